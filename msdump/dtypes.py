@@ -1,0 +1,154 @@
+"""THE dtype table: one row per dtype, with its name or number in every format msdump touches.
+
+No other module lists dtypes. Numbers come from: debug_graph.proto `DataType` (MindSpore), dump_data.proto
+`OutputDataType` (CANN), GE `DataType` / aclDataType.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from msdump.errors import DtypeError, UnknownDtypeError, did_you_mean
+
+FLOAT, INT, UINT, BOOL, COMPLEX, OTHER = "float", "int", "uint", "bool", "complex", "other"
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """One dtype.
+
+    name         lower case, as statistic.csv says it ("float32")
+    ir_name      as MindSpore's IR says it ("Float32")
+    kind         "float", "int", "uint", "bool", "complex" or "other"
+    bits         bits per element in a packed buffer (int4: 4, uint1: 1)
+    debug_number / acl_number / ge_number   enum values; None where the format has none
+    npy_name     dtype that stands for it in a .npy file (bfloat16 -> float32)
+    numpy_type   numpy scalar type or dtype of an array in memory; None for strings
+    """
+
+    name: str
+    ir_name: str
+    kind: str
+    bits: int
+    debug_number: int | None
+    acl_number: int | None
+    ge_number: int | None
+    npy_name: str
+    numpy_type: Any
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """numpy dtype of an array of this dtype in memory."""
+        if self.numpy_type is None:
+            raise DtypeError(f"dtype {self.name}: has no array form.")
+        return np.dtype(self.numpy_type)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element in memory (packed dtypes take a whole byte each in memory)."""
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == FLOAT
+
+    @property
+    def is_widened(self) -> bool:
+        """True when a .npy file holds it in another dtype."""
+        return self.npy_name != self.name
+
+
+_M = ml_dtypes
+TABLE: tuple[Dtype, ...] = (
+    #      name         ir_name       kind    bits debug acl  ge    npy         numpy
+    Dtype("bool", "Bool", BOOL, 8, 1, 11, 12, "bool", np.bool_),
+    Dtype("int8", "Int8", INT, 8, 2, 3, 2, "int8", np.int8),
+    Dtype("int16", "Int16", INT, 16, 3, 5, 6, "int16", np.int16),
+    Dtype("int32", "Int32", INT, 32, 4, 7, 3, "int32", np.int32),
+    Dtype("int64", "Int64", INT, 64, 5, 8, 9, "int64", np.int64),
+    Dtype("uint8", "UInt8", UINT, 8, 6, 4, 4, "uint8", np.uint8),
+    Dtype("uint16", "UInt16", UINT, 16, 7, 6, 7, "uint16", np.uint16),
+    Dtype("uint32", "UInt32", UINT, 32, 8, 9, 8, "uint32", np.uint32),
+    Dtype("uint64", "UInt64", UINT, 64, 9, 10, 10, "uint64", np.uint64),
+    Dtype("float16", "Float16", FLOAT, 16, 10, 2, 1, "float16", np.float16),
+    Dtype("float32", "Float32", FLOAT, 32, 11, 1, 0, "float32", np.float32),
+    Dtype("float64", "Float64", FLOAT, 64, 12, 12, 11, "float64", np.float64),
+    Dtype("bfloat16", "BFloat16", FLOAT, 16, None, 27, 27, "float32", _M.bfloat16),
+    Dtype("complex64", "Complex64", COMPLEX, 64, None, 16, 16, "complex64", np.complex64),
+    Dtype("complex128", "Complex128", COMPLEX, 128, None, 17, 17, "complex128", np.complex128),
+    Dtype("float8_e5m2", "Float8E5M2", FLOAT, 8, None, 34, 35, "float32", _M.float8_e5m2),
+    Dtype("float8_e4m3fn", "Float8E4M3FN", FLOAT, 8, None, 35, 36, "float32", _M.float8_e4m3fn),
+    Dtype("float8_e8m0", "Float8E8M0", FLOAT, 8, None, 36, None, "float32", _M.float8_e8m0fnu),
+    Dtype("float6_e3m2", "Float6E3M2", FLOAT, 8, None, 37, None, "float32", _M.float6_e3m2fn),
+    Dtype("float6_e2m3", "Float6E2M3", FLOAT, 8, None, 38, None, "float32", _M.float6_e2m3fn),
+    Dtype("float4_e2m1", "Float4E2M1", FLOAT, 4, None, 39, None, "float32", _M.float4_e2m1fn),
+    Dtype("int4", "Int4", INT, 4, None, 28, 29, "int8", _M.int4),
+    Dtype("int2", "Int2", INT, 2, None, 30, 31, "int8", _M.int2),
+    Dtype("uint2", "UInt2", UINT, 2, None, 31, 32, "uint8", _M.uint2),
+    Dtype("uint1", "UInt1", UINT, 1, None, 29, 30, "uint8", np.uint8),
+    Dtype("hifloat8", "HiFloat8", OTHER, 8, None, 33, 34, "float32", np.uint8),
+    Dtype("string", "String", OTHER, 8, 13, 13, 13, "string", None),
+)
+
+BY_NAME = {row.name: row for row in TABLE}
+BY_ACL_NUMBER = {row.acl_number: row for row in TABLE if row.acl_number is not None}
+BY_GE_NUMBER = {row.ge_number: row for row in TABLE if row.ge_number is not None}
+BY_DEBUG_NUMBER = {row.debug_number: row for row in TABLE if row.debug_number is not None}
+# uint8 stands for itself, not for uint1 or hifloat8, which only borrow its bytes: first row wins.
+_BY_NUMPY: dict[Any, Dtype] = {}
+for _row in TABLE:
+    if _row.numpy_type is not None:
+        _BY_NUMPY.setdefault(np.dtype(_row.numpy_type), _row)
+
+# Spellings that users and the seed's list of dtypes use.
+ALIASES = {"int": "int32", "uint": "uint32", "float": "float32", "double": "float64", "half": "float16", "bool_": "bool"}
+
+# Dtypes that MindSpore Dump saves.   Source: MindSpore dump guide, notes.
+MINDSPORE_DUMPED = frozenset(
+    {
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+    }
+)
+
+
+def dtype(name: str) -> Dtype:
+    """Row for a name or alias.   Raises: DtypeError with the nearest name."""
+    row = BY_NAME.get(ALIASES.get(name, name))
+    if row is None:
+        known = [*BY_NAME, *ALIASES]
+        raise DtypeError(f'dtype: expected one of the table, got "{name}". {did_you_mean(name, known)}'.rstrip())
+    return row
+
+
+def dtype_from_numpy(array_dtype: Any) -> Dtype:
+    """Row for a numpy dtype; byte order does not matter.   Raises: DtypeError for object, str, datetime..."""
+    native = np.dtype(array_dtype).newbyteorder("=")
+    row = _BY_NUMPY.get(native)
+    if row is None:
+        raise DtypeError(f"dtype: numpy dtype {native} has no counterpart in the dtype table.")
+    return row
+
+
+def dtype_from_acl_number(number: int) -> Dtype:
+    """Row for a CANN dump_data.proto `OutputDataType`.   Raises: UnknownDtypeError."""
+    row = BY_ACL_NUMBER.get(number)
+    if row is None:
+        raise UnknownDtypeError(f"data_type {number}: expected a dtype of the OutputDataType table that holds arrays.")
+    return row

@@ -1,0 +1,85 @@
+"""Every exception that msdump raises. Nothing here imports anything.
+
+    MsdumpError
+    +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
+    +- DtypeError (TypeError)                   a dtype that this place cannot take
+    +- LayoutError (ValueError)                 a device format that does not fit the shape
+    +- GraphError (RuntimeError)                the program is wrong
+    |  +- KernelNotFoundError                   nobody knows how to compute this operator
+    |  +- ExecutionError                        an operator failed while it ran
+    +- DumpError (RuntimeError)                 a dump is incomplete
+    |  +- WriteError                            a file could not be written
+    +- FormatError (ValueError)                 a file is not what its name says
+       +- TruncatedFileError                    ... because it ends too early
+       +- UnknownDtypeError                     ... because its dtype is not in the table
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MsdumpError(Exception):
+    """Base of all errors that msdump raises on purpose."""
+
+
+class ConfigError(MsdumpError, RuntimeError, ValueError):
+    """A configuration that cannot be honoured.
+
+    The first line is the original tool's, word for word where it is known; the lines after it say
+    where and how to fix it.   Source: MindSpore raises RuntimeError for these.
+    """
+
+
+class DtypeError(MsdumpError, TypeError):
+    """A dtype that is not in the table, or that this place cannot take."""
+
+
+class LayoutError(MsdumpError, ValueError):
+    """A device format whose index rule does not fit the shape or dtype."""
+
+
+class GraphError(MsdumpError, RuntimeError):
+    """A program that is not well formed."""
+
+
+class KernelNotFoundError(GraphError):
+    """An operator without a definition or without a kernel."""
+
+
+class ExecutionError(GraphError):
+    """An operator that failed while it ran."""
+
+
+class DumpError(MsdumpError, RuntimeError):
+    """A dump that is not complete; the message counts what was lost."""
+
+
+class WriteError(DumpError):
+    """A file of a dump that could not be written."""
+
+
+class FormatError(MsdumpError, ValueError):
+    """A file whose bytes or name break its format."""
+
+
+class TruncatedFileError(FormatError):
+    """A file that is shorter than its header says."""
+
+
+class UnknownDtypeError(FormatError):
+    """A file that names a dtype outside the table."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Sentence that offers the nearest known name, or "" when none is near.
+
+    Edges: comparison ignores case; at most three names, best first.
+    """
+    candidates = list(dict.fromkeys(known))
+    by_lower = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.6)
+    if not near:
+        return ""
+    return "Did you mean " + " or ".join(f'"{by_lower[match]}"' for match in near) + "?"

@@ -1,0 +1,87 @@
+"""OpEvent: inside the process, one operator is about to run or has just run; Observer: who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from msdump.records import DEFAULT_FORMAT, TensorKey
+
+if TYPE_CHECKING:
+    from msdump.graph.graph import Graph
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# Bits of the per-node mask that an observer returns from `on_graph`.
+BEFORE, AFTER = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known about one operand before anything ran."""
+
+    key: TensorKey
+    dtype: str
+    shape: tuple[int, ...]
+    format: str = DEFAULT_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    """What is known about one operator before anything ran. `index` is its place in the execution order."""
+
+    index: int
+    op_type: str
+    full_name: str
+    task_id: int
+    stream_id: int
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    mutates: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpEvent:
+    """One operator at one moment. Arrays are the executor's own memory: copy what must outlive the call."""
+
+    op: OpInfo
+    iteration: int
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+
+
+class Observer(Protocol):
+    """Everything that watches a run. All calls come from the thread that runs the graph.
+
+    `needs_all_values` asks the executor for memory without reuse: at the end of an iteration every value is
+    still there, as the last operator that wrote it left it.
+    """
+
+    needs_all_values: bool
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        """A graph was compiled. Returns one mask per operator: 0, BEFORE, AFTER or both."""
+        ...
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        """True when this iteration is to be watched; False makes it run as if nobody were there."""
+        ...
+
+    def before_op(self, event: OpEvent) -> None: ...
+
+    def after_op(self, event: OpEvent) -> None: ...
+
+    def on_iteration_end(self, graph: Graph, iteration: int, events: Sequence[OpEvent]) -> None:
+        """The watched iteration ended. `events` holds one event per operator, in execution order."""
+        ...
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """A kernel raised; the error goes on after this call."""
+        ...
+
+    def close(self) -> None:
+        """The last call: everything that is pending is finished or reported."""
+        ...

@@ -1,0 +1,157 @@
+"""Reverse-mode differentiation: adds the backward nodes, with the original's op types and scope names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import GraphError
+from msdump.events import Array
+from msdump.graph.graph import CONSTANT, Graph, Node, Value
+from msdump.graph.primitive import Primitive, definition_of
+from msdump.graph.types import TensorType
+
+
+class GradBuilder:
+    """What a bprop may do: add nodes and constants to the graph.
+
+    Nodes get the scope `Gradients/{forward scope}/{grad scope of the primitive}`, the forward node's source
+    lines, and stage "backward".
+    """
+
+    def __init__(self, graph: Graph, forward: Node, wanted: Sequence[bool]) -> None:
+        self.graph = graph
+        self.forward = forward
+        self.wanted = tuple(wanted)
+        """Per input of the forward node: does anybody need its gradient?"""
+        self._scope = f"Gradients/{forward.scope}/{forward.definition.grad_scope}"
+
+    def add(self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any] | None = None) -> Value:
+        """One new node with one output."""
+        return self.add_all(op_type, inputs, attrs)[0]
+
+    def add_all(
+        self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any] | None = None
+    ) -> tuple[Value, ...]:
+        """One new node; all its outputs."""
+        forward = self.forward
+        node = self.graph.add_node(
+            Primitive(op_type, dict(attrs or {})), inputs, self._scope, forward.source, forward, "backward"
+        )
+        return node.outputs
+
+    def constant(self, array: Any, dtype: str) -> Value:
+        """A constant; equal constants of one graph are shared."""
+        data = np.asarray(array, dtypes.dtype(dtype).numpy)
+        for known in self.graph.constants:
+            if known.type == TensorType(dtype, data.shape) and _same_bytes(known.constant, data):
+                return known
+        return self.graph.add_constant(data, dtype)
+
+    def scale(self, value: Value, by: Value) -> Value:
+        """`value * by`, without a node when `by` is the constant one of the loss's own gradient."""
+        if is_one(by):
+            return value
+        return self.add("Mul", [value, by])
+
+    def reduce_to(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Undo broadcasting: sum `value` over the axes along which an operand of `shape` was repeated."""
+        have = value.type.shape
+        if have == shape:
+            return value
+        lead = len(have) - len(shape)
+        axes = tuple(range(lead)) + tuple(
+            lead + axis for axis, size in enumerate(shape) if size == 1 and have[lead + axis] != 1
+        )
+        if axes:
+            value = self.add("ReduceSum", [value], {"axis": axes, "keep_dims": False})
+        if value.type.shape != shape:
+            value = self.add("Reshape", [value], {"shape": shape})
+        return value
+
+
+def is_one(value: Value) -> bool:
+    """True for a constant whose elements are all 1."""
+    return value.kind == CONSTANT and value.constant is not None and bool(np.all(value.constant == 1))
+
+
+def _same_bytes(known: Array | None, data: Array) -> bool:
+    return known is not None and known.tobytes() == data.tobytes()
+
+
+def gradients(
+    graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | None = None
+) -> list[Value | None]:
+    """Gradients of `loss` with respect to each value of `wrt`, as new nodes of `graph`.
+
+    Shapes:  gradient i has the shape of wrt[i]; `sens` (the gradient of the loss itself) that of the loss.
+    Dtypes:  those of the values.
+    Edges:   None for a value that the loss does not depend on; several uses of a value meet in one AddN;
+             without `sens` the loss's gradient is the constant 1, which costs no node.
+    Raises:  GraphError for an operator on the way that cannot be differentiated, with its source line.
+    """
+    forward_nodes = list(graph.nodes)
+    needed = _needed(forward_nodes, wrt)
+    if loss.id not in needed:
+        return [None] * len(wrt)
+    if sens is None:
+        ones = np.ones(loss.type.shape, dtypes.dtype(loss.type.dtype).numpy)
+        sens = graph.add_constant(ones, loss.type.dtype)
+    pending: dict[int, list[Value]] = {loss.id: [sens]}
+    for node in reversed(forward_nodes):
+        if not any(value.id in pending for value in node.outputs):
+            continue
+        wanted = [value.id in needed for value in node.inputs]
+        if not any(wanted):
+            continue
+        builder = GradBuilder(graph, node, wanted)
+        outer = [_total(builder, pending.pop(value.id, [])) for value in node.outputs]
+        bprop = definition_of(node.op_type).bprop
+        if bprop is None:
+            raise GraphError(f"{node.where}: {node.op_type} has no gradient rule (bprop).")
+        inner = bprop(builder, node, outer)
+        for value, gradient, want in zip(node.inputs, inner, wanted, strict=True):
+            if gradient is None or not want:
+                continue
+            if gradient.type != value.type:
+                raise GraphError(f"{node.where}: expected a gradient {value.type}, got {gradient.type}.")
+            pending.setdefault(value.id, []).append(gradient)
+    results: list[Value | None] = []
+    for value in wrt:
+        parts = pending.get(value.id, [])
+        if len(parts) > 1:
+            forward = parts[-1].node.forward if parts[-1].node else None
+            if forward is None:
+                raise GraphError(f"%{value.name or value.id}: gradients without a forward node cannot be added.")
+            parts = [_added(GradBuilder(graph, forward, ()), parts)]
+            pending[value.id] = parts
+        results.append(parts[0] if parts else None)
+    return results
+
+
+def _needed(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[int]:
+    """Ids of the values that depend on `wrt`, themselves included."""
+    needed = {value.id for value in wrt}
+    for node in nodes:
+        if node.primitive.op_type in _STOPS:
+            continue
+        if any(value.id in needed for value in node.inputs):
+            needed.update(value.id for value in node.outputs)
+    return needed
+
+
+_STOPS = frozenset({"StopGradient"})
+
+
+def _total(builder: GradBuilder, parts: list[Value]) -> Value | None:
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    return _added(builder, parts)
+
+
+def _added(builder: GradBuilder, parts: list[Value]) -> Value:
+    """Source: the original joins the gradients of a value with one AddN."""
+    return builder.add("AddN", parts)

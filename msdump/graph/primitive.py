@@ -1,0 +1,131 @@
+"""Primitive: an operator's description; PrimitiveDef: what the registry knows about its type.
+
+kernels/ fills the registry; graph/ only looks things up in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msdump.errors import GraphError, KernelNotFoundError, did_you_mean
+from msdump.events import Array
+from msdump.graph.types import TensorType
+
+if TYPE_CHECKING:
+    from msdump.graph.autodiff import GradBuilder
+    from msdump.graph.graph import Node, Value
+
+Attrs = Mapping[str, Any]
+Infer = Callable[[Sequence[TensorType], Attrs], tuple[TensorType, ...]]
+Kernel = Callable[[Sequence[Array], Attrs, Sequence[Array]], None]
+Bprop = Callable[["GradBuilder", "Node", "Sequence[Value | None]"], "Sequence[Value | None]"]
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """Operator type and attributes, no data. Attribute values are plain: bool, int, float, str, dtype name, tuples."""
+
+    op_type: str
+    attrs: Attrs = field(default_factory=dict)
+    instance_name: str = ""
+
+
+@dataclass
+class PrimitiveDef:
+    """All that is known about an op type.
+
+    mutates       input slots whose memory the kernel writes; each makes a new version of that storage
+    aliases       output slot -> mutated input slot whose storage it *is* (ApplyMomentum: {0: 0})
+    views         output slot -> input slot whose bytes it shows unchanged under another shape (Reshape: {0: 0})
+    is_kernel     False for bookkeeping nodes (Depend): no launch, no data file, no line in the execution order
+    has_side_effect  must run even when nobody reads its outputs (Print, Assign)
+    grad_scope    last scope component of the operators that its bprop adds ("gradConv2D-expand")
+    """
+
+    op_type: str
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ("output",)
+    mutates: tuple[int, ...] = ()
+    aliases: Mapping[int, int] = field(default_factory=dict)
+    views: Mapping[int, int] = field(default_factory=dict)
+    is_kernel: bool = True
+    has_side_effect: bool = False
+    grad_scope: str = ""
+    infer: Infer | None = None
+    bprop: Bprop | None = None
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+
+
+REGISTRY: dict[str, PrimitiveDef] = {}
+
+
+def def_primitive(
+    op_type: str,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = ("output",),
+    *,
+    mutates: Sequence[int] = (),
+    aliases: Mapping[int, int] | None = None,
+    views: Mapping[int, int] | None = None,
+    is_kernel: bool = True,
+    has_side_effect: bool = False,
+    grad_scope: str = "",
+) -> PrimitiveDef:
+    """Register an op type. Call once, before def_infer / def_kernel / def_bprop of the same type."""
+    if op_type in REGISTRY:
+        raise GraphError(f"registry: {op_type} is defined twice.")
+    definition = PrimitiveDef(
+        op_type,
+        tuple(input_names),
+        tuple(output_names),
+        tuple(mutates),
+        dict(aliases or {}),
+        dict(views or {}),
+        is_kernel,
+        has_side_effect or bool(mutates),
+        grad_scope or f"grad{op_type}-expand",
+    )
+    REGISTRY[op_type] = definition
+    return definition
+
+
+def def_infer(*op_types: str) -> Callable[[Infer], Infer]:
+    """Decorator: `infer(input types, attrs) -> output types`. Raises GraphError on operands that do not fit."""
+
+    def register(infer: Infer) -> Infer:
+        for op_type in op_types:
+            definition_of(op_type).infer = infer
+        return infer
+
+    return register
+
+
+def def_kernel(op_type: str, provider: str = "numpy") -> Callable[[Kernel], Kernel]:
+    """Decorator: `kernel(inputs, attrs, out) -> None`, writing every element of each `out` array."""
+
+    def register(kernel: Kernel) -> Kernel:
+        definition_of(op_type).kernels[provider] = kernel
+        return kernel
+
+    return register
+
+
+def def_bprop(op_type: str) -> Callable[[Bprop], Bprop]:
+    """Decorator: `bprop(builder, node, output gradients) -> input gradients`, None for "no gradient"."""
+
+    def register(bprop: Bprop) -> Bprop:
+        definition_of(op_type).bprop = bprop
+        return bprop
+
+    return register
+
+
+def definition_of(op_type: str) -> PrimitiveDef:
+    """Registry entry.   Raises: KernelNotFoundError that names the nearest known type."""
+    definition = REGISTRY.get(op_type)
+    if definition is None:
+        hint = did_you_mean(op_type, REGISTRY)
+        raise KernelNotFoundError(f"{op_type}: no such operator is registered. {hint}".rstrip())
+    return definition

@@ -1,0 +1,58 @@
+"""TensorRecord: one tensor with its whole identity, on its way to or from disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+INPUT, OUTPUT = "input", "output"
+DEFAULT_FORMAT = "DefaultFormat"
+
+
+class TensorKey(NamedTuple):
+    """Which bytes a tensor holds, known without looking at them.
+
+    Two uses with equal keys in one iteration of one graph hold the same bytes: `value_id` is the storage,
+    `version` counts how often a mutating operator has written it before this use.
+    """
+
+    value_id: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """One tensor of one operator.
+
+    data         array with the logical shape; C order; owned by whoever made the record and valid only while
+                 the call that receives it runs, unless that call says otherwise
+    op_name      full name with scope ("Default/conv1-Conv2d/Conv2D-op12"); parameters: the parameter's name
+    format       tensor layout ("DefaultFormat", "NCHW", "NC1HWC0", ...)
+    timestamp_us microseconds since the epoch, strictly increasing within a process
+    key          None when nothing is known about who else holds the same bytes
+    """
+
+    op_type: str
+    op_name: str
+    task_id: int
+    stream_id: int
+    timestamp_us: int
+    io: str
+    slot: int
+    dtype: str
+    data: np.ndarray[Any, np.dtype[Any]]
+    format: str = DEFAULT_FORMAT
+    iteration: int = 0
+    graph_id: int = 0
+    key: TensorKey | None = None
+    is_parameter: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.data.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.data.nbytes)
