@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 from msdump.records import DEFAULT_FORMAT, TensorKey
 
 if TYPE_CHECKING:
-    from msdump.graph.graph import Graph
+    from msdump.graph.graph import Graph, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,6 +33,7 @@ class TensorInfo:
 class OpInfo:
     """What is known about one operator before anything ran. `index` is its place in the execution order."""
 
+    graph_id: int
     index: int
     op_type: str
     full_name: str
@@ -51,6 +52,17 @@ class OpEvent:
     iteration: int
     inputs: Sequence[Array]
     outputs: Sequence[Array]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedStep:
+    """A watched iteration that has ended: one event per operator, in execution order, and the memory of any
+    value of the graph (parameters and inputs included) as the step left it."""
+
+    graph: Graph
+    iteration: int
+    events: Sequence[OpEvent]
+    array: Callable[[Value], Array]
 
 
 class Observer(Protocol):
@@ -74,9 +86,7 @@ class Observer(Protocol):
 
     def after_op(self, event: OpEvent) -> None: ...
 
-    def on_iteration_end(self, graph: Graph, iteration: int, events: Sequence[OpEvent]) -> None:
-        """The watched iteration ended. `events` holds one event per operator, in execution order."""
-        ...
+    def on_iteration_end(self, step: FinishedStep) -> None: ...
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
         """A kernel raised; the error goes on after this call."""

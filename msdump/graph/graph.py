@@ -234,6 +234,7 @@ class Graph:
             index = len(infos)
             infos.append(
                 OpInfo(
+                    self.graph_id,
                     index,
                     node.op_type,
                     node.full_name,

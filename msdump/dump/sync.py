@@ -1,0 +1,195 @@
+"""SyncDumper: writes everything that was asked for when the step has ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from msdump.config.plan import DUMP_INPUT, DumpPlan, node_masks
+from msdump.dump.clock import Clock
+from msdump.dump.recorder import GraphRecorder
+from msdump.dump.snapshot import Operand, keys_to_keep, op_records, parameter_record, selected_operands
+from msdump.dump.tally import Tally
+from msdump.errors import DumpError
+from msdump.events import BEFORE, Array, FinishedStep, OpEvent
+from msdump.formats.layout import SyncLayout
+from msdump.formats.order_csv import append_history
+from msdump.formats.writer import Writer
+from msdump.graph.graph import Graph, Value
+from msdump.records import TensorKey, TensorRecord
+
+log = logging.getLogger("msdump")
+
+
+class _WatchedGraph:
+    """What the dumper decided about one graph at compile time."""
+
+    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
+        self.ops = graph.op_infos()
+        self.masks = node_masks(plan, [op.full_name for op in self.ops])
+        self.operands: list[tuple[Operand, ...]] = [
+            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
+        ]
+        self.keep = keys_to_keep(self.ops, self.masks)
+        self.kept: dict[TensorKey, Array] = {}
+        self.final_keys = graph.final_keys()
+        self.parameters: list[Value] = []
+        self.constants: list[tuple[int, Value]] = []
+        if plan.dumps_output:
+            self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
+            self.constants = list(enumerate(graph.constants))
+        self.has_constants_on_disk = False
+
+    @property
+    def size(self) -> int:
+        """Records of one iteration."""
+        return sum(len(operands) for operands in self.operands) + len(self.parameters)
+
+
+class SyncDumper:
+    """Observer of the synchronous dump. Memory must not be reused: the values are read when the step has ended.
+
+    writers      get the records of every operator of a dumped iteration
+    constants    gets the constants of each graph, once
+    A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`.
+    """
+
+    needs_all_values = True
+
+    def __init__(
+        self,
+        plan: DumpPlan,
+        layout: SyncLayout,
+        writers: Sequence[Writer],
+        constants: Writer,
+        tally: Tally,
+        clock: Clock | None = None,
+    ) -> None:
+        self._plan = plan
+        self._layout = layout
+        self._writers = tuple(writers)
+        self._constants = constants
+        self._tally = tally
+        self._clock = clock or Clock()
+        self._recorder = GraphRecorder(layout)
+        self._watched: dict[int, _WatchedGraph] = {}
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        watched = _WatchedGraph(graph, self._plan)
+        self._watched[graph.graph_id] = watched
+        tally = self._tally
+        tally.operators_seen += len(watched.ops)
+        tally.operators_selected += sum(mask != 0 for mask in watched.masks)
+        tally.names_seen.update(op.full_name for op in watched.ops)
+        tally.names_seen.update(value.name for value in graph.dumped_parameters())
+        with self._timed(), self._stop_on_failure(None):
+            self._recorder.record(graph)
+        self._report_strings(watched, graph)
+        return [BEFORE if op.index in watched.keep else 0 for op in watched.ops]
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        self._tally.iterations_run += 1
+        return not self._tally.error and iteration in self._plan.iterations
+
+    def before_op(self, event: OpEvent) -> None:
+        """Copy what the operator will overwrite, into buffers that live as long as the graph."""
+        if self._tally.error:
+            return
+        watched = self._watched[event.op.graph_id]
+        with self._timed(), self._stop_on_failure(watched):
+            for slot in watched.keep[event.op.index]:
+                key = event.op.inputs[slot].key
+                if key in watched.kept:
+                    np.copyto(watched.kept[key], event.inputs[slot])
+                else:
+                    watched.kept[key] = event.inputs[slot].copy()
+
+    def after_op(self, event: OpEvent) -> None:
+        """Nothing: this engine writes when the step has ended."""
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        if self._tally.error:
+            return
+        graph_id, iteration = step.graph.graph_id, step.iteration
+        watched = self._watched[graph_id]
+        with self._timed(), self._stop_on_failure(watched):
+            self._write_constants(watched, graph_id, iteration)
+            for event, operands in zip(step.events, watched.operands, strict=True):
+                if operands:
+                    self._write(op_records(event, operands, graph_id, self._clock, watched.kept))
+            self._write(self._parameter_records(watched, step))
+            append_history(self._layout.history_file(graph_id), iteration)
+            self._tally.iterations_dumped += 1
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """Nothing: a step that did not end is not dumped by this engine."""
+
+    def close(self) -> None:
+        with self._stop_on_failure(None):
+            for writer in (*self._writers, self._constants):
+                writer.close()
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _write(self, records: Iterable[TensorRecord]) -> None:
+        batch = list(records)
+        for writer in self._writers:
+            writer.write(batch)
+        self._tally.tensors_written += len(batch)
+
+    def _parameter_records(self, watched: _WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
+        for value in watched.parameters:
+            yield parameter_record(
+                value.name,
+                value.type.dtype,
+                step.array(value),
+                watched.final_keys[value.id],
+                step.iteration,
+                step.graph.graph_id,
+                self._clock.next_us(),
+            )
+
+    def _write_constants(self, watched: _WatchedGraph, graph_id: int, iteration: int) -> None:
+        if watched.has_constants_on_disk:
+            return
+        watched.has_constants_on_disk = True
+        records = [
+            parameter_record(
+                f"data-{number}", value.type.dtype, value.constant, None, iteration, graph_id, self._clock.next_us()
+            )
+            for number, value in watched.constants
+            if value.constant is not None
+        ]
+        self._constants.write(records)
+
+    def _report_strings(self, watched: _WatchedGraph, graph: Graph) -> None:
+        """Source: seed, notes: Print's string cannot be saved, an error is logged, other data is not affected."""
+        for node, mask in zip(graph.kernels, watched.masks, strict=True):
+            if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
+                self._tally.skipped["string operand"] += 1
+                log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._tally.seconds += time.perf_counter() - started
+
+    @contextmanager
+    def _stop_on_failure(self, watched: _WatchedGraph | None) -> Iterator[None]:
+        """Turn a failure to dump into the end of the dump; training goes on."""
+        tally = self._tally
+        before = tally.tensors_written
+        try:
+            yield
+        except (DumpError, OSError, MemoryError) as error:
+            asked = watched.size if watched is not None else 0
+            tally.lost += max(0, asked - (tally.tensors_written - before))
+            tally.error = str(error) or type(error).__name__
+            log.error("Dump stopped, training goes on: %s", tally.error)

@@ -1,0 +1,140 @@
+"""Executor: runs a compiled graph, one launch per node, and tells observers. Without observers it only runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump.errors import ExecutionError, KernelNotFoundError
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.graph.graph import Graph, Node
+from msdump.graph.memory import Memory
+from msdump.graph.primitive import Attrs, Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """One kernel bound to its memory. `op` is None for nodes that are not kernels but must copy something."""
+
+    node: Node
+    kernel: Kernel
+    inputs: tuple[Array, ...]
+    attrs: Attrs
+    outputs: tuple[Array, ...]
+    op: OpInfo | None
+
+
+class Executor:
+    """One compiled graph with its memory. Not thread safe: one run at a time.
+
+    observers   who watches; when one of them needs all values, memory is not reused
+    provider    "numpy", "torch", or "auto": the environment variable MSDUMP_KERNELS, else numpy
+    """
+
+    def __init__(self, graph: Graph, observers: Sequence[Observer] = (), provider: str = "auto") -> None:
+        self.graph = graph
+        self._observers = tuple(observers)
+        self.memory = Memory(graph, is_reused=not any(watcher.needs_all_values for watcher in self._observers))
+        self._launches = self._bind(provider)
+        self._inputs = [self.memory.array(value) for value in graph.inputs]
+        self._outputs = [self.memory.array(value) for value in graph.outputs]
+        masks = [watcher.on_graph(graph) for watcher in self._observers]
+        self._masks = dict(zip(self._observers, masks, strict=True))
+
+    def _bind(self, provider: str) -> list[_Launch]:
+        launches: list[_Launch] = []
+        ops = iter(self.graph.op_infos())
+        for node in self.graph.nodes:
+            op = next(ops) if node.definition.is_kernel else None
+            is_view = bool(node.outputs) and all(
+                value.index in node.definition.views and self.memory.is_shown(value) for value in node.outputs
+            )
+            if op is None and is_view:
+                continue
+            kernel = _show if is_view else _kernel_of(node, provider)
+            inputs = tuple(self.memory.array(value) for value in node.inputs)
+            outputs = tuple(self.memory.array(value) for value in node.outputs)
+            launches.append(_Launch(node, kernel, inputs, node.primitive.attrs, outputs, op))
+        return launches
+
+    def run(self, arrays: Sequence[Array], iteration: int = 0) -> list[Array]:
+        """Run once.
+
+        Shapes:  array i has exactly the type of graph input i; outputs are fresh copies.
+        Raises:  ExecutionError for a wrong number, shape or dtype of inputs; what a kernel raises, unchanged but
+                 for a note that names the operator and its source line (Python 3.11 and later).
+        """
+        self._load(arrays)
+        watching = [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)]
+        if watching:
+            self._run_watched(watching, iteration)
+        else:
+            self._run_plain()
+        return [array.copy() for array in self._outputs]
+
+    def _load(self, arrays: Sequence[Array]) -> None:
+        expected = self.graph.inputs
+        if len(arrays) != len(expected):
+            raise ExecutionError(f"graph {self.graph.name}: expected {len(expected)} inputs, got {len(arrays)}.")
+        for value, buffer, array in zip(expected, self._inputs, arrays, strict=True):
+            if array.shape != buffer.shape or array.dtype != buffer.dtype:
+                raise ExecutionError(
+                    f"graph {self.graph.name}: expected input {value.name} as {value.type}, "
+                    f"got {array.dtype}{list(array.shape)}."
+                )
+            np.copyto(buffer, array)
+
+    def _run_plain(self) -> None:
+        launch: _Launch | None = None
+        try:
+            for launch in self._launches:
+                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
+        except Exception as error:
+            _annotate(error, launch)
+            raise
+
+    def _run_watched(self, watching: list[Observer], iteration: int) -> None:
+        masks = [(observer, self._masks[observer]) for observer in watching]
+        for launch in self._launches:
+            op = launch.op
+            if op is None:
+                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
+                continue
+            for observer, mask in masks:
+                if mask[op.index] & BEFORE:
+                    observer.before_op(OpEvent(op, iteration, launch.inputs, launch.outputs))
+            try:
+                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
+            except Exception as error:
+                _annotate(error, launch)
+                for observer in watching:
+                    observer.on_error(OpEvent(op, iteration, launch.inputs, launch.outputs), error)
+                raise
+            for observer, mask in masks:
+                if mask[op.index] & AFTER:
+                    observer.after_op(OpEvent(op, iteration, launch.inputs, launch.outputs))
+        events = [OpEvent(x.op, iteration, x.inputs, x.outputs) for x in self._launches if x.op is not None]
+        step = FinishedStep(self.graph, iteration, events, self.memory.array)
+        for observer in watching:
+            observer.on_iteration_end(step)
+
+
+def _kernel_of(node: Node, provider: str) -> Kernel:
+    kernels = node.definition.kernels
+    wanted = os.environ.get("MSDUMP_KERNELS", "numpy") if provider == "auto" else provider
+    kernel = kernels.get(wanted) or kernels.get("numpy")
+    if kernel is None:
+        raise KernelNotFoundError(f"{node.where}: {node.op_type} has no {wanted} kernel.")
+    return kernel
+
+
+def _show(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Launch of an operator whose output already lies in its input's memory."""
+
+
+def _annotate(error: Exception, launch: _Launch | None) -> None:
+    if launch is not None and hasattr(error, "add_note"):
+        error.add_note(f"in {launch.node.full_name}: {launch.node.where}")

@@ -1,0 +1,138 @@
+"""The executor against the plainest possible interpreter, with and without memory reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from msdump import dtypes
+from msdump.errors import ExecutionError
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.graph.executor import Executor
+from msdump.graph.graph import Graph, Value
+from msdump.graph.memory import plan_memory
+from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase, graphs
+
+
+def interpret(case: GraphCase) -> list[Array]:
+    """Every result in memory of its own; parameters are copied first and changed only here."""
+    graph = case.graph
+    arrays: dict[int, Array] = {value.id: array for value, array in zip(graph.inputs, case.inputs, strict=True)}
+    arrays.update({value.id: case.first_values[value.name].copy() for value in graph.parameters})
+    arrays.update({value.id: value.constant for value in graph.constants if value.constant is not None})
+    for node in graph.nodes:
+        out = [np.empty(v.type.shape, dtypes.dtype(v.type.dtype).numpy) for v in node.outputs]
+        for index, slot in node.definition.aliases.items():
+            out[index] = arrays[node.inputs[slot].id]
+        node.definition.kernels["numpy"]([arrays[v.id] for v in node.inputs], node.primitive.attrs, out)
+        arrays.update({value.id: array for value, array in zip(node.outputs, out, strict=True)})
+    return [arrays[value.id].copy() for value in graph.outputs]
+
+
+class Watcher:
+    """Collects what it is told, copying every array at once."""
+
+    def __init__(self, needs_all_values: bool) -> None:
+        self.needs_all_values = needs_all_values
+        self.after: list[list[Array]] = []
+        self.before: list[list[Array]] = []
+        self.ended: list[FinishedStep] = []
+        self.errors: list[BaseException] = []
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return [BEFORE | AFTER] * len(graph.kernels)
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return iteration == 0
+
+    def before_op(self, event: OpEvent) -> None:
+        self.before.append([array.copy() for array in event.inputs])
+
+    def after_op(self, event: OpEvent) -> None:
+        self.after.append([array.copy() for array in event.outputs])
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self.ended.append(step)
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        self.errors.append(error)
+
+    def close(self) -> None: ...
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_run_equals_interpreter_with_and_without_reuse(case: GraphCase) -> None:
+    with np.errstate(all="ignore"):
+        expected = interpret(case)
+        for observers in ((), (Watcher(needs_all_values=True),), (Watcher(needs_all_values=False),)):
+            actual = Executor(case.graph, observers).run(case.inputs)
+            case.restore()
+            for one, other in zip(actual, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_observer_sees_each_operator_once_in_order(case: GraphCase) -> None:
+    watcher = Watcher(needs_all_values=True)
+    with np.errstate(all="ignore"):
+        executor = Executor(case.graph, (watcher,))
+        executor.run(case.inputs, iteration=0)
+        executor.run(case.inputs, iteration=1)
+    assert len(watcher.after) == len(watcher.before) == len(case.graph.kernels)
+    assert len(watcher.ended) == 1
+    assert [event.op.full_name for event in watcher.ended[0].events] == [n.full_name for n in case.graph.kernels]
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_equal_keys_are_equal_bytes(case: GraphCase) -> None:
+    watcher = Watcher(needs_all_values=False)
+    with np.errstate(all="ignore"):
+        Executor(case.graph, (watcher,)).run(case.inputs)
+    bytes_of: dict[object, bytes] = {}
+    for op, before, after in zip(case.graph.op_infos(), watcher.before, watcher.after, strict=True):
+        for info, array in [*zip(op.inputs, before, strict=True), *zip(op.outputs, after, strict=True)]:
+            assert bytes_of.setdefault(info.key, array.tobytes()) == array.tobytes(), (op.full_name, info)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_live_results_never_share_memory(case: GraphCase) -> None:
+    plan = plan_memory(case.graph, is_reused=True)
+
+    def owner(value: Value) -> Value:
+        while value.id in plan.source:
+            value = plan.source[value.id]
+        return value
+
+    span: dict[int, list[int]] = {}
+    size: dict[int, int] = {}
+    uses = [(step, value) for step, node in enumerate(case.graph.nodes) for value in (*node.inputs, *node.outputs)]
+    uses += [(len(case.graph.nodes), value) for value in case.graph.outputs]
+    for step, value in uses:
+        own = owner(value)
+        if own.id in plan.offset:
+            span.setdefault(own.id, [step, step])[1] = step
+            size[own.id] = own.type.size_bytes
+    for one, (first, last) in span.items():
+        for other, (other_first, other_last) in span.items():
+            if one < other and first <= other_last and other_first <= last:
+                one_end, other_end = plan.offset[one] + size[one], plan.offset[other] + size[other]
+                assert one_end <= plan.offset[other] or other_end <= plan.offset[one]
+    assert all(plan.offset[key] + size[key] <= plan.size_bytes for key in span)
+
+
+def test_wrong_input_is_refused() -> None:
+    graph = Graph()
+    graph.outputs = [graph.add_input("x", TensorType("float32", (2,)))]
+    executor = Executor(graph)
+    with pytest.raises(ExecutionError, match=r"expected 1 inputs, got 0"):
+        executor.run([])
+    with pytest.raises(ExecutionError, match=r"expected input x as float32\[2\], got float64\[2\]"):
+        executor.run([np.zeros(2)])
