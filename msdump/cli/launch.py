@@ -1,0 +1,111 @@
+"""A user's script or module, run inside this process as if Python itself had been asked to run it."""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msdump.cli.main import FAILED, INTERRUPTED
+from msdump.errors import ConfigError
+
+
+def run_script(path: str, arguments: Sequence[str]) -> int:
+    """Run a file as `__main__`, with `sys.argv` and `sys.path[0]` as `python FILE ARGS` sets them.
+
+    Edges:   `sys.exit` gives its code; an exception prints its traceback and gives 1; Ctrl-C gives 130 and
+             SIGTERM 143, both after the script's own `finally` blocks have run.
+    Raises:  ConfigError when the file cannot be read or is a folder.
+    """
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            source = file.read()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: expected a Python script, got {error.strerror}. Give the path of a file."
+        ) from error
+    _enter([path, *arguments], os.path.dirname(os.path.realpath(path)))
+    main_module = _main_module(path)
+
+    def execute() -> None:
+        # The path as it was typed goes into the code object, so tracebacks read as Python's own do.
+        exec(compile(source, path, "exec"), main_module.__dict__)
+
+    return _status_of(execute)
+
+
+def run_module(name: str, arguments: Sequence[str]) -> int:
+    """Run a module or package as `__main__`, as `python -m NAME ARGS` does.   Edges: as `run_script`."""
+    _enter([name, *arguments], os.getcwd())
+    return _status_of(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))
+
+
+def _enter(argv: list[str], folder: str) -> None:
+    """Give the process the command line and the first import folder that the script expects."""
+    sys.argv = argv
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder
+
+
+def _main_module(path: str) -> types.ModuleType:
+    """A fresh `__main__`. It stays: pickle, multiprocessing and `inspect` look for it after the script ended."""
+    module = types.ModuleType("__main__")
+    module.__dict__.update(
+        __file__=path, __builtins__=__builtins__, __cached__=None, __loader__=None, __package__=None, __spec__=None
+    )
+    sys.modules["__main__"] = module
+    return module
+
+
+def _status_of(execute: Callable[[], object]) -> int:
+    try:
+        with on_sigterm(leave):
+            execute()
+    except SystemExit as error:
+        return _code_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 - Python's own top level prints everything, and so does this
+        sys.excepthook(type(error), error, _without_launcher(error.__traceback__))
+        return FAILED
+    return 0
+
+
+def _code_of(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code
+    print(error.code, file=sys.stderr)
+    return FAILED
+
+
+def _without_launcher(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the script's first frame on: what launched it is nobody's concern."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return trace
+
+
+@contextmanager
+def on_sigterm(handler: Callable[[int, types.FrameType | None], object] | signal.Handlers) -> Iterator[None]:
+    """Another answer to SIGTERM for a while. Only the main thread may ask; elsewhere nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def leave(number: int, frame: types.FrameType | None) -> None:
+    """Signal handler that unwinds the script as `sys.exit` would, so that open dumps are finished."""
+    raise SystemExit(128 + number)

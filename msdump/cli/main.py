@@ -1,0 +1,55 @@
+"""`msdump COMMAND ...`: finds the command, imports only that one, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from msdump import __version__
+from msdump.errors import ConfigError, MsdumpError
+
+# Each name is a module of this package with `add_parser(subparsers)` and `run(args) -> int`. The help text
+# stands here a second time because `msdump --help` must not import the modules.
+COMMANDS = {
+    "run": "run a training script and dump what its configuration asks for",
+    "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
+    "plan": "say in words what a configuration will dump, before anything runs",
+}
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit status of the process."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser = argparse.ArgumentParser(
+        prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"msdump {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        if name == chosen:
+            importlib.import_module(f"msdump.cli.{name}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
+    args = parser.parse_args(arguments)
+    try:
+        return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
+    except MsdumpError as error:
+        print(f"msdump {args.command}: {error}", file=sys.stderr)
+        return WRONG_USAGE if isinstance(error, ConfigError) else FAILED
+    except KeyboardInterrupt:
+        print(f"msdump {args.command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe went away (`msdump plan ... | head`); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

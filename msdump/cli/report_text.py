@@ -1,0 +1,93 @@
+"""The end of a run in words: what was asked for, what was seen, what lies on disk, what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from msdump.session import RunReport
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Size for people: "0 B", "999 B", "1.5 KiB", "2.93 GiB"."""
+    size = float(size_bytes)
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    return (
+        f"{size_bytes} B"
+        if unit == 0
+        else f"{size:.3g} {_UNITS[unit]}"
+        if size < 1000
+        else f"{size:.0f} {_UNITS[unit]}"
+    )
+
+
+def format_count(count: int, singular: str) -> str:
+    return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
+
+
+def report_rows(report: RunReport) -> list[tuple[str, str]]:
+    """The report as (label, text), in reading order. Rows that would say nothing are left out."""
+    rows = [
+        ("folder", str(report.path)),
+        ("iterations", f"{report.iterations_dumped} dumped, asked for {report.iterations_asked}"),
+        ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
+        (
+            "tensors",
+            f"{report.tensors_written} written as {format_count(report.files, 'file')}"
+            f" and {format_count(report.links, 'link')}",
+        ),
+        ("bytes", f"{format_bytes(report.bytes_written)} on disk for {format_bytes(report.bytes_named)} of tensors"),
+    ]
+    if report.skipped:
+        rows.append(("skipped", ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))))
+    if report.run_seconds > 0:
+        share = 100 * report.dump_seconds / report.run_seconds
+        rows.append(
+            ("time", f"{report.dump_seconds:.2f} s of {report.run_seconds:.2f} s went into the dump ({share:.0f} %)")
+        )
+    rows += [("not matched", name) for name in report.unmatched]
+    if report.error:
+        rows.append(("error", report.error))
+    return rows
+
+
+def plain_text(report: RunReport) -> str:
+    """The report as aligned lines."""
+    rows = report_rows(report)
+    width = max(len(label) for label, _ in rows)
+    return "\n".join(["msdump: dump report", *(f"  {label:<{width}}  {text}" for label, text in rows)])
+
+
+def print_report(report: RunReport, stream: TextIO) -> None:
+    """Write the report: a table on a terminal, plain lines anywhere else."""
+    if not stream.isatty():
+        print(plain_text(report), file=stream)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="dump report", title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in report_rows(report):
+        table.add_row(label, Text(text, style="red" if label in ("error", "not matched") else ""))
+    Console(file=stream).print(table)
+
+
+def print_warning(message: str, stream: TextIO) -> None:
+    """A warning that nobody overlooks: framed, and red on a terminal."""
+    if not stream.isatty():
+        lines = [f"!! {line}" for line in message.splitlines()]
+        print("\n".join(["", *lines, ""]), file=stream)
+        return
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.text import Text
+
+    Console(file=stream).print(Panel(Text(message), title="msdump", border_style="bold red"))

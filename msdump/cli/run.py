@@ -1,0 +1,126 @@
+"""`msdump run SCRIPT ARGS...`: an unmodified script, with the dump that its configuration asks for."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.launch import on_sigterm, run_module, run_script
+from msdump.cli.main import COMMANDS
+from msdump.cli.report_text import print_report, print_warning
+from msdump.errors import ConfigError, DumpError
+
+if TYPE_CHECKING:
+    from msdump.session import RunReport, Session
+
+CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
+NOTHING_DUMPED, DUMP_FAILED = 3, 4
+
+_EPILOG = """\
+exit status: the script's own when that is not 0, else
+  0    everything that was asked for is on disk (or no dump was configured)
+  3    a dump was configured and nothing matched it
+  4    the dump is not complete
+  130  interrupted with Ctrl-C        143  ended by SIGTERM; files on disk are whole in both cases
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "run",
+        help=COMMANDS["run"],
+        usage="msdump run [--config FILE] [--real-mindspore] (SCRIPT | -m MODULE) [ARGS ...]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {CONFIG_VARIABLE} for this run")
+    parser.add_argument(
+        "--real-mindspore", action="store_true", help="`import mindspore` gives the installed MindSpore, not msdump's"
+    )
+    # Both take the rest of the line as it is: options behind the script belong to the script.
+    parser.add_argument(
+        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
+    )
+    parser.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
+    parser.set_defaults(parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the script; the result is the exit status that `--help` explains."""
+    target = args.module if args.module is not None else args.script
+    if target and target[0] == "--":
+        target = target[1:]
+    if not target:
+        args.parser.error("expected a script or -m MODULE, got nothing to run.")
+    _choose_configuration(args.config)
+    if not args.real_mindspore:
+        from msdump.aliases import install_aliases
+
+        install_aliases(prefer_real=False)
+    launch = run_script if args.module is None else run_module
+    status = launch(target[0], target[1:])
+    with on_sigterm(signal.SIG_IGN):
+        return _conclude(status)
+
+
+def _choose_configuration(config: str | None) -> None:
+    if config is not None:
+        path = os.path.abspath(config)
+        if not os.path.isfile(path):
+            raise ConfigError(f"--config: expected a file, got {config!r}. There is no such file.")
+        os.environ[CONFIG_VARIABLE] = path
+    elif not os.environ.get(CONFIG_VARIABLE):
+        print(
+            f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given. "
+            "The script runs as usual and leaves nothing behind.",
+            file=sys.stderr,
+        )
+
+
+def _conclude(status: int) -> int:
+    """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
+    session = _session()
+    if session is None:
+        if status == 0 and os.environ.get(CONFIG_VARIABLE):
+            print_warning(_NO_GRAPH, sys.stderr)
+            return NOTHING_DUMPED
+        return status
+    with contextlib.suppress(DumpError):  # the report says it, with everything else that is known
+        session.close()
+    report = session.report()
+    print_report(report, sys.stderr)
+    if report.error:
+        print_warning("The dump is not complete. The training itself went on.", sys.stderr)
+        return status or DUMP_FAILED
+    if status == 0 and report.tensors_written == 0:
+        print_warning(_nothing_matched(report), sys.stderr)
+        return NOTHING_DUMPED
+    return status
+
+
+def _session() -> Session | None:
+    """The dump of this process, if the script ever compiled a graph with one configured."""
+    module = sys.modules.get("msdump.session")
+    return None if module is None else module.current()
+
+
+_NO_GRAPH = """\
+Nothing was dumped: a dump is configured, but no graph was compiled on a device that it names.
+Does the script call a network in GRAPH_MODE? Does `support_device` list this device? Does `import mindspore`
+give msdump's (it does unless --real-mindspore is given)?"""
+
+
+def _nothing_matched(report: RunReport) -> str:
+    lines = ["Nothing was dumped: the configuration matched no tensor of this run."]
+    if report.iterations_dumped == 0:
+        lines.append(f"No iteration that ran is in {report.iterations_asked!r}; the first one is 0.")
+    elif report.operators_selected == 0:
+        lines.append("No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means.")
+    lines += [f"Never matched: {name}" for name in report.unmatched]
+    return "\n".join(lines)

@@ -1,0 +1,28 @@
+"""Every test starts in the same place: no dump configured, no session open, the original's defaults."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+_PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUMP_GRAPH_")
+_NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(_PREFIXES) or name in _NAMES:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def no_session_left_open(clean_environment: None) -> Iterator[None]:
+    """One process has one dump session; here each test may open its own."""
+    yield
+    session = sys.modules.get("msdump.session")
+    if session is not None:
+        session.reset_for_tests()
