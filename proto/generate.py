@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import base64
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 # A pool of its own: another package in the process may hold messages of the same names in the default pool.
-DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
+DESCRIPTOR = DescriptorPool().AddSerializedFile(
     base64.b64decode(
 {data}
     )
@@ -70,7 +71,7 @@ def module_text(file: Any) -> str:
     data = "\n".join(f'        "{line}"' for line in textwrap.wrap(encoded, 108))
     text = _MODULE.format(name=_stem(file), data=data)
     for message in file.message_type:
-        text += f'{message.name} = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["{message.name}"])'
+        text += f'{message.name} = GetMessageClass(DESCRIPTOR.message_types_by_name["{message.name}"])'
         text += "\n" + "".join(_nested_class_lines(message, message.name))
     for enum in file.enum_type:
         text += f"\n# {enum.name}\n"
@@ -107,7 +108,7 @@ def _nested_class_lines(message: Any, path: str) -> Iterator[str]:
     """protobuf's pure Python runtime does not make nested classes attributes of the outer one by itself."""
     for nested in message.nested_type:
         source = f'{path}.DESCRIPTOR.nested_types_by_name["{nested.name}"]'
-        yield f"{path}.{nested.name} = message_factory.GetMessageClass({source})\n"
+        yield f"{path}.{nested.name} = GetMessageClass({source})\n"
         yield from _nested_class_lines(nested, f"{path}.{nested.name}")
 
 

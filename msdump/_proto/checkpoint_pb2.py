@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 # A pool of its own: another package in the process may hold messages of the same names in the default pool.
-DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
+DESCRIPTOR = DescriptorPool().AddSerializedFile(
     base64.b64decode(
         "ChBjaGVja3BvaW50LnByb3RvIrIBCgpDaGVja3BvaW50EicKBXZhbHVlGAEgAygLMhEuQ2hlY2twb2ludC5WYWx1ZVIFdmFsdWUaewoFVmFs"
         "dWUSEAoDdGFnGAEgAigJUgN0YWcSJgoGdGVuc29yGAIgASgLMgwuVGVuc29yUHJvdG9IAFIGdGVuc29yEi8KCW1hcHRlbnNvchgDIAEoCzIP"
@@ -17,7 +18,7 @@ DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
     )
 )
 
-Checkpoint = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["Checkpoint"])
-Checkpoint.Value = message_factory.GetMessageClass(Checkpoint.DESCRIPTOR.nested_types_by_name["Value"])
-TensorProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["TensorProto"])
-MapTensorProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["MapTensorProto"])
+Checkpoint = GetMessageClass(DESCRIPTOR.message_types_by_name["Checkpoint"])
+Checkpoint.Value = GetMessageClass(Checkpoint.DESCRIPTOR.nested_types_by_name["Value"])
+TensorProto = GetMessageClass(DESCRIPTOR.message_types_by_name["TensorProto"])
+MapTensorProto = GetMessageClass(DESCRIPTOR.message_types_by_name["MapTensorProto"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 # A pool of its own: another package in the process may hold messages of the same names in the default pool.
-DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
+DESCRIPTOR = DescriptorPool().AddSerializedFile(
     base64.b64decode(
         "ChFkZWJ1Z19ncmFwaC5wcm90bxIIZGVidWdnZXIi3wEKCk1vZGVsUHJvdG8SHQoKaXJfdmVyc2lvbhgBIAEoA1IJaXJWZXJzaW9uEhYKBmRv"
         "bWFpbhgCIAEoCVIGZG9tYWluEiMKDW1vZGVsX3ZlcnNpb24YAyABKANSDG1vZGVsVmVyc2lvbhIqCgVncmFwaBgEIAEoCzIULmRlYnVnZ2Vy"
@@ -59,23 +60,23 @@ DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
     )
 )
 
-ModelProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["ModelProto"])
-OperatorSetProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OperatorSetProto"])
-OperatorProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OperatorProto"])
-GraphProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["GraphProto"])
-NodeProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["NodeProto"])
-InputProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["InputProto"])
-ParameterProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["ParameterProto"])
-OutputProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OutputProto"])
-AttributeProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["AttributeProto"])
-NamedValueProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["NamedValueProto"])
-TypeProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["TypeProto"])
-TypeProto.Tensor = message_factory.GetMessageClass(TypeProto.DESCRIPTOR.nested_types_by_name["Tensor"])
-TypeProto.Sequence = message_factory.GetMessageClass(TypeProto.DESCRIPTOR.nested_types_by_name["Sequence"])
-TensorShapeProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["TensorShapeProto"])
-TensorShapeProto.Dimension = message_factory.GetMessageClass(TensorShapeProto.DESCRIPTOR.nested_types_by_name["Dimension"])
-ValueProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["ValueProto"])
-TensorProto = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["TensorProto"])
+ModelProto = GetMessageClass(DESCRIPTOR.message_types_by_name["ModelProto"])
+OperatorSetProto = GetMessageClass(DESCRIPTOR.message_types_by_name["OperatorSetProto"])
+OperatorProto = GetMessageClass(DESCRIPTOR.message_types_by_name["OperatorProto"])
+GraphProto = GetMessageClass(DESCRIPTOR.message_types_by_name["GraphProto"])
+NodeProto = GetMessageClass(DESCRIPTOR.message_types_by_name["NodeProto"])
+InputProto = GetMessageClass(DESCRIPTOR.message_types_by_name["InputProto"])
+ParameterProto = GetMessageClass(DESCRIPTOR.message_types_by_name["ParameterProto"])
+OutputProto = GetMessageClass(DESCRIPTOR.message_types_by_name["OutputProto"])
+AttributeProto = GetMessageClass(DESCRIPTOR.message_types_by_name["AttributeProto"])
+NamedValueProto = GetMessageClass(DESCRIPTOR.message_types_by_name["NamedValueProto"])
+TypeProto = GetMessageClass(DESCRIPTOR.message_types_by_name["TypeProto"])
+TypeProto.Tensor = GetMessageClass(TypeProto.DESCRIPTOR.nested_types_by_name["Tensor"])
+TypeProto.Sequence = GetMessageClass(TypeProto.DESCRIPTOR.nested_types_by_name["Sequence"])
+TensorShapeProto = GetMessageClass(DESCRIPTOR.message_types_by_name["TensorShapeProto"])
+TensorShapeProto.Dimension = GetMessageClass(TensorShapeProto.DESCRIPTOR.nested_types_by_name["Dimension"])
+ValueProto = GetMessageClass(DESCRIPTOR.message_types_by_name["ValueProto"])
+TensorProto = GetMessageClass(DESCRIPTOR.message_types_by_name["TensorProto"])
 
 # DataType
 DT_UNDEFINED = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 # A pool of its own: another package in the process may hold messages of the same names in the default pool.
-DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
+DESCRIPTOR = DescriptorPool().AddSerializedFile(
     base64.b64decode(
         "Cg9kdW1wX2RhdGEucHJvdG8SEHRvb2xraXQuZHVtcGRhdGEiugEKCk9yaWdpbmFsT3ASEgoEbmFtZRgBIAEoCVIEbmFtZRIhCgxvdXRwdXRf"
         "aW5kZXgYAiABKA1SC291dHB1dEluZGV4Ej0KCWRhdGFfdHlwZRgDIAEoDjIgLnRvb2xraXQuZHVtcGRhdGEuT3V0cHV0RGF0YVR5cGVSCGRh"
@@ -61,15 +62,15 @@ DESCRIPTOR = descriptor_pool.DescriptorPool().AddSerializedFile(
     )
 )
 
-OriginalOp = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OriginalOp"])
-Shape = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["Shape"])
-DimRange = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["DimRange"])
-OpOutput = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OpOutput"])
-OpInput = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OpInput"])
-OpBuffer = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OpBuffer"])
-OpAttr = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["OpAttr"])
-Workspace = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["Workspace"])
-DumpData = message_factory.GetMessageClass(DESCRIPTOR.message_types_by_name["DumpData"])
+OriginalOp = GetMessageClass(DESCRIPTOR.message_types_by_name["OriginalOp"])
+Shape = GetMessageClass(DESCRIPTOR.message_types_by_name["Shape"])
+DimRange = GetMessageClass(DESCRIPTOR.message_types_by_name["DimRange"])
+OpOutput = GetMessageClass(DESCRIPTOR.message_types_by_name["OpOutput"])
+OpInput = GetMessageClass(DESCRIPTOR.message_types_by_name["OpInput"])
+OpBuffer = GetMessageClass(DESCRIPTOR.message_types_by_name["OpBuffer"])
+OpAttr = GetMessageClass(DESCRIPTOR.message_types_by_name["OpAttr"])
+Workspace = GetMessageClass(DESCRIPTOR.message_types_by_name["Workspace"])
+DumpData = GetMessageClass(DESCRIPTOR.message_types_by_name["DumpData"])
 
 # OutputDataType
 DT_UNDEFINED = 0
