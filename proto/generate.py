@@ -62,7 +62,18 @@ def compile_file(path: Path) -> Any:
         if status:
             raise RuntimeError(f"{path.name}: protoc ended with status {status}.")
         descriptors = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
-    return descriptors.file[0]
+    file = descriptors.file[0]
+    for message in file.message_type:
+        _clear_json_names(message)
+    return file
+
+
+def _clear_json_names(message: Any) -> None:
+    """protoc spells out for --descriptor_set_out what it leaves out of the code that it writes itself."""
+    for field in message.field:
+        field.ClearField("json_name")
+    for nested in message.nested_type:
+        _clear_json_names(nested)
 
 
 def module_text(file: Any) -> str:

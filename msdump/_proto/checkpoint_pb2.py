@@ -10,11 +10,10 @@ from google.protobuf.message_factory import GetMessageClass
 # A pool of its own: another package in the process may hold messages of the same names in the default pool.
 DESCRIPTOR = DescriptorPool().AddSerializedFile(
     base64.b64decode(
-        "ChBjaGVja3BvaW50LnByb3RvIrIBCgpDaGVja3BvaW50EicKBXZhbHVlGAEgAygLMhEuQ2hlY2twb2ludC5WYWx1ZVIFdmFsdWUaewoFVmFs"
-        "dWUSEAoDdGFnGAEgAigJUgN0YWcSJgoGdGVuc29yGAIgASgLMgwuVGVuc29yUHJvdG9IAFIGdGVuc29yEi8KCW1hcHRlbnNvchgDIAEoCzIP"
-        "Lk1hcFRlbnNvclByb3RvSABSCW1hcHRlbnNvckIHCgV2YWx1ZSJpCgtUZW5zb3JQcm90bxISCgRkaW1zGAEgAygDUgRkaW1zEh8KC3RlbnNv"
-        "cl90eXBlGAIgAigJUgp0ZW5zb3JUeXBlEiUKDnRlbnNvcl9jb250ZW50GAMgAigMUg10ZW5zb3JDb250ZW50IjYKDk1hcFRlbnNvclByb3Rv"
-        "EiQKBnRlbnNvchgBIAMoCzIMLlRlbnNvclByb3RvUgZ0ZW5zb3I="
+        "ChBjaGVja3BvaW50LnByb3RvIpMBCgpDaGVja3BvaW50EiAKBXZhbHVlGAEgAygLMhEuQ2hlY2twb2ludC5WYWx1ZRpjCgVWYWx1ZRILCgN0"
+        "YWcYASACKAkSHgoGdGVuc29yGAIgASgLMgwuVGVuc29yUHJvdG9IABIkCgltYXB0ZW5zb3IYAyABKAsyDy5NYXBUZW5zb3JQcm90b0gAQgcK"
+        "BXZhbHVlIkgKC1RlbnNvclByb3RvEgwKBGRpbXMYASADKAMSEwoLdGVuc29yX3R5cGUYAiACKAkSFgoOdGVuc29yX2NvbnRlbnQYAyACKAwi"
+        "LgoOTWFwVGVuc29yUHJvdG8SHAoGdGVuc29yGAEgAygLMgwuVGVuc29yUHJvdG8="
     )
 )
 
