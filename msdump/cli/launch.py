@@ -72,7 +72,8 @@ def _status_of(execute: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - Python's own top level prints everything, and so does this
-        sys.excepthook(type(error), error, _without_launcher(error.__traceback__))
+        error = error.with_traceback(_without_launcher(error.__traceback__))
+        sys.excepthook(type(error), error, error.__traceback__)
         return FAILED
     return 0
 

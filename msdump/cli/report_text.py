@@ -17,13 +17,9 @@ def format_bytes(size_bytes: int) -> str:
     while size >= 1024 and unit < len(_UNITS) - 1:
         size /= 1024
         unit += 1
-    return (
-        f"{size_bytes} B"
-        if unit == 0
-        else f"{size:.3g} {_UNITS[unit]}"
-        if size < 1000
-        else f"{size:.0f} {_UNITS[unit]}"
-    )
+    if unit == 0:
+        return f"{size_bytes} B"
+    return f"{size:.3g} {_UNITS[unit]}" if size < 999.5 else f"{size:.0f} {_UNITS[unit]}"
 
 
 def format_count(count: int, singular: str) -> str:
@@ -34,7 +30,10 @@ def report_rows(report: RunReport) -> list[tuple[str, str]]:
     """The report as (label, text), in reading order. Rows that would say nothing are left out."""
     rows = [
         ("folder", str(report.path)),
-        ("iterations", f"{report.iterations_dumped} dumped, asked for {report.iterations_asked}"),
+        (
+            "iterations",
+            f"{report.iterations_dumped} of {report.iterations_run} dumped, asked for {report.iterations_asked}",
+        ),
         ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
         (
             "tensors",
@@ -52,7 +51,7 @@ def report_rows(report: RunReport) -> list[tuple[str, str]]:
         )
     rows += [("not matched", name) for name in report.unmatched]
     if report.error:
-        rows.append(("error", report.error))
+        rows.append(("error", f"{format_count(report.lost, 'tensor')} lost. {report.error}"))
     return rows
 
 

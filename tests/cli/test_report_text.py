@@ -1,0 +1,87 @@
+"""The report of a run: every number is in it, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.cli.report_text import format_bytes, plain_text, print_report, print_warning, report_rows
+from msdump.session import RunReport
+
+REPORT = RunReport(
+    path="/data/[dump]",
+    iterations_asked="0|5-8",
+    iterations_run=9,
+    iterations_dumped=5,
+    operators_seen=57,
+    operators_selected=19,
+    tensors_written=233,
+    files=83,
+    links=150,
+    bytes_named=3 * 1024**3,
+    bytes_written=1024**3,
+    skipped={"empty": 3, "string": 2},
+    dump_seconds=1.5,
+    run_seconds=6.0,
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_plain_report_says_everything() -> None:
+    text = plain_text(REPORT)
+    for part in ("/data/[dump]", "0|5-8", "5 of 9", "19", "57", "233", "83 files", "150 links", "1 GiB", "3 GiB"):
+        assert part in text
+    assert "3 empty, 2 string" in text
+    assert "1.50 s of 6.00 s" in text
+    assert "25 %" in text
+    assert "\x1b" not in text
+
+
+def test_terminal_shows_the_same_words() -> None:
+    stream = Terminal()
+    print_report(REPORT, stream)
+    shown = " ".join(stream.getvalue().split())
+    for _, text in report_rows(REPORT):
+        assert text.split()[0] in shown
+
+
+def test_trouble_is_in_the_report() -> None:
+    report = replace(REPORT, unmatched=("Cov2D",), error="No space left on device", lost=4)
+    text = plain_text(report)
+    assert "Cov2D" in text
+    assert "No space left on device" in text
+    assert "4 tensors lost" in text
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_warning_keeps_brackets(stream: io.StringIO) -> None:
+    print_warning("first [bold] line\nsecond line", stream)
+    assert "first [bold] line" in stream.getvalue()
+    assert "second line" in stream.getvalue()
+
+
+def test_format_bytes() -> None:
+    examples = {
+        0: "0 B",
+        999: "999 B",
+        1536: "1.5 KiB",
+        1024**3: "1 GiB",
+        1023 * 1024: "1023 KiB",
+        5 * 1024**5: "5120 TiB",
+    }
+    assert {size: format_bytes(size) for size in examples} == examples
+
+
+@given(st.integers(0, 2**60))
+def test_format_bytes_is_within_half_a_percent(size: int) -> None:
+    number, unit = format_bytes(size).split()
+    exact = size / 1024 ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
+    assert abs(float(number) - exact) <= 0.005 * exact

@@ -1,0 +1,92 @@
+"""The documentation keeps its promises: links lead somewhere, snippets run, the two READMEs say the same."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from msdump.cli.main import COMMANDS
+from tests.readme_block import command_blocks
+from tests.snippets import PAGES, ROOT, run_page, snippets
+
+_CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"`[^`\n]*`", "", _CODE.sub("", page.read_text(encoding="utf-8")))
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(prose(page)):
+        if link.startswith("https://"):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.is_file(), f"{name(page)} links to {link}"
+        assert not anchor or anchor in anchors(file), f"{name(page)} links to {link}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name)
+def test_snippets_run(page: Path, tmp_path: Path) -> None:
+    assert run_page(page, tmp_path)
+
+
+def test_pages_that_must_hold_runnable_snippets_do() -> None:
+    pages = {name(page) for page in PAGES if snippets(page)}
+    assert pages >= {"docs/getting-started.md", "docs/walkthrough/index.md", "docs/testing.md"}
+
+
+def test_readmes_have_the_same_code() -> None:
+    def code(file: str) -> list[tuple[str, str]]:
+        blocks = _CODE.findall((ROOT / file).read_text(encoding="utf-8"))
+        return [(language, text) for _, language, text in blocks if language != "text"]
+
+    assert code("README.md") == code("README.zh.md")
+
+
+def test_readme_has_two_command_blocks_for_install_and_for_tests() -> None:
+    first, second = command_blocks()
+    assert first.rstrip().splitlines()[-1] == "msdump demo"
+    assert second.rstrip().splitlines()[-1] == "python -m pytest"
+    assert "pip install -e" in second
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_in_the_text_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    spans = [
+        line for _, language, body in _CODE.findall(text) if language in ("bash", "sh") for line in body.splitlines()
+    ]
+    spans += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", _CODE.sub("", text))
+    for span in spans:
+        if span.startswith("msdump "):
+            word = shlex.split(span, comments=True)[1]
+            assert word in COMMANDS or word.startswith("-"), f"{name(page)}: {span}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_modules_in_the_text_exist(page: Path) -> None:
+    for file in re.findall(
+        r"`(msdump/[\w/]+\.py|tests/[\w/]+\.py|proto/[\w/]+\.proto)`", page.read_text(encoding="utf-8")
+    ):
+        assert (ROOT / file).is_file(), f"{name(page)} names {file}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/**/*.md"):
+        assert page.relative_to(ROOT / "docs").as_posix() in navigation

@@ -1,0 +1,80 @@
+"""Who may import what. import-linter holds the rules between rooms; here are those about other people's packages."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
+# imported nowhere; the standard library and numpy may be imported everywhere.
+ALLOWED = {
+    "PIL": ("frontends/mindspore/dataset/",),
+    "google": ("_proto/", "graph/emit_pb.py", "graph/read_pb.py", "formats/"),
+    "hypothesis": ("testing/",),
+    "ml_dtypes": ("dtypes.py",),
+    "numba": ("stats.py", "kernels/"),
+    "pydantic": ("config/", "frontends/mindspore/"),
+    "pydantic_core": ("config/", "frontends/mindspore/"),
+    "pytest": ("testing/",),
+    "rich": ("cli/",),
+    "sklearn": ("cli/",),
+    "torch": ("kernels/",),
+}
+LATE = {"torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis"}
+
+
+def imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield node.module
+
+
+def foreign_imports() -> list[tuple[str, str]]:
+    """(path below msdump/, package) for each import of something that is not ours and not the standard library."""
+    found = []
+    for file in sorted((ROOT / "msdump").rglob("*.py")):
+        for module in imported(file):
+            package = module.partition(".")[0]
+            if package not in sys.stdlib_module_names and package not in ("msdump", "numpy"):
+                found.append((file.relative_to(ROOT / "msdump").as_posix(), package))
+    return found
+
+
+@pytest.mark.parametrize(("path", "package"), sorted(set(foreign_imports())))
+def test_a_package_is_imported_only_where_it_is_needed(path: str, package: str) -> None:
+    assert package in ALLOWED, f"msdump/{path} imports {package}"
+    assert path.startswith(ALLOWED[package]), f"msdump/{path} imports {package}"
+
+
+def modules_after(code: str) -> set[str]:
+    """Names of the modules that are loaded in a fresh interpreter after a line of code."""
+    line = f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(json.loads(done.stdout))
+
+
+def test_import_msdump_is_cheap() -> None:
+    loaded = modules_after("import msdump")
+    assert not loaded & (LATE | {"numpy", "msdump.session"})
+    assert len(loaded - modules_after("")) < 60
+
+
+@pytest.mark.parametrize("module", ["msdump.session", "msdump.events", "msdump.records", "msdump.cli.main"])
+def test_the_core_loads_without_the_packages_that_only_some_files_need(module: str) -> None:
+    assert not modules_after(f"import {module}") & LATE
+
+
+def test_a_script_without_a_dump_loads_neither_dumper_nor_writers() -> None:
+    loaded = modules_after("import msdump.mindspore")
+    assert not {module for module in loaded if module.startswith(("msdump.dump.", "msdump.formats.npy"))}
+    assert not loaded & {"torch", "onnx", "onnxruntime", "rich", "hypothesis", "sklearn"}
