@@ -1,0 +1,110 @@
+"""Operators that watch or order a program: Print, Depend, StopGradient."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.events import Array
+from msdump.graph.autodiff import GradBuilder
+from msdump.graph.graph import Node, Value
+from msdump.graph.primitive import Attrs, def_bprop, def_infer, def_kernel, def_primitive
+from msdump.graph.types import TensorType
+from msdump.kernels.array import copy_view
+from msdump.kernels.checks import expect, expect_count
+
+Grads = Sequence["Value | None"]
+
+def_primitive("Print", ("x",), has_side_effect=True)
+def_primitive("Depend", ("value", "expression"), views={0: 0}, is_kernel=False)
+def_primitive("StopGradient", ("x",), views={0: 0}, is_kernel=False)
+
+
+@def_infer("Print")
+def _print_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: strings, the texts among the operands in order; None stands for the next tensor.
+
+    Tensors that no None stands for come after the texts.
+    """
+    strings = attrs.get("strings", ())
+    fits = isinstance(strings, tuple) and all(item is None or isinstance(item, str) for item in strings)
+    expect(fits, "strings to be a tuple of str and None", repr(strings))
+    places = strings.count(None)
+    expect(places <= len(types), f"{places} tensors, one for each None in strings", len(types))
+    return (TensorType("int32", (1,)),)
+
+
+@def_kernel("Print")
+def _print(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """One item per line on standard output, which is flushed; the result is 0."""
+    out[0][...] = 0
+    tensors = iter(inputs)
+    lines = [tensor_text(next(tensors)) if item is None else item for item in attrs.get("strings", ())]
+    lines += [tensor_text(array) for array in tensors]
+    sys.stdout.write("".join(line + "\n" for line in lines))
+    sys.stdout.flush()
+
+
+def tensor_text(array: Array) -> str:
+    """A tensor as the original prints it: shape, dtype, values.
+
+    Edges: vectors stay on the line, more axes begin on the next one; over 1000 elements the middle is left out.
+    """
+    row = dtypes.dtype_from_numpy(array.dtype)
+    head = f"Tensor(shape={list(array.shape)}, dtype={row.ir_name}, value="
+    if array.ndim == 0:
+        return f"{head} {_number_text(array, row)})"
+    values = array.astype(np.float32) if row.is_float and row.bits < 32 else array
+    if row.is_float:
+        text = np.array2string(values, separator=", ", threshold=1000, formatter={"float_kind": _float_text})
+    else:
+        text = np.array2string(values, separator=", ", threshold=1000)
+    return f"{head}{' ' if array.ndim == 1 else chr(10)}{text})"
+
+
+def _float_text(value: Any) -> str:
+    return f"{value: .8e}"
+
+
+def _number_text(array: Array, row: dtypes.Dtype) -> str:
+    if row.is_float:
+        return f"{float(array):g}"
+    return str(array.item())
+
+
+def _print_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    return [None] * len(node.inputs)
+
+
+def_bprop("Print")(_print_grad)
+
+
+@def_infer("Depend")
+def _depend_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """The first operand passes through; the others only have to run before."""
+    expect(len(types) >= 1, "at least one operand", 0)
+    return (types[0],)
+
+
+@def_infer("StopGradient")
+def _stop_gradient_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    expect_count(types, 1)
+    return (types[0],)
+
+
+def_kernel("Depend")(copy_view)
+def_kernel("StopGradient")(copy_view)
+
+
+@def_bprop("Depend")
+def _depend_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    return [outer[0], *[None] * (len(node.inputs) - 1)]
+
+
+@def_bprop("StopGradient")
+def _stop_gradient_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    return [None]
