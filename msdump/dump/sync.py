@@ -14,6 +14,7 @@ from msdump.dump.clock import Clock
 from msdump.dump.recorder import GraphRecorder
 from msdump.dump.snapshot import Operand, keys_to_keep, op_records, parameter_record, selected_operands
 from msdump.dump.tally import Tally
+from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError
 from msdump.events import BEFORE, Array, FinishedStep, OpEvent
 from msdump.formats.layout import SyncLayout
@@ -23,31 +24,6 @@ from msdump.graph.graph import Graph, Value
 from msdump.records import TensorKey, TensorRecord
 
 log = logging.getLogger("msdump")
-
-
-class _WatchedGraph:
-    """What the dumper decided about one graph at compile time."""
-
-    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
-        self.ops = graph.op_infos()
-        self.masks = node_masks(plan, [op.full_name for op in self.ops])
-        self.operands: list[tuple[Operand, ...]] = [
-            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
-        ]
-        self.keep = keys_to_keep(self.ops, self.masks)
-        self.kept: dict[TensorKey, Array] = {}
-        self.final_keys = graph.final_keys()
-        self.parameters: list[Value] = []
-        self.constants: list[tuple[int, Value]] = []
-        if plan.dumps_output:
-            self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
-            self.constants = list(enumerate(graph.constants))
-        self.has_constants_on_disk = False
-
-    @property
-    def size(self) -> int:
-        """Records of one iteration."""
-        return sum(len(operands) for operands in self.operands) + len(self.parameters)
 
 
 class SyncDumper:
@@ -76,16 +52,12 @@ class SyncDumper:
         self._tally = tally
         self._clock = clock or Clock()
         self._recorder = GraphRecorder(layout)
-        self._watched: dict[int, _WatchedGraph] = {}
+        self._watched: dict[int, WatchedGraph] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        watched = _WatchedGraph(graph, self._plan)
+        watched = WatchedGraph(graph, self._plan)
         self._watched[graph.graph_id] = watched
-        tally = self._tally
-        tally.operators_seen += len(watched.ops)
-        tally.operators_selected += sum(mask != 0 for mask in watched.masks)
-        tally.names_seen.update(op.full_name for op in watched.ops)
-        tally.names_seen.update(value.name for value in graph.dumped_parameters())
+        self._tally.count_graph(graph, watched.masks)
         with self._timed(), self._stop_on_failure(None):
             self._recorder.record(graph)
         self._report_strings(watched, graph)
@@ -141,7 +113,7 @@ class SyncDumper:
             writer.write(batch)
         self._tally.tensors_written += len(batch)
 
-    def _parameter_records(self, watched: _WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
+    def _parameter_records(self, watched: WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
         for value in watched.parameters:
             yield parameter_record(
                 value.name,
@@ -153,7 +125,7 @@ class SyncDumper:
                 self._clock.next_us(),
             )
 
-    def _write_constants(self, watched: _WatchedGraph, graph_id: int, iteration: int) -> None:
+    def _write_constants(self, watched: WatchedGraph, graph_id: int, iteration: int) -> None:
         if watched.has_constants_on_disk:
             return
         watched.has_constants_on_disk = True
@@ -166,7 +138,7 @@ class SyncDumper:
         ]
         self._constants.write(records)
 
-    def _report_strings(self, watched: _WatchedGraph, graph: Graph) -> None:
+    def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
         """Source: seed, notes: Print's string cannot be saved, an error is logged, other data is not affected."""
         for node, mask in zip(graph.kernels, watched.masks, strict=True):
             if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
@@ -182,7 +154,7 @@ class SyncDumper:
             self._tally.seconds += time.perf_counter() - started
 
     @contextmanager
-    def _stop_on_failure(self, watched: _WatchedGraph | None) -> Iterator[None]:
+    def _stop_on_failure(self, watched: WatchedGraph | None) -> Iterator[None]:
         """Turn a failure to dump into the end of the dump; training goes on."""
         tally = self._tally
         before = tally.tensors_written

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from msdump.graph.graph import Graph
 
 
 @dataclass
@@ -20,3 +23,10 @@ class Tally:
     error: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
     names_seen: set[str] = field(default_factory=set)
+
+    def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
+        """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""
+        self.operators_seen += len(masks)
+        self.operators_selected += sum(mask != 0 for mask in masks)
+        self.names_seen.update(node.full_name for node in graph.kernels)
+        self.names_seen.update(value.name for value in graph.dumped_parameters())

@@ -15,7 +15,7 @@ from msdump.graph.graph import Graph, Parameter, SourceLine, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 
-_UNARY = ("Neg", "ReLU", "Square", "Exp")
+_UNARY = ("Neg", "Square", "Exp")
 _BINARY = ("Add", "Sub", "Mul", "Maximum")
 
 

@@ -1,0 +1,34 @@
+"""WatchedGraph: what the plan says about one compiled graph, decided once."""
+
+from __future__ import annotations
+
+from msdump.config.plan import DumpPlan, node_masks
+from msdump.dump.snapshot import Operand, keys_to_keep, selected_operands
+from msdump.events import Array
+from msdump.graph.graph import Graph, Value
+from msdump.records import TensorKey
+
+
+class WatchedGraph:
+    """What the dumper decided about one graph at compile time."""
+
+    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
+        self.ops = graph.op_infos()
+        self.masks = node_masks(plan, [op.full_name for op in self.ops])
+        self.operands: list[tuple[Operand, ...]] = [
+            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
+        ]
+        self.keep = keys_to_keep(self.ops, self.masks)
+        self.kept: dict[TensorKey, Array] = {}
+        self.final_keys = graph.final_keys()
+        self.parameters: list[Value] = []
+        self.constants: list[tuple[int, Value]] = []
+        if plan.dumps_output:
+            self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
+            self.constants = list(enumerate(graph.constants))
+        self.has_constants_on_disk = False
+
+    @property
+    def size(self) -> int:
+        """Records of one iteration."""
+        return sum(len(operands) for operands in self.operands) + len(self.parameters)

@@ -1,0 +1,192 @@
+"""Reader of Ascend dump files: container 2.0 (header, then raw blocks) and 1.0 (everything inside the protobuf).
+
+Bytes of 2.0: u64 little-endian header length L; L bytes of a serialized DumpData whose data fields are empty;
+then the raw data of inputs, outputs, buffers and workspaces, in this order, without padding. Nothing is copied:
+tensors show the mapped file.   Source: CANN dump_data.proto and container 2.0.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes, layouts
+from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
+from msdump.packing import unpack
+from msdump.records import INPUT, OUTPUT
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BUFFER, SPACE = "l1buffer", "space"
+
+
+@dataclass(frozen=True, slots=True)
+class BinTensor:
+    """One block of a dump file.
+
+    io             "input", "output", "l1buffer" or "space"
+    dtype_number   OutputDataType; 0 for blocks that are plain bytes
+    shape          None when the file gives none
+    payload        the raw bytes, (n,) uint8, mapped from the file
+    offset         of the payload in the file; -1 inside a 1.0 container
+    """
+
+    io: str
+    slot: int
+    dtype_number: int
+    format: str
+    shape: tuple[int, ...] | None
+    original_shape: tuple[int, ...]
+    sub_format: int
+    payload: Array
+    offset: int
+    where: str
+
+    def array(self) -> Array:
+        """The tensor in the format in which the device wrote it.
+
+        Shapes:  as in the file; without a shape, one axis of all elements (of bytes for plain blocks).
+        Dtypes:  the table's; HiFloat8 as float32.
+        Raises:  UnknownDtypeError for a number without an array form, TruncatedFileError for a short block.
+        """
+        if self.dtype_number == 0:
+            return self.payload
+        row = dtypes.BY_ACL_NUMBER.get(self.dtype_number)
+        if row is None or row.numpy_type is None:
+            name = row.name if row else f"number {self.dtype_number}"
+            raise UnknownDtypeError(f"{self.where}: data_type {name} has no array form.")
+        shape = self.shape
+        if shape is None:
+            shape = (self.payload.size * 8 // row.bits,)
+        try:
+            return unpack(self.payload, row.name, shape)
+        except TruncatedFileError as error:
+            raise TruncatedFileError(f"{self.where}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class BinFile:
+    """One parsed dump file. `container` is "2.0" or "1.0"."""
+
+    path: str
+    container: str
+    version: str
+    dump_time_us: int
+    op_name: str
+    tensors: tuple[BinTensor, ...]
+
+    def of(self, io: str) -> list[BinTensor]:
+        return [tensor for tensor in self.tensors if tensor.io == io]
+
+
+def read_bin(path: str | Path, container: str | None = None) -> BinFile:
+    """Parse a dump file; `container` forces "2.0" or "1.0", else the bytes decide.
+
+    Raises:  FormatError naming file and offset when neither container fits; TruncatedFileError when the header
+             is whole but blocks are missing. Trailing bytes are an error too: the sizes must account for all.
+    """
+    path = Path(path)
+    raw = _mapped(path)
+    if container == "1.0":
+        return _read_v1(path, raw)
+    length = int.from_bytes(raw[:8].tobytes(), "little") if raw.size >= 8 else 0
+    message = _parse(raw[8 : 8 + length].tobytes()) if 0 < length <= raw.size - 8 else None
+    if message is not None:
+        return _read_v2(path, raw, length, message)
+    if container is None:
+        whole = _parse(raw.tobytes()) if raw.size else None
+        if whole is not None and (whole.input or whole.output or whole.buffer or whole.space):
+            return _read_v1(path, raw)
+    if raw.size < 8:
+        raise TruncatedFileError(f"{path} at offset 0: expected an 8-byte header length, the file has {raw.size}.")
+    if not 0 < length <= raw.size - 8:
+        raise FormatError(
+            f"{path} at offset 0: expected a header length of 1 to {raw.size - 8}, got {length}. "
+            "The file is damaged or is not an Ascend dump file."
+        )
+    raise FormatError(f"{path} at offset 8: the {length} header bytes are no DumpData message.")
+
+
+def _mapped(path: Path) -> Array:
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return np.empty(0, np.uint8)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def _parse(data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    from msdump._proto import dump_data_pb2
+
+    message = dump_data_pb2.DumpData()
+    try:
+        message.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError):
+        return None
+    return message
+
+
+def _read_v2(path: Path, raw: Array, length: int, message: Any) -> BinFile:
+    offset = 8 + length
+    expected = offset + sum(int(block.size) for _, _, block in _blocks(message))
+    tensors: list[BinTensor] = []
+    for io, slot, block in _blocks(message):
+        size = int(block.size)
+        if offset + size > raw.size:
+            raise TruncatedFileError(
+                f"{path} at offset {offset}: expected {size} bytes of {io} {slot}, the file ends after "
+                f"{raw.size - offset} (it should have {expected} bytes, it has {raw.size})."
+            )
+        tensors.append(_tensor(path, io, slot, block, raw[offset : offset + size], offset))
+        offset += size
+    if offset != raw.size:
+        raise FormatError(f"{path} at offset {offset}: expected the end of the file, got {raw.size - offset} bytes more.")
+    return BinFile(str(path), "2.0", message.version, message.dump_time, message.op_name, tuple(tensors))
+
+
+def _read_v1(path: Path, raw: Array) -> BinFile:
+    message = _parse(raw.tobytes())
+    if message is None:
+        raise FormatError(f"{path} at offset 0: the {raw.size} bytes are no DumpData message.")
+    tensors = tuple(
+        _tensor(path, io, slot, block, np.frombuffer(block.data, np.uint8), -1) for io, slot, block in _blocks(message)
+    )
+    return BinFile(str(path), "1.0", message.version, message.dump_time, message.op_name, tensors)
+
+
+def _blocks(message: Any) -> Iterator[tuple[str, int, Any]]:
+    """(io, slot, message) in the order of their data in the file."""
+    for io, blocks in (
+        (INPUT, message.input),
+        (OUTPUT, message.output),
+        (BUFFER, message.buffer),
+        (SPACE, message.space),
+    ):
+        for slot, block in enumerate(blocks):
+            yield io, slot, block
+
+
+def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: int) -> BinTensor:
+    where = f"{path}, {io} {slot} at offset {offset}" if offset >= 0 else f"{path}, {io} {slot}"
+    if io in (BUFFER, SPACE):
+        return BinTensor(io, slot, 0, "ND", None, (), 0, payload, offset, where)
+    shape = _shape(block.shape.dim, where) if block.HasField("shape") else None
+    name = layouts.FORMAT_NAME.get(block.format, str(block.format))
+    original = _shape(block.original_shape.dim, where)
+    return BinTensor(io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where)
+
+
+def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:
+    """Refuse shapes that no file could fill before anybody allocates for them."""
+    shape = tuple(int(dim) for dim in dims)
+    if len(shape) > 64 or math.prod(shape) > 2**48:
+        raise FormatError(f"{where}: shape {shape[:8]}... is absurd.")
+    return shape
+
+

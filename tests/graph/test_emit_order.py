@@ -1,0 +1,29 @@
+"""Execution order: kernels only, in launch order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from msdump.graph.emit_order import order_csv_text
+from msdump.graph.graph import Graph
+from tests.graph.emit_cases import HIDDEN, emit_graphs, emit_primitives, hand_graph
+
+__all__ = ["emit_primitives"]
+
+
+def test_kernels_of_the_hand_made_graph() -> None:
+    assert order_csv_text(hand_graph()) == (
+        "NodeExecutionOrder-FullNameWithScope\n"
+        "Default/network-Net/conv3-Conv2d/EmitSame-op7\n"
+        "Default/network-Net/EmitPair-op8\n"
+        "Gradients/Default/network-Net/conv3-Conv2d/gradEmitSame-expand/EmitSame-op10\n"
+        "EmitSame-op11\n"
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(graph=emit_graphs())
+def test_every_kernel_once_and_nothing_else(graph: Graph) -> None:
+    lines = order_csv_text(graph).split("\n")
+    assert lines[-1] == ""
+    assert lines[1:-1] == [node.full_name for node in graph.nodes if node.op_type != HIDDEN]
