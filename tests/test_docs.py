@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from msdump.cli.main import COMMANDS
+from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
@@ -90,3 +91,10 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in ROOT.glob("docs/**/*.md"):
         assert page.relative_to(ROOT / "docs").as_posix() in navigation
+
+
+def test_every_key_of_the_configuration_is_explained() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for section in (CommonDumpSettings, E2eDumpSettings):
+        for key in section.model_fields:
+            assert f"| `{key}`" in page or f", `{key}`" in page, key

@@ -1,0 +1,75 @@
+"""What others may build on does not move by accident: names, signatures, packages, the version."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import msdump
+
+ROOT = Path(__file__).resolve().parent.parent
+LISTED = Path(__file__).parent / "golden" / "public_api.txt"
+PUBLIC = ("msdump", "msdump.testing")
+
+
+def signature_lines() -> list[str]:
+    """One line for each public name: a function with its signature, a class with that of its constructor."""
+    lines = []
+    for module_name in PUBLIC:
+        module = importlib.import_module(module_name)
+        for name in module.__all__:
+            member = getattr(module, name)
+            signature = str(inspect.signature(member)) if callable(member) else f": {type(member).__name__}"
+            lines.append(f"{module_name}.{name}{signature}")
+    return lines
+
+
+def test_signatures_equal_the_checked_in_list() -> None:
+    """After an intended change: `python -m tests.test_public_api` writes the list anew."""
+    assert signature_lines() == LISTED.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_all_is_sorted_and_nothing_in_it_is_missing(name: str) -> None:
+    module = importlib.import_module(name)
+    assert list(module.__all__) == sorted(set(module.__all__))
+    assert all(hasattr(module, member) for member in module.__all__)
+
+
+def test_frontends_resolve_on_first_use() -> None:
+    assert msdump.mindspore is importlib.import_module("msdump.mindspore")
+    with pytest.raises(AttributeError, match="mindspor3"):
+        _ = msdump.mindspor3
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    for file in (ROOT / "msdump").rglob("*.py"):
+        assert (file.parent / "__init__.py").is_file(), f"{file} would be left out of the wheel"
+
+
+def test_files_that_are_no_code_are_declared_as_package_data() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    declared = {
+        (package, pattern)
+        for package, patterns in parser["options.package_data"].items()
+        for pattern in patterns.split()
+    }
+    for file in (ROOT / "msdump").rglob("*"):
+        if file.is_dir() or file.suffix in (".py", ".pyc"):
+            continue
+        package = ".".join(file.parent.relative_to(ROOT).parts)
+        assert any(owner == package and file.match(pattern) for owner, pattern in declared), file
+
+
+def test_the_version_is_a_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", msdump.__version__)
+
+
+if __name__ == "__main__":
+    LISTED.write_text("\n".join(signature_lines()) + "\n", encoding="utf-8")
