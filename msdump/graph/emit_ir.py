@@ -175,7 +175,19 @@ def _data_text(value: Value) -> str:
         return "..."
     if data.dtype.kind not in "biufc":
         data = data.astype(np.float64)
-    return " ".join(np.array2string(data, threshold=_SHOWN_ELEMENTS, max_line_width=10**9).split("\n"))
+    # All options are named, so that the script's own np.set_printoptions does not show here.
+    text = np.array2string(
+        data,
+        max_line_width=10**9,
+        precision=8,
+        suppress_small=False,
+        threshold=_SHOWN_ELEMENTS,
+        edgeitems=3,
+        floatmode="maxprec",
+        sign="-",
+        legacy=False,
+    )
+    return " ".join(text.split("\n"))
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -134,31 +134,36 @@ def read_model(source: str | PathLike[str] | bytes) -> GraphSummary:
 
 def _graph(proto: pb.GraphProto) -> GraphSummary:
     return GraphSummary(
-        proto.name,
-        proto.root_name,
-        tuple(ParameterSummary(p.name, _tensor(p.type)) for p in proto.parameters),
+        _text(proto.name),
+        _text(proto.root_name),
+        tuple(ParameterSummary(_text(p.name), _tensor(p.type)) for p in proto.parameters),
         tuple(_constant(constant) for constant in proto.const_vals),
         tuple(_node(node) for node in proto.node),
-        tuple(output.name for output in proto.outputs),
+        tuple(_text(output.name) for output in proto.outputs),
     )
 
 
 def _node(proto: pb.NodeProto) -> NodeSummary:
-    attrs = {attribute.name: _value(attribute.value) for attribute in proto.attribute}
+    attrs = {_text(attribute.name): _value(attribute.value) for attribute in proto.attribute}
     input_names, output_names = (_names(attrs.pop(key, ())) for key in ("input_names", "output_names"))
-    lines = [parse_source_line(text) for text in reversed(proto.source_address.split("\n"))]
+    lines = [parse_source_line(text) for text in reversed(_text(proto.source_address).split("\n"))]
     return NodeSummary(
-        proto.name,
-        proto.op_type,
-        proto.scope,
-        proto.full_name,
-        tuple(edge.name for edge in proto.input),
+        _text(proto.name),
+        _text(proto.op_type),
+        _text(proto.scope),
+        _text(proto.full_name),
+        tuple(_text(edge.name) for edge in proto.input),
         _tensors(proto.output_type),
         attrs,
         input_names,
         output_names,
         tuple(line for line in lines if line is not None),
     )
+
+
+def _text(value: object) -> str:
+    """A string field: protobuf hands over one that is no UTF-8 as bytes.   Raises: UnicodeDecodeError for these."""
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -168,12 +173,13 @@ def _names(value: Any) -> tuple[str, ...]:
 def _constant(proto: pb.NamedValueProto) -> ConstantSummary:
     from msdump._proto import debug_graph_pb2
 
+    key, full_name = _text(proto.key), _text(proto.full_name)
     if proto.value.dtype != debug_graph_pb2.DT_TENSOR:
-        return ConstantSummary(proto.key, proto.full_name, None, _value(proto.value))
+        return ConstantSummary(key, full_name, None, _value(proto.value))
     tensor = proto.value.tensor_val
     # The original writes no tensor_val; an empty shape then means "not said", not "0-d".
     shape = tuple(tensor.dims) if proto.value.HasField("tensor_val") else None
-    return ConstantSummary(proto.key, proto.full_name, TensorSummary(_dtype_name(tensor.data_type), shape), None)
+    return ConstantSummary(key, full_name, TensorSummary(_dtype_name(tensor.data_type), shape), None)
 
 
 def _tensors(proto: pb.TypeProto) -> tuple[TensorSummary, ...]:
@@ -213,7 +219,7 @@ def _value(proto: pb.ValueProto) -> Any:
     if debug_graph_pb2.DT_FLOAT16 <= kind <= debug_graph_pb2.DT_FLOAT64:
         return proto.double_val if proto.HasField("double_val") else proto.float_val
     if kind == debug_graph_pb2.DT_STRING:
-        return proto.str_val
+        return _text(proto.str_val)
     if kind == debug_graph_pb2.DT_TYPE:
         return _type_name(proto.type_val)
     if kind == debug_graph_pb2.DT_TUPLE:
