@@ -1,0 +1,156 @@
+"""`msdump plan CONFIG`: what a configuration will dump, in words and numbers, before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.report_text import format_bytes, format_count
+from msdump.errors import ConfigError, FormatError
+
+if TYPE_CHECKING:
+    from msdump.config.explain import Estimate
+    from msdump.config.plan import DumpPlan
+    from msdump.graph.read_pb import GraphSummary
+
+CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
+_EPILOG = """
+exit status: 0 the configuration holds; 1 it does not, or a graph file cannot be read; 3 something in it can never
+match. Environment variables that change what a configuration means are read as a run would read them:
+MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "plan",
+        help=COMMANDS["plan"],
+        description="Say in words what a dump configuration will dump; with graph files also how much that is.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("config", metavar="CONFIG", help="dump configuration, a .json file")
+    parser.add_argument(
+        "--graph",
+        action="append",
+        default=[],
+        metavar="FILE.pb",
+        help="a graph of an earlier run (rank_0/graphs/ms_output_trace_code_graph_0.pb); may be given several times",
+    )
+    parser.add_argument(
+        "--device-target", choices=("CPU", "GPU", "Ascend"), default="CPU", help="device profile of the run (CPU)"
+    )
+    parser.add_argument("--device-id", type=int, default=None, metavar="N", help="device of the run (DEVICE_ID, or 0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain the configuration; the result is the exit status that `--help` explains."""
+    from msdump.config.environment import DUMP_CONFIG, Environment
+    from msdump.config.explain import describe, estimate, known_names, never_matches
+    from msdump.config.plan import plan_mindspore
+
+    try:
+        environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
+        plan = plan_mindspore(environment, args.device_target, args.device_id)
+    except ConfigError as error:
+        print(f"msdump plan: {error}", file=sys.stderr)
+        return CONFIG_WRONG
+    if plan is None:
+        print('msdump plan: CONFIG: expected a file name, got "".', file=sys.stderr)
+        return CONFIG_WRONG
+    graphs = _read_graphs(args.graph)
+    _print_rows(describe(plan), sys.stdout)
+    for graph in graphs:
+        _print_estimate(plan, estimate(plan, graph), sys.stdout)
+    lost = never_matches(plan, known_names(graphs) if graphs else None)
+    for sentence in lost:
+        print(f"never matches: {sentence}")
+    return NEVER_MATCHES if lost else 0
+
+
+def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
+    """Graph files as values.   Raises: FormatError, also for a file that cannot be opened."""
+    from msdump.graph.read_pb import read_model
+
+    if paths:
+        import msdump.kernels  # noqa: F401  fills the registry, which knows what an operator overwrites
+    graphs = []
+    for path in paths:
+        try:
+            graphs.append(read_model(Path(path)))
+        except OSError as error:
+            raise FormatError(f"{path}: expected a graph file (.pb), got: {error.strerror}.") from error
+    return graphs
+
+
+def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
+    """Labels and texts: a table on a terminal, aligned lines anywhere else."""
+    if not stream.isatty():
+        width = max(len(label) for label, _ in rows)
+        print("\n".join(f"{label:<{width}}  {text}" for label, text in rows), file=stream)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(label, Text(text))
+    Console(file=stream).print(table)
+
+
+def _print_estimate(plan: DumpPlan, found: Estimate, stream: TextIO) -> None:
+    header = ("op type", "operators", "dumped", "tensors", "bytes")
+    cells = [
+        (row.op_type, str(row.operators), str(row.selected), str(row.tensors), format_bytes(row.size_bytes))
+        for row in found.rows
+        if row.selected
+    ]
+    print(
+        f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped", file=stream
+    )
+    if cells:
+        _print_table(header, cells, stream)
+    _print_rows(_totals(plan, found), stream)
+
+
+def _totals(plan: DumpPlan, found: Estimate) -> list[tuple[str, str]]:
+    tensors = f"{format_count(found.tensors, 'tensor')}, {found.distinct_tensors} of them different"
+    if not plan.saves_tensor:
+        return [("per iteration", f"{tensors}: one row of statistic.csv each")]
+    on_disk = found.distinct_bytes
+    sizes = f"{format_bytes(found.size_bytes)} named, {format_bytes(on_disk)} on disk"
+    rows = [("per iteration", f"{tensors}: {sizes}")]
+    if 1 < plan.iterations.count <= 2**32:
+        count = plan.iterations.count
+        rows.append(("all iterations", f"{count} times that: {format_bytes(on_disk * count)} on disk"))
+    if found.unsized:
+        rows.append(("not counted", f"{format_count(found.unsized, 'tensor')} whose size the graph file does not say"))
+    return rows
+
+
+def _print_table(header: tuple[str, ...], cells: Sequence[tuple[str, ...]], stream: TextIO) -> None:
+    if not stream.isatty():
+        widths = [max(len(row[i]) for row in (header, *cells)) for i in range(len(header))]
+        for row in (header, *cells):
+            numbers = "  ".join(f"{text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True))
+            print(f"  {row[0]:<{widths[0]}}  {numbers}", file=stream)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header[:1], box=None, pad_edge=False)
+    for label in header[1:]:
+        table.add_column(label, justify="right")
+    for row in cells:
+        table.add_row(*row)
+    Console(file=stream).print(table)

@@ -1,0 +1,277 @@
+"""A DumpPlan in words, and what it means for a graph: how many operators, tensors and bytes. Behind `msdump plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msdump import dtypes
+from msdump.config.iterations import ALL_ITERATIONS, format_iterations
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, unmatched_selectors
+from msdump.config.sections import ASCEND, CPU, DUMP_MARKED, SYNC
+from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
+from msdump.graph.primitive import REGISTRY, PrimitiveDef
+from msdump.graph.read_pb import GraphSummary, NodeSummary, TensorSummary
+
+
+class ValueUse(NamedTuple):
+    """Which bytes an operand holds: who made the storage, as which output, and how often it was overwritten since."""
+
+    producer: str
+    slot: int
+    version: int
+
+
+@dataclass(frozen=True)
+class OpTypeRow:
+    """Operators of one type: how many there are and are asked for, and what one dumped iteration holds of them."""
+
+    op_type: str
+    operators: int
+    selected: int
+    tensors: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one dumped iteration of one graph holds, known before anything runs.
+
+    rows            per op type, in order of first appearance; graph inputs come last as "Parameter"
+    size_bytes      of all tensors under all their names
+    distinct_bytes  of the tensors that differ: what lies on disk, equal ones being links
+    unsized         tensors whose size the graph file does not say; they are in no sum
+    """
+
+    name: str
+    rows: tuple[OpTypeRow, ...]
+    distinct_tensors: int
+    distinct_bytes: int
+    unsized: int
+
+    @property
+    def operators(self) -> int:
+        return sum(row.operators for row in self.rows if row.op_type != PARAMETER_ROW)
+
+    @property
+    def selected(self) -> int:
+        return sum(row.selected for row in self.rows if row.op_type != PARAMETER_ROW)
+
+    @property
+    def tensors(self) -> int:
+        return sum(row.tensors for row in self.rows)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(row.size_bytes for row in self.rows)
+
+
+PARAMETER_ROW = "Parameter"
+
+
+# -- words ------------------------------------------------------------------------------------------
+
+
+def describe(plan: DumpPlan) -> list[tuple[str, str]]:
+    """The plan as (label, text), in reading order."""
+    rows = [
+        ("configuration", str(plan.config_path)),
+        ("device", f"{plan.device_target}, device {plan.device_id}, rank {plan.rank_id}"),
+    ]
+    if not plan.is_device_enabled:
+        rows.append(("dump", f"off: device {plan.device_id} is not in support_device"))
+    rows += [
+        ("engine", _engine_text(plan)),
+        ("folder", f"{plan.path}/rank_{plan.rank_id}/{plan.net_name}/<graph>/<iteration>"),
+        ("iterations", _iterations_text(plan)),
+        ("operators", _operators_text(plan)),
+        ("tensors", _tensors_text(plan)),
+        ("saved as", _saved_text(plan)),
+    ]
+    rows += [(f"kernels[{index}]", _selector_text(item)) for index, item in enumerate(plan.selectors or ())]
+    return rows
+
+
+def never_matches(plan: DumpPlan, full_names: Iterable[str] | None = None) -> list[str]:
+    """What this plan asks for and will not get, one sentence each.
+
+    full_names: of all operators and parameters, when a graph is known.
+    """
+    found = []
+    if not plan.is_device_enabled:
+        found.append(f"device {plan.device_id} is not in support_device: nothing will be dumped.")
+    if not plan.iterations.ranges:
+        found.append("iteration matches no number: nothing will be dumped.")
+    if plan.selectors == ():
+        reason = "no operator is marked by set_dump" if plan.dump_mode == DUMP_MARKED else "kernels is empty"
+        found.append(f"{reason}: no operator will be dumped.")
+    if full_names is not None:
+        for text, advice in unmatched_selectors(plan, full_names).items():
+            found.append(f'"{text}" matches no operator of the graph. {advice}'.rstrip())
+    return found
+
+
+def _engine_text(plan: DumpPlan) -> str:
+    if plan.engine == SYNC:
+        return "sync: everything is written when the step has ended"
+    return "async; this version writes it as sync does, when the step has ended"
+
+
+def _iterations_text(plan: DumpPlan) -> str:
+    text = "all" if plan.iterations == ALL_ITERATIONS else format_iterations(plan.iterations)
+    if text != "all":
+        count = plan.iterations.count
+        text = f"{text} ({count} {'iteration' if count == 1 else 'iterations'})"
+    return text if not plan.initial_iteration else f"{text}, counted from {plan.initial_iteration}"
+
+
+def _operators_text(plan: DumpPlan) -> str:
+    if plan.selectors is None:
+        return "all"
+    if plan.dump_mode == DUMP_MARKED:
+        return "those marked by set_dump"
+    return "those that kernels lists" if plan.selectors else "none: kernels is empty"
+
+
+def _selector_text(selector: Selector) -> str:
+    if isinstance(selector, FullNameSelector):
+        return f"the operator {selector.text}"
+    if isinstance(selector, NameRegexSelector):
+        return f"operators whose whole full name matches {selector.pattern.pattern}"
+    return f'operators whose type contains "{selector.text}" in any case' if selector.text else "every operator"
+
+
+def _tensors_text(plan: DumpPlan) -> str:
+    if not plan.dumps_output:
+        return "inputs of operators; no parameters, no constants"
+    sides = "inputs and outputs" if plan.dumps_input else "outputs"
+    return f"{sides} of operators, parameters, constants"
+
+
+def _saved_text(plan: DumpPlan) -> str:
+    layout = ", layouts of the host" if plan.trans_flag or plan.device_target != ASCEND else ", layouts of the device"
+    if plan.device_target == CPU:
+        layout = ""
+    forms = [f"{plan.file_format} files{layout}"] if plan.saves_tensor else []
+    if plan.saves_statistic:
+        columns = ", ".join(plan.statistic_categories or ())
+        forms.append(f"rows of statistic.csv ({columns})" if columns else "rows of statistic.csv")
+    return " and ".join(forms)
+
+
+# -- numbers ----------------------------------------------------------------------------------------
+
+
+def known_names(graphs: Iterable[GraphSummary]) -> list[str]:
+    """Every name that a selector can match: of operators and of graph inputs."""
+    return [
+        name
+        for graph in graphs
+        for name in (*(n.full_name for n in graph.kernels), *(p.name for p in graph.parameters))
+    ]
+
+
+def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
+    """Sizes of one dumped iteration of a graph.
+
+    Which operators overwrite or pass on their inputs is asked of the registry of primitives; an operator that
+    it does not know counts as making new tensors.
+    """
+    uses = _Uses(graph)
+    tally = _Tally(plan.file_format)
+    masks = node_masks(plan, [node.full_name for node in graph.kernels])
+    mask_by_name = {node.name: mask for node, mask in zip(graph.kernels, masks, strict=True)}
+    for node in graph.nodes:
+        mask = mask_by_name.get(node.name, 0)
+        inputs = [(uses.of(name), uses.type_of(name)) for name in node.inputs]
+        uses.run(node)
+        outputs = [(uses.of(node.name, slot), output) for slot, output in enumerate(node.outputs)]
+        if node.is_kernel:
+            wanted = (inputs if mask & DUMP_INPUT else []) + (outputs if mask & DUMP_OUTPUT else [])
+            tally.add(node.op_type, mask != 0, wanted)
+    for parameter in graph.parameters:
+        is_selected = plan.is_device_enabled and plan.dumps_parameters and plan.selects(parameter.name)
+        tally.add(PARAMETER_ROW, is_selected, [(uses.of(parameter.name), parameter.type)] if is_selected else [])
+    return tally.estimate(graph.name)
+
+
+class _Tally:
+    """Sums while the operators of a graph go by."""
+
+    def __init__(self, file_format: str) -> None:
+        self._is_widened = file_format == "npy"
+        self._rows: dict[str, OpTypeRow] = {}
+        self._bytes_by_file: dict[tuple[ValueUse, tuple[int, ...] | None], int] = {}
+        self._unsized = 0
+
+    def add(self, op_type: str, is_selected: bool, tensors: Sequence[tuple[ValueUse, TensorSummary | None]]) -> None:
+        """One operator. Equal bytes in two shapes are two files: the shape stands in the file."""
+        count, total = 0, 0
+        for use, tensor in tensors:
+            size = self._size(tensor)
+            if size is None:
+                self._unsized += 1
+            elif size > 0 and tensor is not None:  # an empty tensor has no file
+                count, total = count + 1, total + size
+                self._bytes_by_file[use, tensor.shape] = size
+        row = self._rows.get(op_type, OpTypeRow(op_type, 0, 0, 0, 0))
+        self._rows[op_type] = OpTypeRow(
+            op_type, row.operators + 1, row.selected + is_selected, row.tensors + count, row.size_bytes + total
+        )
+
+    def _size(self, tensor: TensorSummary | None) -> int | None:
+        """Bytes on disk; npy holds some dtypes in a wider one."""
+        if tensor is None or tensor.dtype is None:
+            return None
+        size, row = tensor.size_bytes, dtypes.dtype(tensor.dtype)
+        if size is None or not self._is_widened or not row.is_widened:
+            return size
+        return size // row.itemsize * dtypes.dtype(row.npy_name).itemsize
+
+    def estimate(self, name: str) -> Estimate:
+        sizes = self._bytes_by_file.values()
+        return Estimate(name, tuple(self._rows.values()), len(sizes), sum(sizes), self._unsized)
+
+
+class _Uses:
+    """Which bytes stand behind every name of a graph file while its order is walked."""
+
+    def __init__(self, graph: GraphSummary) -> None:
+        self._types = graph.types_by_name()
+        self._index_by_constant = {c.key: c.value for c in graph.constants if isinstance(c.value, int)}
+        self._fixed: dict[tuple[str, int], ValueUse] = {}
+        self._storage: dict[tuple[str, int], tuple[str, int]] = {}
+        self._version: dict[tuple[str, int], int] = {}
+
+    def of(self, name: str, slot: int = 0) -> ValueUse:
+        fixed = self._fixed.get((name, slot))
+        if fixed is not None:
+            return fixed
+        storage = self._storage.get((name, slot), (name, slot))
+        return ValueUse(*storage, self._version.get(storage, 0))
+
+    def type_of(self, name: str) -> TensorSummary | None:
+        types = self._types.get(name, ())
+        return types[0] if types else None
+
+    def run(self, node: NodeSummary) -> None:
+        """Make new versions of what the node overwrites; let its outputs stand for inputs that it passes on."""
+        if node.op_type == "TupleGetItem" and len(node.inputs) == 2:
+            index = self._index_by_constant.get(node.inputs[1], 0)
+            self._fixed[node.name, 0] = self.of(node.inputs[0], index)
+            return
+        # A bookkeeping node (Depend, Load) passes on its first input.
+        definition = REGISTRY.get(node.op_type) or PrimitiveDef(node.op_type, views={} if node.is_kernel else {0: 0})
+        for slot in definition.mutates:
+            if slot < len(node.inputs):
+                use = self.of(node.inputs[slot])
+                storage = use.producer, use.slot
+                self._version[storage] = self._version.get(storage, 0) + 1
+        for output, source in definition.aliases.items():
+            if source < len(node.inputs):
+                use = self.of(node.inputs[source])
+                self._storage[node.name, output] = use.producer, use.slot
+        for output, source in definition.views.items():
+            if source < len(node.inputs):
+                self._fixed[node.name, output] = self.of(node.inputs[source])

@@ -1,0 +1,329 @@
+"""The two sections of the MindSpore Dump JSON: every key, what it may hold, and the original's words when it does not.
+
+The order of fields in a section is the order of its checks: a missing key is reported before any wrong value,
+and the first wrong value wins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+from msdump.config.fields import (
+    Boolean,
+    String,
+    Unsigned,
+    check_array,
+    check_string,
+    check_unsigned,
+    missing_key,
+    refusal,
+    where,
+)
+from msdump.config.iterations import IterationSet, parse_iterations
+from msdump.config.json_file import json_type, shown
+from msdump.config.selectors import parse_selectors
+from msdump.errors import ConfigError, did_you_mean
+
+COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
+SYNC, ASYNC = "sync", "async"
+CPU, GPU, ASCEND = "CPU", "GPU", "Ascend"
+_ABSENT = object()  # a key that is not there, which null is not
+DUMP_ALL, DUMP_LISTED, DUMP_MARKED = 0, 1, 2
+TENSOR, STATISTIC, FULL = "tensor", "statistic", "full"
+OVERFLOW_ALL = 3
+STATISTIC_CATEGORIES = (
+    "max",
+    "min",
+    "avg",
+    "count",
+    "negative zero count",
+    "positive zero count",
+    "nan count",
+    "negative inf count",
+    "positive inf count",
+    "zero count",
+    "md5",
+    "l2norm",
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where a configuration is to hold: the device, and how the process was told to read it."""
+
+    device_target: str = CPU
+    is_strict: bool = False
+    is_acl_dump: bool = False
+    diagnostic_path: str | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the checks of one section need beside the section."""
+
+    profile: Profile
+    engine: str = SYNC
+
+
+def _context(info: ValidationInfo) -> Context:
+    return cast(Context, info.context)
+
+
+# -- e2e_dump_settings ------------------------------------------------------------------------------
+
+
+def _one_of(words: tuple[str, str], asked: str) -> Callable[[str, ValidationInfo], str]:
+    """Check of the two later switches, whose messages differ in the words only (and keep their misprint)."""
+    either = " or ".join(f"'{word}'" for word in words)
+
+    def check(value: str, info: ValidationInfo) -> str:
+        if value not in words:
+            raise refusal(
+                f"Dump Json parse failed, '{info.field_name}' only supports {either}, but got: {value}. "
+                f"Please set 'stat_cal_mode' to {either}",
+                info,
+                asked,
+                value,
+                did_you_mean(value, words),
+            )
+        return value
+
+    return check
+
+
+def _check_sample_mode(value: int, info: ValidationInfo) -> int:
+    if value > 1:
+        raise refusal("Dump Json Parse Failed. sample_mode should be 0, 1", info, "0 or 1", value)
+    return value
+
+
+def _check_sample_num(value: int, info: ValidationInfo) -> int:
+    if value == 0:
+        first_line = "Dump Json Parse Failed. sample_num should be greater than 0"
+        raise refusal(first_line, info, "a number from 1 on", value)
+    return value
+
+
+class E2eDumpSettings(BaseModel):
+    """Section `e2e_dump_settings`. The keys after `trans_flag` are later than the guide that msdump follows."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", title=E2E)
+
+    enable: Boolean
+    trans_flag: Boolean
+    stat_calc_mode: Annotated[String, AfterValidator(_one_of(("host", "device"), '"host" or "device"'))] = "host"
+    device_stat_precision_mode: Annotated[String, AfterValidator(_one_of(("high", "low"), '"high" or "low"'))] = "high"
+    sample_mode: Annotated[Unsigned, AfterValidator(_check_sample_mode)] = 0
+    sample_num: Annotated[Unsigned, AfterValidator(_check_sample_num)] = 100
+    save_kernel_args: Boolean = False
+
+
+# -- common_dump_settings ---------------------------------------------------------------------------
+
+
+def _check_dump_mode(value: int, info: ValidationInfo) -> int:
+    if value > DUMP_MARKED:
+        first_line = f"Dump config parse failed, dump_mode should be 0, 1 or 2, but got {value}"
+        raise refusal(first_line, info, "0 (all), 1 (those in kernels) or 2 (those marked by set_dump)", value)
+    context = _context(info)
+    if value == DUMP_MARKED and (context.profile.device_target != ASCEND or context.engine != ASYNC):
+        first_line = "Cell dump is only supported in Ascend async dump. Please set dump_mode to 0 or 1."
+        fix = 'Set dump_mode to 1 and list the operators in kernels, e.g. "name-regex(Default/network.*)".'
+        raise refusal(first_line, info, f"0 or 1 with device target {context.profile.device_target}", value, fix)
+    return value
+
+
+def _check_path(value: str, info: ValidationInfo) -> str:
+    profile = _context(info).profile
+    if not value and profile.diagnostic_path:
+        value = f"{profile.diagnostic_path}/debug_dump"
+    if not value:
+        raise refusal(
+            "Dump path is empty. Please set it in dump json file or environment variable `MS_DIAGNOSTIC_DATA_PATH`.",
+            info,
+            "an absolute path",
+            value,
+            'Add "path": "/where/the/dump/goes".',
+        )
+    if not _is_path_text(value, profile.is_strict):
+        first_line = f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{value}"
+        fix = "Unset MSDUMP_STRICT to take any path." if profile.is_strict else "No file name can hold this."
+        raise refusal(first_line, info, "a path of letters, digits, -, _ and /", value, fix)
+    if not value.startswith("/"):
+        raise refusal(
+            "Dump path only support absolute path and should start with '/'",
+            info,
+            "an absolute path",
+            value,
+            f'Write "{os.path.abspath(value)}" if it is meant from the current directory.',
+        )
+    return value
+
+
+def _is_path_text(path: str, is_strict: bool) -> bool:
+    if is_strict:
+        return re.fullmatch(r"[A-Za-z0-9_/-]+", path) is not None
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _check_net_name(value: str, info: ValidationInfo) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        first_line = f"net_name only supports alphabetic, digit, or {{'-', '_'}}, but got: {value}"
+        proposal = re.sub(r"[^A-Za-z0-9_-]+", "_", value).strip("_") or "Net"
+        raise refusal(first_line, info, "letters, digits, - and _", value, f'Write for example "{proposal}".')
+    return value
+
+
+def _check_input_output(value: int, info: ValidationInfo) -> int:
+    if value > 2:
+        first_line = "Dump Json Parse Failed. input_output should be 0, 1, 2"
+        raise refusal(first_line, info, "0 (inputs and outputs), 1 (inputs) or 2 (outputs)", value)
+    return value
+
+
+def _parse_iteration(value: str, info: ValidationInfo) -> IterationSet:
+    return parse_iterations(value, _context(info).profile.is_strict)
+
+
+def _parse_kernels(value: Any, info: ValidationInfo) -> tuple[str, ...]:
+    """Elements as text; what is no string stands for its JSON text, as for the original."""
+    elements = check_array(value, info)
+    texts = tuple(element if isinstance(element, str) else shown(element) for element in elements)
+    if info.data.get("dump_mode") == DUMP_LISTED:
+        parse_selectors(texts)
+    return texts
+
+
+def _parse_support_device(value: Any, info: ValidationInfo) -> tuple[int, ...]:
+    elements = check_array(value, info)
+    for index, element in enumerate(elements):
+        if json_type(element) != "number":
+            raise ConfigError(
+                f"[json.exception.type_error.302] type must be number, but is {json_type(element)}\n"
+                f"{where(info)}[{index}]: expected a device id such as 0, got {shown(element)}."
+            )
+    return tuple(int(element) for element in elements)
+
+
+def _parse_op_debug_mode(value: Any, info: ValidationInfo) -> int:
+    """Read for async only; for sync every value passes, and one that is no number counts as 0."""
+    context = _context(info)
+    if context.engine == SYNC:
+        return value if isinstance(value, int) and value >= 0 else 0
+    if value is _ABSENT:
+        if context.profile.device_target == ASCEND:
+            raise missing_key("op_debug_mode", COMMON, {})
+        return 0
+    mode: int = check_unsigned(value, info)
+    last = 4 if context.profile.is_acl_dump else OVERFLOW_ALL
+    if mode > last:
+        choices = ", ".join(map(str, range(last + 1)))
+        first_line = f"Dump Json Parse Failed. op_debug_mode should be {choices}"
+        raise refusal(first_line, info, f"one of {choices}", value, "0 is the ordinary dump.")
+    return mode
+
+
+def _parse_file_format(value: Any, info: ValidationInfo) -> str:
+    """Read for async only; sync always writes npy."""
+    if _context(info).engine == SYNC:
+        return "npy"
+    file_format: str = check_string(value, info)
+    if file_format not in ("npy", "bin"):
+        first_line = f"Dump Json Parse Failed. 'file_format' should be either 'npy' or 'bin', but got: {file_format}"
+        raise refusal(first_line, info, '"npy" or "bin"', value, did_you_mean(file_format, ("npy", "bin")))
+    return file_format
+
+
+def _check_saved_data(value: str, info: ValidationInfo) -> str:
+    choices = (STATISTIC, TENSOR, FULL)
+    prefix = "Dump Json parse failed, "
+    if value not in choices:
+        first_line = (
+            f"{prefix}saved_data only supports statistic, tensor, or full, but got: {value}. "
+            f"Please set saved_data to either statistic, tensor, or full"
+        )
+        raise refusal(first_line, info, '"tensor", "statistic" or "full"', value, did_you_mean(value, choices))
+    if value == TENSOR:
+        return value
+    context = _context(info)
+    target, is_strict = context.profile.device_target, context.profile.is_strict
+    prefix += "storing statistic dump is only supported on "
+    if is_strict and target == CPU:
+        first_line = f"{prefix}GPU and Ascend, please set saved_data to tensor or use a GPU or Ascend device"
+        raise refusal(first_line, info, '"tensor" on CPU', value, "Unset MSDUMP_STRICT to get statistics on CPU.")
+    if is_strict and target == ASCEND and context.engine == SYNC:
+        first_line = f"{prefix}Ascend asynchronous mode."
+        raise refusal(first_line, info, '"tensor" in sync dump', value, f"Set {E2E}.enable to false.")
+    if context.engine == ASYNC and info.data.get("file_format", "npy") != "npy":
+        first_line = f"{prefix}Ascend when file_format is set to 'npy'."
+        fix = f'Set {COMMON}.file_format to "npy", or {E2E}.enable to true for a sync dump.'
+        raise refusal(first_line, info, '"tensor" with file_format "bin"', value, fix)
+    return value
+
+
+def _parse_statistic_category(value: Any, info: ValidationInfo) -> tuple[str, ...] | None:
+    """Columns of statistic.csv; nobody reads it when there are no statistics."""
+    if info.data.get("saved_data", TENSOR) == TENSOR:
+        return None
+    elements = check_array(value, info)
+    for index, element in enumerate(elements):
+        if not isinstance(element, str):
+            raise ConfigError(
+                f"[json.exception.type_error.302] type must be string, but is {json_type(element)}\n"
+                f"{where(info)}[{index}]: expected the name of a statistic, got {shown(element)}."
+            )
+    wrong = [element for element in elements if element not in STATISTIC_CATEGORIES]
+    if wrong:
+        first_line = (
+            f"The following statistic_category is invalid:{''.join(f'{name}, ' for name in wrong)}"
+            f"the valid statistic_category are as follows:[{', '.join(STATISTIC_CATEGORIES)}]"
+        )
+        raise refusal(first_line, info, "names from that list", wrong, did_you_mean(wrong[0], STATISTIC_CATEGORIES))
+    return tuple(dict.fromkeys(elements))
+
+
+def _check_overflow_number(value: int, info: ValidationInfo) -> int:
+    if value and info.data.get("op_debug_mode", OVERFLOW_ALL) != OVERFLOW_ALL:
+        first_line = "overflow_number only need to be set when op_debug_mode is 3."
+        raise refusal(first_line, info, "no such key or 0", value, "Set op_debug_mode to 3, or take the key out.")
+    return value
+
+
+def _check_initial_iteration(value: int, info: ValidationInfo) -> int:
+    iterations: IterationSet | None = info.data.get("iteration")
+    is_reached = iterations is None or any(last >= value for _, last in iterations.ranges)
+    if not is_reached and not _context(info).profile.is_strict:
+        raise ConfigError(
+            f"{where(info)}: expected a number that {COMMON}.iteration reaches, got {value}. Counting starts there, "
+            f"so no iteration would be dumped. Raise the numbers of iteration or lower this one."
+        )
+    return value
+
+
+class CommonDumpSettings(BaseModel):
+    """Section `common_dump_settings`. The keys after `saved_data` are later than the guide that msdump follows."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", title=COMMON)
+
+    dump_mode: Annotated[Unsigned, AfterValidator(_check_dump_mode)]
+    path: Annotated[String, AfterValidator(_check_path)] = Field(default="", validate_default=True)
+    net_name: Annotated[String, AfterValidator(_check_net_name)]
+    iteration: Annotated[IterationSet, BeforeValidator(_parse_iteration), BeforeValidator(check_string)]
+    input_output: Annotated[Unsigned, AfterValidator(_check_input_output)]
+    kernels: Annotated[tuple[str, ...], BeforeValidator(_parse_kernels)]
+    support_device: Annotated[tuple[int, ...], BeforeValidator(_parse_support_device)]
+    op_debug_mode: Annotated[int, BeforeValidator(_parse_op_debug_mode)] = Field(default=_ABSENT, validate_default=True)
+    file_format: Annotated[str, BeforeValidator(_parse_file_format)] = Field(default="bin", validate_default=True)
+    saved_data: Annotated[String, AfterValidator(_check_saved_data)] = TENSOR
+    overflow_number: Annotated[Unsigned, AfterValidator(_check_overflow_number)] = 0
+    initial_iteration: Annotated[Unsigned, AfterValidator(_check_initial_iteration)] = 0
+    statistic_category: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_statistic_category)] = None

@@ -1,0 +1,186 @@
+"""What `msdump plan` says: words for every choice, numbers that agree with what the graph itself knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msdump.kernels  # noqa: F401  (fills the registry)
+from msdump.config.explain import PARAMETER_ROW, describe, estimate, known_names, never_matches
+from msdump.config.iterations import parse_iterations
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
+from msdump.config.selectors import parse_selectors
+from msdump.graph.compile import finish
+from msdump.graph.emit_pb import model_bytes
+from msdump.graph.graph import Graph, Parameter
+from msdump.graph.primitive import Primitive
+from msdump.graph.read_pb import read_model
+from msdump.graph.types import TensorType
+from msdump.testing.graphs import graphs
+
+PLAN = DumpPlan(
+    engine="sync",
+    path=Path("/dump"),
+    net_name="Net",
+    iterations=parse_iterations("0|2-4"),
+    saves_tensor=True,
+    saves_statistic=False,
+    dumps_input=True,
+    dumps_output=True,
+    selectors=None,
+    dump_mode=0,
+    trans_flag=True,
+    file_format="npy",
+    op_debug_mode=0,
+    overflow_number=0,
+    statistic_categories=None,
+    device_target="CPU",
+    device_id=0,
+    rank_id=0,
+    is_device_enabled=True,
+    config_text=b"{}",
+    config_path=Path("/dump.json"),
+    is_strict=False,
+)
+
+
+def plan(kernels=None, **fields):
+    selectors = None if kernels is None else parse_selectors(kernels)
+    return dataclasses.replace(PLAN, selectors=selectors, dump_mode=0 if kernels is None else 1, **fields)
+
+
+def counted(plan, graph):
+    """The same numbers from the graph in memory: names, bytes, and bytes of what differs."""
+    infos = graph.op_infos()
+    tensors = []
+    for op, mask in zip(infos, node_masks(plan, [op.full_name for op in infos]), strict=True):
+        tensors += [*op.inputs] if mask & DUMP_INPUT else []
+        tensors += [*op.outputs] if mask & DUMP_OUTPUT else []
+    named = [((t.key, t.shape), TensorType(t.dtype, t.shape).size_bytes) for t in tensors]
+    if plan.dumps_parameters:
+        keys = graph.final_keys()
+        named += [
+            ((keys[v.id], v.type.shape), v.type.size_bytes) for v in graph.dumped_parameters() if plan.selects(v.name)
+        ]
+    return len(named), sum(size for _, size in named), sum(dict(named).values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    graphs(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, ["add"], ["Exp", "weight"], [""], ["name-regex(.*)"]]),
+)
+def test_estimates_agree_with_the_graph(case, dumps_input, dumps_output, kernels):
+    chosen = plan(kernels, dumps_input=dumps_input, dumps_output=dumps_output)
+    found = estimate(chosen, read_model(model_bytes(case.graph)))
+    assert (found.tensors, found.size_bytes, found.distinct_bytes) == counted(chosen, case.graph)
+    assert found.operators == len(case.graph.kernels)
+    assert found.unsized == 0
+
+
+def optimizer_graph(dtype="float32"):
+    """x -> matmul -> momentum update: one parameter and one state are overwritten."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (4, 4)))
+    weight = graph.add_parameter(Parameter("fc.weight", np.ones((4, 4), np.float32), "float32"))
+    state = graph.add_parameter(Parameter("moments.fc.weight", np.zeros((4, 4), np.float32), "float32"))
+    rate = graph.add_parameter(Parameter("learning_rate", np.float32(0.1).reshape(()), "float32"))
+    momentum = graph.add_constant(np.float32(0.9), "float32")
+    product = graph.add_node(Primitive("Mul"), (x, weight), "Default/fc-Dense").outputs[0]
+    update = graph.add_node(
+        Primitive("ApplyMomentum"),
+        (weight, state, rate, product, momentum),
+        "Default/optimizer-Momentum",
+        stage="update",
+    )
+    graph.outputs = [update.outputs[0]]
+    return finish(graph)
+
+
+def test_an_optimizer_has_two_versions_of_what_it_overwrites():
+    found = estimate(PLAN, read_model(model_bytes(optimizer_graph())))
+    rows = {row.op_type: row for row in found.rows}
+    assert rows["Mul"].tensors == 3 and rows["Mul"].size_bytes == 3 * 64
+    assert rows["ApplyMomentum"].tensors == 6
+    assert rows[PARAMETER_ROW].operators == 4
+    # x, product, weight and state before and after, learning rate, momentum
+    assert found.distinct_tensors == 8 and found.distinct_bytes == 6 * 64 + 2 * 4
+
+
+def test_narrow_floats_are_wider_in_npy():
+    graph = Graph()
+    x = graph.add_input("x", TensorType("bfloat16", (8,)))
+    graph.outputs = [graph.add_node(Primitive("Neg"), (x,), "Default").outputs[0]]
+    model = read_model(model_bytes(finish(graph)))
+    assert estimate(PLAN, model).distinct_bytes == 2 * 32
+    assert estimate(plan(file_format="bin"), model).distinct_bytes == 2 * 16
+
+
+def test_a_device_that_is_off_dumps_nothing():
+    off = plan(is_device_enabled=False)
+    found = estimate(off, read_model(model_bytes(optimizer_graph())))
+    assert (found.selected, found.tensors, found.distinct_bytes) == (0, 0, 0)
+    assert "not in support_device" in never_matches(off)[0]
+    assert ("dump", "off: device 0 is not in support_device") in describe(off)
+
+
+def test_words_for_the_whole_plan():
+    assert describe(plan(["conv", "Default/a-op1", "name-regex(.*)", ""])) == [
+        ("configuration", "/dump.json"),
+        ("device", "CPU, device 0, rank 0"),
+        ("engine", "sync: everything is written when the step has ended"),
+        ("folder", "/dump/rank_0/Net/<graph>/<iteration>"),
+        ("iterations", "0|2-4 (4 iterations)"),
+        ("operators", "those that kernels lists"),
+        ("tensors", "inputs and outputs of operators, parameters, constants"),
+        ("saved as", "npy files"),
+        ("kernels[0]", 'operators whose type contains "conv" in any case'),
+        ("kernels[1]", "the operator Default/a-op1"),
+        ("kernels[2]", "operators whose whole full name matches .*"),
+        ("kernels[3]", "every operator"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "row"),
+    [
+        ({"engine": "async"}, ("engine", "async; this version writes it as sync does, when the step has ended")),
+        ({"iterations": parse_iterations("all")}, ("iterations", "all")),
+        ({"initial_iteration": 2}, ("iterations", "0|2-4 (4 iterations), counted from 2")),
+        ({"dumps_output": False}, ("tensors", "inputs of operators; no parameters, no constants")),
+        ({"dumps_input": False}, ("tensors", "outputs of operators, parameters, constants")),
+        ({"saves_statistic": True, "saves_tensor": False}, ("saved as", "rows of statistic.csv")),
+        (
+            {"saves_statistic": True, "statistic_categories": ("max", "md5")},
+            ("saved as", "npy files and rows of statistic.csv (max, md5)"),
+        ),
+        (
+            {"device_target": "Ascend", "trans_flag": False, "file_format": "bin"},
+            ("saved as", "bin files, layouts of the device"),
+        ),
+        ({"device_target": "Ascend"}, ("saved as", "npy files, layouts of the host")),
+        ({"selectors": (), "dump_mode": 1}, ("operators", "none: kernels is empty")),
+        ({"selectors": (), "dump_mode": 2}, ("operators", "those marked by set_dump")),
+    ],
+)
+def test_words_for_each_choice(fields, row):
+    assert row in describe(dataclasses.replace(PLAN, **fields))
+
+
+def test_what_never_matches():
+    names = known_names([read_model(model_bytes(optimizer_graph()))])
+    assert {"fc.weight", "learning_rate"} < set(names)
+    assert never_matches(plan(["momentum", "fc"]), names) == []
+    (sentence,) = never_matches(plan(["mul", "Mull"]), names)
+    assert sentence == '"Mull" matches no operator of the graph. Did you mean "Mul"?'
+    assert never_matches(plan(["Mull"])) == []  # without a graph nobody knows
+    assert never_matches(plan([])) == ["kernels is empty: no operator will be dumped."]
+    assert "no operator is marked" in never_matches(dataclasses.replace(PLAN, selectors=(), dump_mode=2))[0]
+    assert "iteration matches" in never_matches(plan(iterations=parse_iterations("|", is_strict=True)))[0]

@@ -1,0 +1,105 @@
+"""`iteration`: text to set and back, against the rules of the original written down a second time."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from msdump.config.iterations import LAST, IterationSet, format_iterations, parse_iterations
+from msdump.errors import ConfigError
+from msdump.testing.configs import iteration_texts
+
+
+def is_matched(text: str, iteration: int) -> bool:
+    """The original's rule: a number equals, two numbers with one dash enclose, anything else matches nothing."""
+    if text == "all":
+        return True
+    for piece in text.split("|"):
+        numbers = [int(number) if number else None for number in piece.split("-")]
+        if any(number is None or number > LAST for number in numbers):
+            continue
+        if len(numbers) == 1 and numbers[0] == iteration:
+            return True
+        if len(numbers) == 2 and numbers[0] <= iteration <= numbers[1]:
+            return True
+    return False
+
+
+@given(iteration_texts(), st.integers(0, 50) | st.integers(0, LAST))
+def test_membership(text, iteration):
+    assert (iteration in parse_iterations(text)) == is_matched(text, iteration)
+
+
+@given(st.text("0123456789|-", max_size=12), st.integers(0, 50))
+@example("5-2|3", 3)
+@example("1-2-3", 2)
+@example(f"{2**64}|1", 1)
+def test_strict_takes_what_the_original_takes(text, iteration):
+    if text:
+        assert (iteration in parse_iterations(text, is_strict=True)) == is_matched(text, iteration)
+
+
+@given(iteration_texts())
+def test_parse_format_inverse(text):
+    iterations = parse_iterations(text)
+    assert parse_iterations(format_iterations(iterations)) == iterations
+    assert format_iterations(parse_iterations(format_iterations(iterations))) == format_iterations(iterations)
+
+
+@given(iteration_texts())
+def test_ranges_are_sorted_disjoint_and_never_touch(text):
+    ranges = parse_iterations(text).ranges
+    assert all(first <= last for first, last in ranges)
+    assert all(before[1] + 1 < after[0] for before, after in itertools.pairwise(ranges))
+    assert parse_iterations(text).count == sum(last - first + 1 for first, last in ranges) > 0
+
+
+@given(st.text() | st.text("0123456789|- al", max_size=10), st.booleans())
+@example("9" * 5000, False)
+@example("9" * 5000 + "-1", True)
+def test_any_text_parses_or_raises_config_error(text, is_strict):
+    try:
+        iterations = parse_iterations(text, is_strict)
+    except ConfigError:
+        return
+    assert is_strict or iterations.ranges
+
+
+def test_the_guides_example():
+    assert parse_iterations("0|5-8|100-120") == IterationSet(((0, 0), (5, 8), (100, 120)))
+    assert parse_iterations("|0|") == parse_iterations("0")
+    assert parse_iterations("3-5|0-4|6") == IterationSet(((0, 6),))
+    assert format_iterations(parse_iterations("|", is_strict=True)) == "|"
+
+
+@pytest.mark.parametrize(
+    ("text", "piece", "fix"),
+    [
+        ("0|5-2", "5-2", 'Write "2-5"'),
+        ("3-", "3-", 'Write "3-18446744073709551615"'),
+        ("-3", "-3", 'Write "0-3"'),
+        ("1-2-3", "1-2-3", "first and last iteration only"),
+        ("4|-", "-", "it has no numbers"),
+        (f"0-{2**64}", f"0-{2**64}", "above the largest iteration"),
+    ],
+)
+def test_pieces_that_never_match_are_named(text, piece, fix):
+    with pytest.raises(ConfigError) as caught:
+        parse_iterations(text)
+    message = str(caught.value)
+    assert message.startswith(f'common_dump_settings.iteration: expected "all" or ranges such as "0|5-8", got "{text}"')
+    assert f'The piece "{piece}" can never match' in message and fix in message
+    assert isinstance(parse_iterations(text, is_strict=True), IterationSet)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"), [("ALL", "lower case"), ("", "counted from 0"), ("0, 1", "Leave blanks out")]
+)
+def test_wrong_characters_get_advice(text, advice):
+    with pytest.raises(ConfigError, match=advice) as caught:
+        parse_iterations(text, is_strict=True)
+    first_line = str(caught.value).splitlines()[0]
+    assert first_line == f"iteration only supports digits, {{'-', '|'}}, or just \"all\" but got: {text}"

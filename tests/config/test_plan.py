@@ -1,0 +1,227 @@
+"""DumpPlan: from environment and file to the answers that the dumpers ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.config.environment import Environment
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, node_masks, plan_mindspore, unmatched_selectors
+from msdump.errors import ConfigError
+from msdump.testing.configs import kernel_selectors, mindspore_configs
+
+NAMES = [
+    "Default/network-WithLossCell/_backbone-LeNet5/conv1-Conv2d/Conv2D-op1",
+    "Default/network-WithLossCell/_backbone-LeNet5/relu-ReLU/ReLU-op2",
+    "Default/network-WithLossCell/_backbone-LeNet5/relu-ReLU/ReLU-op5",
+    "Gradients/Default/network-WithLossCell/_backbone-LeNet5/gradReLU-expand/ReluGrad-op7",
+    "Default/optimizer-Momentum/ApplyMomentum-op9",
+    "conv1.weight",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("plan")
+
+
+def write(folder: Path, config: dict) -> str:
+    path = folder / "data_dump.json"
+    path.write_text(json.dumps(config, indent=1))
+    return str(path)
+
+
+def common_config(**common) -> dict:
+    settings = {
+        "dump_mode": 0,
+        "path": "/dump",
+        "net_name": "LeNet",
+        "iteration": "0|2-4",
+        "input_output": 0,
+        "kernels": [],
+        "support_device": [0, 1],
+    }
+    return {"common_dump_settings": {**settings, **common}, "e2e_dump_settings": {"enable": True, "trans_flag": False}}
+
+
+def plan(folder, target="CPU", device_id=0, is_pynative=False, environment=None, **common):
+    environment = environment or Environment()
+    config = common_config(**common)
+    if "op_debug_mode" in common or "file_format" in common:
+        del config["e2e_dump_settings"]
+    environment = dataclasses.replace(environment, dump_config_path=write(folder, config))
+    return plan_mindspore(environment, target, device_id, is_pynative)
+
+
+def test_no_variable_no_plan():
+    assert plan_mindspore(Environment(), "CPU", 0) is None
+
+
+def test_all_fields(folder, caplog):
+    environment = Environment(rank_id=3, device_id=1)
+    made = plan(folder, "GPU", None, environment=environment, saved_data="full", statistic_category=["max"])
+    assert made is not None
+    text = (folder / "data_dump.json").read_bytes()
+    assert dataclasses.asdict(made) == {
+        "engine": "sync",
+        "path": Path("/dump"),
+        "net_name": "LeNet",
+        "iterations": {"ranges": ((0, 0), (2, 4))},
+        "saves_tensor": True,
+        "saves_statistic": True,
+        "dumps_input": True,
+        "dumps_output": True,
+        "selectors": None,
+        "dump_mode": 0,
+        "trans_flag": False,
+        "file_format": "npy",
+        "op_debug_mode": 0,
+        "overflow_number": 0,
+        "statistic_categories": ("max",),
+        "device_target": "GPU",
+        "device_id": 1,
+        "rank_id": 3,
+        "is_device_enabled": True,
+        "config_text": text,
+        "config_path": (folder / "data_dump.json").resolve(),
+        "is_strict": False,
+        "initial_iteration": 0,
+    }
+    assert not caplog.records
+
+
+def test_strict_knows_rank_0_only(folder):
+    made = plan(folder, environment=Environment(rank_id=3, is_strict=True))
+    assert made.rank_id == 0 and made.is_strict
+
+
+@pytest.mark.parametrize(
+    ("target", "device_id", "is_enabled"), [("CPU", 9, True), ("GPU", 1, True), ("GPU", 2, False), ("Ascend", 7, False)]
+)
+def test_support_device(folder, caplog, target, device_id, is_enabled):
+    made = plan(folder, target, device_id)
+    assert made.is_device_enabled is is_enabled
+    assert made.is_dumped_iteration(0) is is_enabled
+    assert node_masks(made, NAMES) == [DUMP_INPUT | DUMP_OUTPUT if is_enabled else 0] * len(NAMES)
+    told = [record.getMessage() for record in caplog.records if record.name == "msdump"]
+    assert told == ([] if is_enabled else [f"Dump is not enabled. device_id:{device_id} not support"])
+
+
+@pytest.mark.parametrize(
+    ("input_output", "mask", "has_parameters"),
+    [(0, DUMP_INPUT | DUMP_OUTPUT, True), (1, DUMP_INPUT, False), (2, DUMP_OUTPUT, True)],
+)
+def test_input_output(folder, input_output, mask, has_parameters):
+    made = plan(folder, input_output=input_output)
+    assert set(node_masks(made, NAMES)) == {mask}
+    assert made.dumps_parameters is has_parameters
+
+
+@pytest.mark.parametrize(
+    ("kernels", "selected"),
+    [
+        (["relu"], [1, 2, 3]),
+        (["ReLU-op5", NAMES[2]], [2]),
+        (["name-regex(Default/.*)"], [0, 1, 2, 4]),
+        ([], []),
+        ([""], [0, 1, 2, 3, 4, 5]),
+        (["conv", 9], [0, 5]),
+    ],
+)
+def test_listed_kernels(folder, kernels, selected):
+    made = plan(folder, dump_mode=1, kernels=kernels)
+    assert [index for index, mask in enumerate(node_masks(made, NAMES)) if mask] == selected
+    assert [index for index, name in enumerate(NAMES) if made.selects(name)] == selected
+    assert node_masks(plan(folder, dump_mode=0, kernels=kernels), NAMES) == [3] * 6
+
+
+def test_marked_operators_select_nothing_and_say_so(folder, caplog):
+    made = plan(folder, "Ascend", dump_mode=2, op_debug_mode=0)
+    assert not any(node_masks(made, NAMES))
+    assert "dump_mode 2" in caplog.text
+
+
+def test_overflow_takes_every_operator(folder, caplog):
+    made = plan(folder, "Ascend", dump_mode=1, kernels=["relu"], op_debug_mode=3, overflow_number=2)
+    assert (made.engine, made.op_debug_mode, made.overflow_number, made.dump_mode) == ("async", 3, 2, 0)
+    assert made.selectors is None
+    assert "the dump_mode is set to 0" in caplog.text and "does not look for overflow" in caplog.text
+
+
+def test_trans_flag_without_its_section(folder):
+    assert plan(folder, "CPU", file_format="npy").trans_flag is True
+    assert plan(folder, "Ascend", file_format="bin", op_debug_mode=0).trans_flag is False
+
+
+def test_pynative(folder, caplog):
+    assert plan(folder, is_pynative=True) is not None
+    assert "PYNATIVE_MODE: operators that run one by one are not dumped" in caplog.text
+    strict = Environment(is_strict=True)
+    with pytest.raises(ConfigError) as caught:
+        plan(folder, "GPU", is_pynative=True, environment=strict)
+    first_line = "In GPU or CPU, Dump is disabled in PyNative mode. Please set mode to GRAPH_MODE in context."
+    assert str(caught.value).splitlines()[0] == first_line
+    assert plan(folder, "Ascend", is_pynative=True, environment=strict) is not None
+
+
+def test_unknown_device_target(folder):
+    with pytest.raises(ConfigError, match='device_target: expected "CPU", "GPU" or "Ascend", got "ascend"'):
+        plan(folder, "ascend")
+
+
+def test_errors_of_the_file_are_runtime_errors(folder):
+    with pytest.raises(RuntimeError, match="Get dump config file failed"):
+        plan_mindspore(Environment(str(folder / "nothing.json")), "CPU", 0)
+
+
+def test_path_from_the_environment(folder):
+    environment = Environment(diagnostic_path="/diagnostic")
+    assert plan(folder, environment=environment, path="").path == Path("/diagnostic/debug_dump")
+
+
+def test_unmatched_selectors_come_with_advice(folder):
+    made = plan(folder, dump_mode=1, kernels=["relu", "Relu6", NAMES[1].replace("op2", "op3"), "name-regex(ReLU)", ""])
+    found = unmatched_selectors(made, NAMES)
+    assert list(found) == ["Relu6", NAMES[1].replace("op2", "op3"), "name-regex(ReLU)"]
+    assert 'Did you mean "ReLU"' in found["Relu6"]
+    assert NAMES[1] in found[NAMES[1].replace("op2", "op3")]
+    assert 'write "name-regex(.*ReLU.*)"' in found["name-regex(ReLU)"]
+    assert unmatched_selectors(plan(folder), []) == {}
+
+
+@given(st.lists(kernel_selectors(NAMES), max_size=5), kernel_selectors(NAMES))
+def test_adding_a_selector_never_dumps_less(folder, kernels, more):
+    before = node_masks(plan(folder, dump_mode=1, kernels=kernels), NAMES)
+    after = node_masks(plan(folder, dump_mode=1, kernels=[*kernels, more]), NAMES)
+    assert all(old & new == old for old, new in zip(before, after, strict=True))
+    assert any(after)
+
+
+@given(st.data(), st.lists(kernel_selectors(NAMES), max_size=5))
+def test_any_subset_of_kernels_dumps_a_subset(folder, data, kernels):
+    subset = data.draw(st.lists(st.sampled_from(kernels), unique=True)) if kernels else []
+    part = node_masks(plan(folder, dump_mode=1, kernels=subset), NAMES)
+    whole = node_masks(plan(folder, dump_mode=1, kernels=kernels), NAMES)
+    everything = node_masks(plan(folder), NAMES)
+    for few, more, most in zip(part, whole, everything, strict=True):
+        assert few & more == few and more & most == more
+
+
+@given(mindspore_configs(kernels=kernel_selectors(NAMES)))
+def test_right_configurations_make_plans_that_agree_with_themselves(folder, config):
+    made = plan_mindspore(Environment(write(folder, config)), "CPU", 0)
+    assert [bool(mask) for mask in node_masks(made, NAMES)] == [made.selects(name) for name in NAMES]
+    assert made.config_text == json.dumps(config, indent=1).encode()
+    assert unmatched_selectors(made, NAMES) == {}
+    assert any(node_masks(made, NAMES))
+
+
+def test_warnings_are_logged_at_warning_level(folder, caplog):
+    plan(folder, dump_mode=1, kernels=["a", "a"])
+    assert [(r.levelno, r.getMessage()) for r in caplog.records] == [(logging.WARNING, "Duplicate dump kernel name:a")]
