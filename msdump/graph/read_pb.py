@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb
 
 # Nodes that are never launched: they have no data file and no line in the execution order.
-BOOKKEEPING = frozenset({"Depend", "Load", "MakeTuple", "Return", "TupleGetItem", "UpdateState"})
+BOOKKEEPING = frozenset({"Depend", "Load", "MakeTuple", "Return", "StopGradient", "TupleGetItem", "UpdateState"})
 
 
 @dataclass(frozen=True, slots=True)
