@@ -1,0 +1,66 @@
+"""Checks of arguments that several datasets and transforms share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msdump.errors import ConfigError
+
+
+def whole_number(where: str, value: Any, low: int = 1) -> int:
+    """`value` as an int that is at least `low`.   Raises: TypeError, ConfigError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{where}: expected an int, got {type(value).__name__} {value!r}.")
+    number = int(value.__index__())
+    if number < low:
+        raise ConfigError(f"{where}: expected an int of at least {low}, got {number}.")
+    return number
+
+
+def probability(where: str, value: Any) -> float:
+    """`value` as a float in [0, 1].   Raises: TypeError, ConfigError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{where}: expected a number, got {type(value).__name__} {value!r}.")
+    if not 0.0 <= value <= 1.0:
+        raise ConfigError(f"{where}: expected a number in [0, 1], got {value}.")
+    return float(value)
+
+
+def size_pair(where: str, value: Any) -> tuple[int, int]:
+    """(height, width) from an int or a pair of ints.   Raises: TypeError, ConfigError."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise ConfigError(f"{where}: expected an int or (height, width), got {tuple(value)}.")
+        return whole_number(where, value[0]), whole_number(where, value[1])
+    side = whole_number(where, value)
+    return side, side
+
+
+def borders(where: str, value: Any) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) from an int, two ints or all four.   Raises: TypeError, ConfigError."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        numbers = [whole_number(where, item, 0) for item in value]
+        if len(numbers) == 2:
+            return numbers[0], numbers[1], numbers[0], numbers[1]
+        if len(numbers) == 4:
+            return numbers[0], numbers[1], numbers[2], numbers[3]
+        raise ConfigError(f"{where}: expected an int, 2 or 4 ints (left, top, right, bottom), got {tuple(value)}.")
+    width = whole_number(where, value, 0)
+    return width, width, width, width
+
+
+def column_names(where: str, value: Any) -> list[str] | None:
+    """A list of column names from a str or a sequence of str; None stays None.   Raises: TypeError, ConfigError."""
+    if value is None:
+        return None
+    names = [value] if isinstance(value, str) else list(value)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{where}: expected column names (str), got {type(name).__name__} {name!r}.")
+        if not name:
+            raise ConfigError(f"{where}: expected column names, got an empty one.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ConfigError(f"{where}: expected each column once, got {repeated} more than once.")
+    return names

@@ -1,0 +1,55 @@
+"""What flows through a pipeline: rows that are computed when somebody needs them, and repeatable randomness.
+
+A row is a function without arguments that returns one array per column. Nothing is decoded or resized while
+a row waits in a shuffle buffer: it holds the few bytes it was made from, and a row that nobody takes costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from msdump.events import Array
+
+Values = tuple[Array, ...]
+Row = Callable[[], Values]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One walk over a dataset: where its random numbers come from.
+
+    `seed` belongs to the iterator, `branches` says which inputs of `zip` and `concat` lead to this place, `epoch`
+    counts the walks.
+    """
+
+    seed: int
+    branches: tuple[int, ...] = ()
+    epoch: int = 0
+
+    def branch(self, child: int) -> Pass:
+        """The same walk, seen from one of several children."""
+        return replace(self, branches=(*self.branches, child))
+
+    def at_epoch(self, epoch: int) -> Pass:
+        """The same place in another walk."""
+        return replace(self, epoch=epoch)
+
+    def generator(self, height: int, *ordinals: int) -> np.random.Generator:
+        """Random numbers of the step that is `height` steps above its source.
+
+        They depend on the seed, the epoch, the place and `ordinals` only: not on which thread asks, and not on the
+        steps that follow.
+        """
+        # SeedSequence pads with zeros, so that [1] and [1, 0] would be one seed: every number is made positive.
+        words = [self.seed, self.epoch, height, len(self.branches), *self.branches, *ordinals]
+        return np.random.default_rng([word + 1 for word in words])
+
+
+def constant(values: Sequence[Any]) -> Row:
+    """Row of values that are already there."""
+    arrays = tuple(np.asarray(value) for value in values)
+    return lambda: arrays
