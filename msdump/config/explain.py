@@ -115,7 +115,7 @@ def never_matches(plan: DumpPlan, full_names: Iterable[str] | None = None) -> li
 def _engine_text(plan: DumpPlan) -> str:
     if plan.engine == SYNC:
         return "sync: everything is written when the step has ended"
-    return "async; this version writes it as sync does, when the step has ended"
+    return "async; this version writes npy as sync does, when the step has ended"
 
 
 def _iterations_text(plan: DumpPlan) -> str:
@@ -153,7 +153,8 @@ def _saved_text(plan: DumpPlan) -> str:
     layout = ", layouts of the host" if plan.trans_flag or plan.device_target != ASCEND else ", layouts of the device"
     if plan.device_target == CPU:
         layout = ""
-    forms = [f"{plan.file_format} files{layout}"] if plan.saves_tensor else []
+    asked = " (bin is asked for)" if plan.file_format == "bin" else ""
+    forms = [f"npy files{asked}{layout}"] if plan.saves_tensor else []
     if plan.saves_statistic:
         columns = ", ".join(plan.statistic_categories or ())
         forms.append(f"rows of statistic.csv ({columns})" if columns else "rows of statistic.csv")
@@ -179,7 +180,7 @@ def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
     it does not know counts as making new tensors.
     """
     uses = _Uses(graph)
-    tally = _Tally(plan.file_format)
+    tally = _Tally()
     masks = node_masks(plan, [node.full_name for node in graph.kernels])
     mask_by_name = {node.name: mask for node, mask in zip(graph.kernels, masks, strict=True)}
     for node in graph.nodes:
@@ -199,8 +200,7 @@ def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
 class _Tally:
     """Sums while the operators of a graph go by."""
 
-    def __init__(self, file_format: str) -> None:
-        self._is_widened = file_format == "npy"
+    def __init__(self) -> None:
         self._rows: dict[str, OpTypeRow] = {}
         self._bytes_by_file: dict[tuple[ValueUse, tuple[int, ...] | None], int] = {}
         self._unsized = 0
@@ -225,7 +225,7 @@ class _Tally:
         if tensor is None or tensor.dtype is None:
             return None
         size, row = tensor.size_bytes, dtypes.dtype(tensor.dtype)
-        if size is None or not self._is_widened or not row.is_widened:
+        if size is None or not row.is_widened:
             return size
         return size // row.itemsize * dtypes.dtype(row.npy_name).itemsize
 

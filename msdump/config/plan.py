@@ -13,6 +13,7 @@ from msdump.config.iterations import IterationSet
 from msdump.config.mindspore import MindSporeConfig, load_mindspore_config
 from msdump.config.sections import (
     ASCEND,
+    ASYNC,
     CPU,
     DUMP_ALL,
     DUMP_LISTED,
@@ -171,6 +172,11 @@ def _limits(plan: DumpPlan, is_pynative: bool) -> list[str]:
     found = []
     if not plan.is_device_enabled:
         found.append(f"Dump is not enabled. device_id:{plan.device_id} not support")
+    if plan.engine == ASYNC:
+        found.append(
+            "asynchronous dump: this version writes npy files in the folders of the synchronous dump, "
+            "when the step has ended."
+        )
     if plan.dump_mode == DUMP_MARKED:
         found.append("dump_mode 2: operators are marked by set_dump, which this version does not have; none is dumped.")
     if plan.op_debug_mode:

@@ -154,6 +154,11 @@ def test_overflow_takes_every_operator(folder, caplog):
     assert "the dump_mode is set to 0" in caplog.text and "does not look for overflow" in caplog.text
 
 
+def test_async_says_how_it_is_written(folder, caplog):
+    assert plan(folder, file_format="bin").engine == "async"
+    assert "this version writes npy files" in caplog.text
+
+
 def test_trans_flag_without_its_section(folder):
     assert plan(folder, "CPU", file_format="npy").trans_flag is True
     assert plan(folder, "Ascend", file_format="bin", op_debug_mode=0).trans_flag is False
@@ -225,3 +230,15 @@ def test_right_configurations_make_plans_that_agree_with_themselves(folder, conf
 def test_warnings_are_logged_at_warning_level(folder, caplog):
     plan(folder, dump_mode=1, kernels=["a", "a"])
     assert [(r.levelno, r.getMessage()) for r in caplog.records] == [(logging.WARNING, "Duplicate dump kernel name:a")]
+
+
+def test_the_guides_sync_example_is_taken_on_every_device(folder):
+    config = common_config(
+        net_name="ResNet50", iteration="0|5-8|100-120", saved_data="tensor", kernels=["Default/Conv-op12"]
+    )
+    for target in ("CPU", "GPU", "Ascend"):
+        for is_strict in (False, True):
+            environment = Environment(write(folder, config), is_strict=is_strict)
+            made = plan_mindspore(environment, target, 0)
+            assert made is not None
+            assert [n for n in range(130) if made.is_dumped_iteration(n)] == [0, *range(5, 9), *range(100, 121)]
