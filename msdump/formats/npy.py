@@ -1,0 +1,252 @@
+"""One .npy file per tensor, as MindSpore's synchronous dump leaves them, and a strict reader of such files.
+
+A tensor that several operators share is written once per iteration and hard-linked under its other names.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import mmap as mmap_module
+import os
+import re
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import DtypeError, FormatError, TruncatedFileError
+from msdump.events import Array
+from msdump.formats.atomic import Folder, make_dirs
+from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES, data_file_name
+from msdump.formats.mapping_csv import append_mapping, mapped_name
+from msdump.formats.writer import WriteCounts
+from msdump.records import TensorKey, TensorRecord
+from msdump.stats import raw_bytes
+
+_MAGIC = b"\x93NUMPY"
+_ALIGNMENT = 64
+_MAX_HEADER_BYTES = 1 << 16
+_MAX_NDIM = 32
+_HEADER = re.compile(
+    r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
+    r"\s*(['\"])fortran_order\4\s*:\s*(?P<order>True|False)\s*,"
+    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}\s*"
+)
+_SHAPE = re.compile(r"\s*(?:[0-9]{1,19}\s*(?:,\s*[0-9]{1,19}\s*)*,?\s*)?")
+_DESCR = re.compile(r"[<>|=]?[?biufc][0-9]{0,2}")
+# MindSpore 2.7 on CPU writes bfloat16 under a name that numpy does not know.
+_FOREIGN_DESCR: dict[str, np.dtype[Any]] = {"<E2": dtypes.dtype("bfloat16").numpy}
+
+
+@functools.lru_cache(maxsize=1024)
+def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
+    """Header of a .npy file, byte for byte as MindSpore writes it.
+
+    Raises: DtypeError for strings, which have no .npy form here.
+    Source: MindSpore 2.0.0; version 1.0, no blanks in the shape, a comma after every dimension, a multiple of 64 bytes.
+    """
+    descr = _npy_dtype(dtypes.dtype(dtype_name)).str
+    dimensions = "".join(f"{size}," for size in shape)
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}"
+    unpadded = len(_MAGIC) + 4 + len(text) + 1
+    blanks = -unpadded % _ALIGNMENT
+    length = unpadded + blanks - len(_MAGIC) - 4
+    return _MAGIC + b"\x01\x00" + struct.pack("<H", length) + text.encode("ascii") + b" " * blanks + b"\n"
+
+
+def npy_array(array: Array, dtype_name: str) -> Array:
+    """The array as a .npy file holds it: little-endian, and widened where the dtype table says so.
+
+    Edges:   values are kept, NaNs stay NaNs; a view when nothing has to change.
+    Raises:  DtypeError for hifloat8, whose numbers numpy cannot tell, and when the array is not of `dtype_name`.
+    """
+    row = dtypes.dtype(dtype_name)
+    if row.kind == dtypes.OTHER:
+        raise DtypeError(f"npy: expected a dtype that numpy can hold, got {row.name}. Save it as bin.")
+    if array.dtype.newbyteorder("=") != row.numpy:
+        raise DtypeError(f"npy: expected an array of {row.name}, got one of {array.dtype}.")
+    target = _npy_dtype(row)
+    if not row.is_widened:
+        return array if array.dtype == target else array.astype(target)
+    if row.name == "bfloat16" and array.dtype.isnative:
+        return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(target, copy=False)
+    with np.errstate(all="ignore"):
+        return array.astype(target)
+
+
+def _npy_dtype(row: dtypes.Dtype) -> np.dtype[Any]:
+    return dtypes.dtype(row.npy_name).numpy.newbyteorder("<")
+
+
+class _OpenFolder:
+    """A folder of the current iteration, and the long names that were shortened in it."""
+
+    def __init__(self, path: Path, dir_mode: int) -> None:
+        make_dirs(path, dir_mode)
+        self.folder = Folder(path)
+        self.mapped: set[str] = set()
+
+
+class NpyWriter:
+    """Writer of one .npy file per record.
+
+    directory   folder that a record belongs to; made when its first record comes
+    mode        of files; `dir_mode` of the folders it makes
+
+    Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
+    others become hard links to it. Arrays are not kept. One thread at a time.
+    """
+
+    def __init__(self, directory: Callable[[TensorRecord], Path], mode: int = 0o400, dir_mode: int = 0o700) -> None:
+        self._directory = directory
+        self._mode = mode
+        self._dir_mode = dir_mode
+        self._folders: dict[Path, _OpenFolder] = {}
+        self._written: dict[tuple[int, TensorKey, tuple[int, ...], str, str], tuple[Folder, str, int]] = {}
+        self._iteration: int | None = None
+        self._files = self._links = self._bytes_named = self._bytes_written = 0
+
+    @property
+    def counts(self) -> WriteCounts:
+        return WriteCounts(self._files, self._links, self._bytes_named, self._bytes_written)
+
+    def write(self, records: Sequence[TensorRecord]) -> None:
+        """Raises: WriteError, DtypeError; records before the one that failed are on disk."""
+        for record in records:
+            if record.iteration != self._iteration:
+                self.close()
+                self._iteration = record.iteration
+            self._write_one(record)
+
+    def close(self) -> None:
+        """Forget the iteration: its open folders and what could be linked to."""
+        self._written.clear()
+        for open_folder in self._folders.values():
+            open_folder.folder.close()
+        self._folders.clear()
+        self._iteration = None
+
+    def _write_one(self, record: TensorRecord) -> None:
+        path = self._directory(record)
+        place = self._folders.get(path)
+        if place is None:
+            place = self._folders[path] = _OpenFolder(path, self._dir_mode)
+        name = data_file_name(record)
+        if 4 * len(name) > NAME_MAX_BYTES and len(name.encode()) > NAME_MAX_BYTES:
+            name = self._shorten(place, name)
+        if record.key is None:
+            self._publish(place.folder, name, record)
+            return
+        identity = (record.graph_id, record.key, record.data.shape, record.dtype, record.format)
+        written = self._written.get(identity)
+        if written is None:
+            size = self._publish(place.folder, name, record)
+        else:
+            size = written[2]
+            if place.folder.link(written[1], name, written[0]):
+                self._links += 1
+                self._bytes_named += size
+                return
+            self._count_file(size)
+        # A file that cannot take more names hands over to its copy.
+        self._written[identity] = (place.folder, name, size)
+
+    def _publish(self, folder: Folder, name: str, record: TensorRecord) -> int:
+        data = npy_array(record.data, record.dtype)
+        size = folder.write(name, (npy_header(record.dtype, record.data.shape), raw_bytes(data)), self._mode)
+        self._count_file(size)
+        return size
+
+    def _count_file(self, size: int) -> None:
+        self._files += 1
+        self._bytes_named += size
+        self._bytes_written += size
+
+    def _shorten(self, place: _OpenFolder, name: str) -> str:
+        """Digits that stand for a name that is too long. The line comes first: no file without its meaning."""
+        folder = place.folder
+        mapped = mapped_name(name, ".npy", lambda taken: taken in place.mapped or folder.has(taken))
+        append_mapping(os.path.join(folder.path, MAPPING_FILE), mapped, name, self._mode)
+        place.mapped.add(mapped)
+        return mapped
+
+
+# -- reader --------------------------------------------------------------------------------------------------------
+
+
+def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
+    """Array of a .npy file that MindSpore, msdump or numpy wrote; nothing in it is ever executed.
+
+    mmap    map the file, read-only, instead of reading it: only what is looked at comes from disk
+    Raises: FormatError; TruncatedFileError when bytes are missing; OSError when the file cannot be opened.
+    """
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        dtype, is_fortran, shape = _read_header(where, file)
+        offset = file.tell()
+        count = math.prod(shape)
+        expected, actual = count * dtype.itemsize, os.fstat(file.fileno()).st_size - offset
+        if actual != expected:
+            text = f"{where}: expected {expected} data bytes at offset {offset} for {dtype.name} {shape}, got {actual}."
+            if actual < expected:
+                raise TruncatedFileError(f"{text} The file is cut short.")
+            raise FormatError(f"{text} Something was added, or the header is wrong.")
+        try:
+            if not expected:
+                return np.empty(shape, dtype)
+            if mmap:
+                buffer = mmap_module.mmap(file.fileno(), 0, access=mmap_module.ACCESS_READ)
+                flat = np.frombuffer(buffer, dtype, count, offset)
+            else:
+                flat = np.fromfile(file, dtype, count)
+                if flat.size != count:
+                    raise TruncatedFileError(f"{where}: expected {count} elements, got {flat.size}.")
+            return flat.reshape(shape, order="F" if is_fortran else "C")
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{where}: expected a shape that an array can have, got {shape}: {error}.") from error
+
+
+def _read_header(where: str, file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
+    """(dtype, is Fortran order, shape); leaves the file at its first data byte."""
+    prefix = file.read(8)
+    if prefix[:6] != _MAGIC[: len(prefix)]:
+        raise FormatError(f"{where}: expected the magic bytes {_MAGIC!r} at offset 0, got {prefix[:6]!r}.")
+    if len(prefix) < 8:
+        raise TruncatedFileError(f"{where}: expected 8 bytes of magic and version, got {len(prefix)} bytes in all.")
+    if tuple(prefix[6:]) not in ((1, 0), (2, 0), (3, 0)):
+        raise FormatError(f"{where}: expected npy version 1.0, 2.0 or 3.0 at offset 6, got {prefix[6]}.{prefix[7]}.")
+    width = 2 if prefix[6] == 1 else 4
+    length_bytes = file.read(width)
+    if len(length_bytes) < width:
+        raise TruncatedFileError(f"{where}: expected {width} bytes of header length, got {len(length_bytes)}.")
+    length = int.from_bytes(length_bytes, "little")
+    if length > _MAX_HEADER_BYTES:
+        raise FormatError(f"{where}: expected a header of at most {_MAX_HEADER_BYTES} bytes, got {length}.")
+    header = file.read(length)
+    if len(header) < length:
+        raise TruncatedFileError(f"{where}: expected {length} header bytes at offset {8 + width}, got {len(header)}.")
+    match = _HEADER.fullmatch(header.decode("latin-1"))
+    if match is None or not _SHAPE.fullmatch(match["shape"]):
+        raise FormatError(f"{where}: expected a header with descr, fortran_order and shape, got {header[:120]!r}.")
+    shape = tuple(int(size) for size in match["shape"].split(",") if size.strip())
+    if len(shape) > _MAX_NDIM:
+        raise FormatError(f"{where}: expected at most {_MAX_NDIM} dimensions, got {len(shape)}.")
+    return _dtype_from_descr(where, match["descr"]), match["order"] == "True", shape
+
+
+def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:
+    if descr in _FOREIGN_DESCR:
+        return _FOREIGN_DESCR[descr]
+    try:
+        if not _DESCR.fullmatch(descr):
+            raise TypeError(descr)
+        dtype: np.dtype[Any] = np.dtype(descr)
+        return dtype
+    except TypeError as error:
+        raise FormatError(f"{where}: expected the descr of a number or bool, got {descr!r}.") from error

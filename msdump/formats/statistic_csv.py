@@ -1,0 +1,359 @@
+"""statistic.csv: one line of statistics per tensor, written beside the data files or instead of them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from msdump.errors import ConfigError, FormatError, WriteError
+from msdump.formats.atomic import AppendFile, make_dirs
+from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
+from msdump.formats.writer import WriteCounts
+from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
+from msdump.stats import Statistics, md5_hex, statistics
+
+IDENTITY_TITLES = (
+    "Op Type",
+    "Op Name",
+    "Task ID",
+    "Stream ID",
+    "Timestamp",
+    "IO",
+    "Slot",
+    "Data Size",
+    "Data Type",
+    "Shape",
+)
+TITLE_BY_CATEGORY = {
+    "max": "Max Value",
+    "min": "Min Value",
+    "avg": "Avg Value",
+    "count": "Count",
+    "negative zero count": "Negative Zero Count",
+    "positive zero count": "Positive Zero Count",
+    "nan count": "NaN Count",
+    "negative inf count": "Negative Inf Count",
+    "positive inf count": "Positive Inf Count",
+    "zero count": "Zero Count",
+    "md5": "MD5",
+    "l2norm": "L2Norm Value",
+}
+SEED_CATEGORIES = tuple(category for category in TITLE_BY_CATEGORY if category != "l2norm")
+SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in SEED_CATEGORIES))
+_MD5 = "md5"
+_NULL = "null"
+_POOLED_BYTES = 256 << 10  # larger tensors are digested in a second thread
+
+
+def format_number(value: float | int | None) -> str:
+    """Number as C++ streams print a double: six significant digits; `null` for None."""
+    return _NULL if value is None else f"{float(value):g}"
+
+
+def _category_text(numbers: Statistics, digest: str, category: str) -> str:
+    match category:
+        case "max":
+            return format_number(numbers.max)
+        case "min":
+            return format_number(numbers.min)
+        case "avg":
+            return format_number(numbers.avg)
+        case "l2norm":
+            return format_number(numbers.l2norm)
+        case "md5":
+            return digest
+    count_by_category = {
+        "count": numbers.count,
+        "negative zero count": numbers.negative,
+        "positive zero count": numbers.positive,
+        "nan count": numbers.nan,
+        "negative inf count": numbers.negative_inf,
+        "positive inf count": numbers.positive_inf,
+        "zero count": numbers.zero,
+    }
+    return str(count_by_category[category])
+
+
+def _quoted(text: str) -> str:
+    """A field of the line; only names that would break it are quoted. The original has no guard against them."""
+    if any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class StatisticWriter:
+    """Writer of one line per record.
+
+    directory   folder that a record belongs to
+    categories  chosen `statistic_category` values; None writes the 21 columns of the seed
+
+    Each distinct tensor, known by its key, is measured once per iteration. Lines of one `write` are appended at once.
+    Arrays are not kept. One thread at a time; it runs threads of its own.
+    """
+
+    def __init__(
+        self,
+        directory: Callable[[TensorRecord], Path],
+        categories: Sequence[str] | None = None,
+        mode: int = 0o400,
+        dir_mode: int = 0o700,
+    ) -> None:
+        self._directory = directory
+        self._categories = SEED_CATEGORIES if categories is None else _ordered(categories)
+        titles = [*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in self._categories)]
+        self._header = ",".join(titles)
+        # Versions that let columns be chosen end each row, but not the header, with one more comma.
+        self._row_end = "\n" if categories is None else ",\n"
+        self._mode = mode
+        self._dir_mode = dir_mode
+        self._files: dict[Path, AppendFile] = {}
+        self._measured: dict[tuple[int, TensorKey, str], str] = {}
+        self._iteration: int | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._file_count = self._byte_count = 0
+
+    @property
+    def counts(self) -> WriteCounts:
+        return WriteCounts(self._file_count, 0, self._byte_count, self._byte_count)
+
+    def write(self, records: Sequence[TensorRecord]) -> None:
+        """Raises: WriteError, DtypeError for dtypes without order."""
+        start = 0
+        for end in range(1, len(records) + 1):
+            if end == len(records) or records[end].iteration != records[start].iteration:
+                self._write_iteration(records[start:end])
+                start = end
+
+    def close(self) -> None:
+        self._end_iteration()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _end_iteration(self) -> None:
+        self._measured.clear()
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        self._iteration = None
+
+    def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
+        if records[0].iteration != self._iteration:
+            self._end_iteration()
+            self._iteration = records[0].iteration
+        lines_by_folder: dict[Path, list[str]] = {}
+        for record, measured in zip(records, self._measure_all(records), strict=True):
+            line = f"{_identity_text(record)},{measured}" if measured else _identity_text(record)
+            lines_by_folder.setdefault(self._directory(record), []).append(line + self._row_end)
+        for folder, lines in lines_by_folder.items():
+            self._append(folder, "".join(lines))
+
+    def _measure_all(self, records: Sequence[TensorRecord]) -> list[str]:
+        """Text of the chosen columns for each record; digests of large tensors run beside the statistics."""
+        texts: list[str] = []
+        has_digest = _MD5 in self._categories
+        digests: dict[int, Future[str]] = {}
+        asked: set[tuple[int, TensorKey, str]] = set()
+        for index, record in enumerate(records):
+            identity = _identity(record)
+            is_known = identity is not None and (identity in self._measured or identity in asked)
+            if identity is not None:
+                asked.add(identity)
+            if has_digest and not is_known and record.size_bytes > _POOLED_BYTES:
+                digests[index] = self._threads().submit(md5_hex, record.data)
+        try:
+            for index, record in enumerate(records):
+                identity = _identity(record)
+                text = None if identity is None else self._measured.get(identity)
+                if text is None:
+                    numbers = statistics(record.data, record.dtype)
+                    digest = ""
+                    if has_digest:
+                        digest = digests[index].result() if index in digests else md5_hex(record.data)
+                    text = ",".join(_category_text(numbers, digest, category) for category in self._categories)
+                    if identity is not None:
+                        self._measured[identity] = text
+                texts.append(text)
+        finally:
+            # The arrays belong to the caller again when this call ends, whatever happened.
+            for future in digests.values():
+                future.cancel() or future.exception()
+        return texts
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max(1, min(4, (os.cpu_count() or 2) - 1)), "msdump-md5")
+        return self._pool
+
+    def _append(self, folder: Path, lines: str) -> None:
+        file = self._files.get(folder)
+        if file is None:
+            make_dirs(folder, self._dir_mode)
+            file = self._files[folder] = AppendFile(folder / STATISTIC_FILE, self._mode)
+            if file.is_new:
+                lines = f"{self._header}\n{lines}"
+                self._file_count += 1
+            elif file.first_line() != self._header:
+                raise WriteError(
+                    f"{file.path}: expected the columns {self._header}, got {file.first_line()[:300]} of an earlier "
+                    "run. Choose another path or the same statistic_category."
+                )
+        self._byte_count += file.append(lines)
+
+
+def _ordered(categories: Sequence[str]) -> tuple[str, ...]:
+    """Chosen categories in column order.   Raises: ConfigError for unknown ones."""
+    wanted = {category.lower() for category in categories}
+    unknown = sorted(wanted - set(TITLE_BY_CATEGORY))
+    if unknown:
+        raise ConfigError(
+            f"common_dump_settings.statistic_category: expected some of {list(TITLE_BY_CATEGORY)}, got {unknown}. "
+            "Remove what is unknown."
+        )
+    return tuple(category for category in TITLE_BY_CATEGORY if category in wanted)
+
+
+def _identity(record: TensorRecord) -> tuple[int, TensorKey, str] | None:
+    return None if record.key is None else (record.graph_id, record.key, record.dtype)
+
+
+def _identity_text(record: TensorRecord) -> str:
+    shape = ",".join(map(str, record.data.shape))
+    return (
+        f"{_quoted(safe_op_type(record.op_type))},{_quoted(record_op_name(record))},{record.task_id},"
+        f"{record.stream_id},{record.timestamp_us},{record.io},{record.slot},{record.size_bytes},{record.dtype},"
+        f'"({shape})"'
+    )
+
+
+# -- reader --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticRow:
+    """One line of statistic.csv. Numbers have the six digits of the file; None for `null` or a missing column."""
+
+    op_type: str
+    op_name: str
+    task_id: int
+    stream_id: int
+    timestamp_us: int
+    io: str
+    slot: int
+    size_bytes: int
+    dtype: str
+    shape: tuple[int, ...]
+    max: float | None = None
+    min: float | None = None
+    avg: float | None = None
+    l2norm: float | None = None
+    count: int | None = None
+    negative: int | None = None
+    positive: int | None = None
+    zero: int | None = None
+    nan: int | None = None
+    negative_inf: int | None = None
+    positive_inf: int | None = None
+    md5: str | None = None
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20):
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _parse_number(text: str) -> float | None:
+    if text == _NULL:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number or null") from None
+
+
+def _parse_io(text: str) -> str:
+    if text not in (INPUT, OUTPUT):
+        raise ValueError("input or output")
+    return text
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    if not (text.startswith("(") and text.endswith(")")):
+        raise ValueError('a shape such as "(2,3)"')
+    return tuple(_parse_count(size.strip()) for size in text[1:-1].split(",") if size.strip())
+
+
+_FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "Op Type": ("op_type", str),
+    "Op Name": ("op_name", str),
+    "Task ID": ("task_id", _parse_count),
+    "Stream ID": ("stream_id", _parse_count),
+    "Timestamp": ("timestamp_us", _parse_count),
+    "IO": ("io", _parse_io),
+    "Slot": ("slot", _parse_count),
+    "Data Size": ("size_bytes", _parse_count),
+    "Data Type": ("dtype", str),
+    "Shape": ("shape", _parse_shape),
+    "Max Value": ("max", _parse_number),
+    "Min Value": ("min", _parse_number),
+    "Avg Value": ("avg", _parse_number),
+    "L2 Value": ("l2norm", _parse_number),
+    "L2Norm Value": ("l2norm", _parse_number),
+    "Count": ("count", _parse_count),
+    "Negative Zero Count": ("negative", _parse_count),
+    "Positive Zero Count": ("positive", _parse_count),
+    "Zero Count": ("zero", _parse_count),
+    "NaN Count": ("nan", _parse_count),
+    "Negative Inf Count": ("negative_inf", _parse_count),
+    "Positive Inf Count": ("positive_inf", _parse_count),
+    "MD5": ("md5", str),
+}
+
+
+def read_statistic_csv(path: str | os.PathLike[str]) -> list[StatisticRow]:
+    """Rows in file order, of any version of the file: columns are found by their titles, unknown ones are left out.
+
+    Edges:  a last line without its end was cut by a killed process and is left out; an empty file has no rows.
+    Raises: FormatError with line and column; OSError when the file cannot be opened.
+    """
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        text = data[: data.rfind(b"\n") + 1].decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: expected UTF-8 text, got byte {data[error.start]} at {error.start}.") from error
+    lines = text.split("\n")[:-1]
+    if not lines:
+        return []
+    titles = lines[0].split(",")
+    missing = [title for title in IDENTITY_TITLES if title not in titles]
+    if missing:
+        raise FormatError(f"{where}, line 1: expected the columns {list(IDENTITY_TITLES)}, got none named {missing}.")
+    return [_parse_row(f"{where}, line {number}", titles, line) for number, line in enumerate(lines[1:], 2)]
+
+
+def _parse_row(where: str, titles: list[str], line: str) -> StatisticRow:
+    try:
+        values = next(csv.reader([line], strict=True), [])
+    except csv.Error as error:
+        raise FormatError(f"{where}: expected comma-separated values, got {line[:120]!r}: {error}.") from error
+    if len(values) == len(titles) + 1 and not values[-1]:
+        values.pop()
+    if len(values) != len(titles):
+        raise FormatError(f"{where}: expected {len(titles)} values, got {len(values)}.")
+    fields: dict[str, object] = {}
+    for title, value in zip(titles, values, strict=True):
+        if title not in _FIELDS:
+            continue
+        name, parse = _FIELDS[title]
+        try:
+            fields[name] = parse(value)
+        except ValueError as error:
+            raise FormatError(f"{where}, column {title}: expected {error}, got {value[:80]!r}.") from error
+    return StatisticRow(**fields)  # type: ignore[arg-type]

@@ -1,0 +1,153 @@
+"""Cases that every writer must pass: subclass WriterContract as Test<Name>Writer and answer its questions."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.errors import DtypeError, WriteError
+from msdump.formats.writer import Writer
+from msdump.records import OUTPUT, TensorKey, TensorRecord
+from msdump.testing import records
+
+Directory = Callable[[TensorRecord], Path]
+FIRST_US = 1_700_000_000_000_000
+
+
+def record(index: int = 0, **changes: object) -> TensorRecord:
+    plain = TensorRecord(
+        "ReLU",
+        f"Default/ReLU-op{index}",
+        0,
+        0,
+        FIRST_US + index,
+        OUTPUT,
+        0,
+        "float32",
+        np.arange(6.0, dtype=np.float32),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def by_iteration(root: Path) -> Directory:
+    return lambda record: root / str(record.graph_id) / str(record.iteration)
+
+
+class WriterContract:
+    """What holds for every writer."""
+
+    @abstractmethod
+    def open_writer(self, directory: Directory) -> Writer:
+        """A new writer that puts a record into the folder that `directory` names."""
+
+    @abstractmethod
+    def count_on_disk(self, root: Path) -> int:
+        """How many records the tree below `root` shows to a reader."""
+
+    def stored_dtypes(self) -> list[str] | None:
+        """Dtypes that the writer takes; None: all that MindSpore dumps."""
+        return None
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.data())
+    def test_every_record_is_on_disk_and_nothing_is_elsewhere(self, data: st.DataObject) -> None:
+        steps = [
+            data.draw(records(self.stored_dtypes(), iteration=step, first_timestamp_us=FIRST_US + 1000 * step))
+            for step in range(2)
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder, "inside")
+            root.mkdir()
+            writer = self.open_writer(by_iteration(root))
+            for step in steps:
+                writer.write(step)
+            writer.close()
+            assert os.listdir(folder) == ["inside"]
+            expected = {f"0/{step}" for step, made in enumerate(steps) if made}
+            found = {path.parent.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+            assert found == expected
+            assert self.count_on_disk(root) == sum(map(len, steps))
+
+    def test_writing_leaves_the_arrays_alone(self, tmp_path: Path) -> None:
+        array = np.array([[1.0, np.nan], [-0.0, np.inf]], np.float32)
+        before = array.tobytes()
+        writer = self.open_writer(by_iteration(tmp_path))
+        writer.write([record(data=array), record(1, data=array, key=TensorKey(1, 0))])
+        writer.close()
+        assert array.tobytes() == before
+
+    def test_the_array_is_the_callers_again_after_write(self, tmp_path: Path) -> None:
+        """Executors reuse their memory: what is overwritten later must already be on disk."""
+        first, second = tmp_path / "first", tmp_path / "second"
+        array = np.arange(200_000, dtype=np.float32)
+        for root, is_overwritten in ((first, False), (second, True)):
+            writer = self.open_writer(by_iteration(root))
+            writer.write([record(data=array.copy() if is_overwritten else array)])
+            if is_overwritten:
+                changed = array.copy()
+                writer.write([record(1, data=changed)])
+                changed.fill(np.nan)
+            else:
+                writer.write([record(1, data=array)])
+            writer.close()
+        contents = [
+            {path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()} for root in (first, second)
+        ]
+        assert contents[0] == contents[1]
+
+    def test_modes_are_exact_whatever_the_umask_is(self, tmp_path: Path) -> None:
+        for umask in (0o000, 0o077, 0o777):
+            root = tmp_path / f"{umask:o}"
+            root.mkdir()
+            old = os.umask(umask)
+            try:
+                writer = self.open_writer(by_iteration(root))
+                writer.write([record()])
+                writer.close()
+            finally:
+                os.umask(old)
+            modes = {(path.is_dir(), stat.S_IMODE(path.lstat().st_mode)) for path in root.rglob("*")}
+            assert modes == {(True, 0o700), (False, 0o400)}
+
+    def test_counts_add_up(self, tmp_path: Path) -> None:
+        writer = self.open_writer(by_iteration(tmp_path))
+        writer.write([record(0, key=TensorKey(1, 0)), record(1, key=TensorKey(1, 0)), record(2)])
+        writer.write([])
+        writer.close()
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        inodes = {path.stat().st_ino: path.stat().st_size for path in files}
+        counts = writer.counts
+        assert (counts.files, counts.files + counts.links) == (len(inodes), len(files))
+        assert counts.bytes_written == sum(inodes.values())
+        assert counts.bytes_named == sum(path.stat().st_size for path in files)
+
+    def test_a_file_where_a_folder_should_be(self, tmp_path: Path) -> None:
+        (tmp_path / "0").write_text("in the way")
+        writer = self.open_writer(by_iteration(tmp_path))
+        with pytest.raises(WriteError, match=r"0: expected a folder, got a file\. Move it away"):
+            writer.write([record()])
+        writer.close()
+        assert (tmp_path / "0").read_text() == "in the way"
+
+    def test_a_dtype_without_array_form_is_refused(self, tmp_path: Path) -> None:
+        writer = self.open_writer(by_iteration(tmp_path))
+        with pytest.raises(DtypeError):
+            writer.write([record(dtype="string")])
+        writer.close()
+
+    def test_close_may_be_called_twice(self, tmp_path: Path) -> None:
+        writer = self.open_writer(by_iteration(tmp_path))
+        writer.write([record()])
+        writer.close()
+        writer.close()
+        assert self.count_on_disk(tmp_path) == 1

@@ -1,0 +1,240 @@
+"""npy: bytes as MindSpore's, one write per distinct tensor, a reader that believes nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump import dtypes
+from msdump.errors import DtypeError, FormatError, TruncatedFileError
+from msdump.events import Array
+from msdump.formats.layout import MAPPING_FILE, data_file_name, parse_data_file_name
+from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.npy import NpyWriter, npy_array, npy_header, read_npy
+from msdump.formats.writer import Writer
+from msdump.records import TensorKey
+from msdump.testing import assert_same_array, records, shapes, tensors
+from tests.contracts.writer_contract import Directory, WriterContract, by_iteration, record
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sync"
+STORED = sorted(name for name in dtypes.BY_NAME if dtypes.dtype(name).kind != dtypes.OTHER)
+quick = settings(max_examples=40, deadline=None)
+
+
+class TestNpyWriter(WriterContract):
+    def open_writer(self, directory: Directory) -> Writer:
+        return NpyWriter(directory)
+
+    def count_on_disk(self, root: Path) -> int:
+        return sum(read_npy(path).ndim >= 0 for path in root.rglob("*.npy"))
+
+
+@quick
+@given(records(dtypes=STORED))
+def test_what_is_read_is_what_was_written(made: list[object]) -> None:
+    """Bit for bit, but for the widening that the dtype table declares; under the name that layout.py makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        writer = NpyWriter(lambda record: root)
+        writer.write(made)  # type: ignore[arg-type]
+        writer.close()
+        mapping = read_mapping(root / MAPPING_FILE) if (root / MAPPING_FILE).exists() else {}
+        mapped_by_original = {original: mapped for mapped, original in mapping.items()}
+        assert len(list(root.glob("*.npy"))) == len(made)
+        for item in made:
+            name = data_file_name(item)  # type: ignore[arg-type]
+            path = root / mapped_by_original.get(name, name)
+            assert_same_array(read_npy(path), npy_array(item.data, item.dtype))  # type: ignore[attr-defined]
+
+
+@quick
+@given(tensors(dtypes=STORED))
+def test_header_is_one_that_numpy_reads(array: Array) -> None:
+    name = dtypes.dtype_from_numpy(array.dtype).name
+    stored = npy_array(array, name)
+    header = npy_header(name, array.shape)
+    assert len(header) % 64 == 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.npy")
+        path.write_bytes(header + stored.tobytes())
+        assert_same_array(np.load(path), stored)
+
+
+@quick
+@given(tensors(dtypes=["bfloat16", "float8_e4m3fn", "float4_e2m1"]))
+def test_widening_keeps_every_value(array: Array) -> None:
+    stored = npy_array(array, dtypes.dtype_from_numpy(array.dtype).name)
+    assert stored.dtype == np.float32
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(stored, array.astype(np.float64))
+
+
+@quick
+@given(tensors(dtypes=["float32", "int64", "bool"], shapes=shapes(3, 4)), st.booleans())
+def test_files_of_numpy_are_read(array: Array, mmap: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.npy")
+        np.save(path, array)
+        assert_same_array(read_npy(path, mmap), array)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.npy")), ids=lambda path: path.name)
+def test_files_of_mindspore_are_written_byte_for_byte(path: Path, tmp_path: Path) -> None:
+    array = read_npy(path)
+    name = parse_data_file_name(path.name)
+    assert name is not None
+    writer = NpyWriter(lambda record: tmp_path)
+    writer.write(
+        [
+            record(
+                op_type=name.op_type,
+                op_name=name.op_name,
+                timestamp_us=name.timestamp_us,
+                io=name.io,
+                slot=name.slot,
+                dtype=dtypes.dtype_from_numpy(array.dtype).name,
+                data=array,
+                is_parameter=name.op_type == "Parameter",
+            )
+        ]
+    )
+    writer.close()
+    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_shared_tensors_are_written_once(tmp_path: Path) -> None:
+    """Same key in the same iteration: one file with two names. Another iteration, shape or graph: another file."""
+    writer = NpyWriter(by_iteration(tmp_path))
+    key = TensorKey(7, 0)
+    data = np.arange(6, dtype=np.float32)
+    writer.write([record(0, key=key, data=data), record(1, key=key, data=data)])
+    writer.write([record(2, key=key, data=data.reshape(2, 3)), record(3, key=key, data=data, graph_id=1)])
+    writer.write([record(4, key=key, data=data + 1, iteration=1)])
+    writer.close()
+    links = {path.name.split(".")[1]: path.stat().st_nlink for path in tmp_path.rglob("*.npy")}
+    assert links == {"ReLU-op0": 2, "ReLU-op1": 2, "ReLU-op2": 1, "ReLU-op3": 1, "ReLU-op4": 1}
+    assert (writer.counts.files, writer.counts.links) == (4, 1)
+    (last,) = (tmp_path / "0" / "1").glob("*.npy")
+    assert read_npy(last).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_where_links_are_refused_copies_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def refuse(source: str, *args: object, **options: object) -> None:
+        if str(source).startswith("/proc/"):
+            link(source, *args, **options)  # type: ignore[arg-type]
+        else:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    writer = NpyWriter(by_iteration(tmp_path))
+    key = TensorKey(7, 0)
+    writer.write([record(index, key=key) for index in range(3)])
+    writer.close()
+    files = list(tmp_path.rglob("*.npy"))
+    assert [path.stat().st_nlink for path in files] == [1, 1, 1]
+    assert len({path.read_bytes() for path in files}) == 1
+    assert (writer.counts.files, writer.counts.links) == (3, 0)
+    assert writer.counts.bytes_written == writer.counts.bytes_named == sum(path.stat().st_size for path in files)
+
+
+def test_long_names_become_numbers(tmp_path: Path) -> None:
+    """Names that agree in their first 255 bytes must not collide; 255 bytes themselves still fit."""
+    long_name = "网" * 100
+    writer = NpyWriter(by_iteration(tmp_path))
+    fitting = 255 - len(data_file_name(record(op_name="", is_parameter=True, op_type="P")).encode()) + 1
+    made = [
+        record(0, op_name=long_name + "a", is_parameter=True, key=TensorKey(1, 0)),
+        record(1, op_name=long_name + "b", is_parameter=True, key=TensorKey(1, 0)),
+        record(2, op_name="x" * fitting, is_parameter=True, op_type="P"),
+    ]
+    writer.write(made)
+    writer.close()
+    folder = tmp_path / "0" / "0"
+    mapping = read_mapping(folder / MAPPING_FILE)
+    assert sorted(mapping.values()) == sorted(data_file_name(item) for item in made[:2])
+    assert all(name.removesuffix(".npy").isdigit() for name in mapping)
+    assert sorted(path.name for path in folder.glob("*.npy")) == sorted([*mapping, data_file_name(made[2])])
+    assert (folder / MAPPING_FILE).stat().st_mode & 0o777 == 0o400
+
+
+def test_hifloat8_is_refused() -> None:
+    with pytest.raises(DtypeError, match="hifloat8"):
+        npy_array(np.zeros(2, np.uint8), "hifloat8")
+
+
+# -- hostile files -------------------------------------------------------------------------------------------------
+
+
+def read_bytes(data: bytes, mmap: bool = True) -> Array:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.npy")
+        path.write_bytes(data)
+        return read_npy(path, mmap)
+
+
+WHOLE = npy_header("float32", (2, 3)) + np.arange(6, dtype=np.float32).tobytes()
+
+
+@pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
+def test_every_prefix_is_refused(length: int) -> None:
+    with pytest.raises(TruncatedFileError):
+        read_bytes(WHOLE[:length])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255), st.booleans())
+def test_a_flipped_byte_gives_an_array_or_a_format_error(place: int, flip: int, mmap: bool) -> None:
+    damaged = bytearray(WHOLE)
+    damaged[place] ^= flip
+    try:
+        array = read_bytes(bytes(damaged), mmap)
+    except FormatError as error:
+        assert "x.npy" in str(error)  # noqa: PT017
+    else:
+        assert array.nbytes == 24
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr", "message"),
+    [
+        ("(-1,)", "<f4", "expected a header"),
+        ("(9999999999999999999,)", "<f4", "got 24"),
+        ("(0,9999999999999999999,)", "<f4", "Something was added"),
+        ("(" + "1," * 33 + ")", "<f4", "33"),
+        ("(2,3)", "|O", "got '|O'"),
+        ("(2,3)", "<f5", "got '<f5'"),
+        ("(2,3)", "<V4", "got '<V4'"),
+        ("(2,3)", "<U1", "got '<U1'"),
+        ("(6)", "<f8", "expected 48 data bytes at offset 128 for float64 \\(6,\\), got 24"),
+    ],
+)
+def test_headers_that_lie(shape: str, descr: str, message: str) -> None:
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    header = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with pytest.raises(FormatError, match=message.replace("|", r"\|")):
+        read_bytes(header + bytes(24))
+
+
+def test_an_empty_array_of_absurd_shape_is_refused() -> None:
+    with pytest.raises(FormatError, match="expected a shape that an array can have"):
+        read_bytes(npy_header("float32", (0, 2**62, 2**62)))
+
+
+def test_bfloat16_of_mindspore_2_7_is_read() -> None:
+    header = npy_header("float16", (2,)).replace(b"<f2", b"<E2")
+    array = read_bytes(header + b"\x80\x3f\x80\xbf")
+    assert array.astype(np.float32).tolist() == [1.0, -1.0]
+
+
+def test_a_mapped_array_is_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        read_bytes(WHOLE)[0] = 1
