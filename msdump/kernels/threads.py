@@ -1,0 +1,87 @@
+"""The threads that kernels share: numpy lets go of the interpreter inside big copies and ufuncs.
+
+BLAS has its own threads and is called from the kernel's thread only. Parts of a split write disjoint memory and
+the value of an element never depends on where the parts meet, so results are the same bits on any machine.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+# Below this many elements, waking a thread takes longer than the work.
+SERIAL_SIZE = 1 << 17
+_MOST_WORKERS = 8
+
+
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+WORKERS = min(_available(), _MOST_WORKERS)
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, WORKERS - 1), thread_name_prefix="msdump-kernel")
+        return _pool
+
+
+def _forget_threads() -> None:
+    """Threads do not survive a fork; a child that kept the pool would wait for them forever."""
+    global _pool, _lock
+    _pool = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def split(count: int, size: int, work: Callable[[int, int], None]) -> None:
+    """Call `work(start, stop)` on parts that cover range(count), at the same time.
+
+    size    elements that the whole work touches; small work is done here and now
+    Edges:  count 0 -> no call. `work` must not call split itself.
+    Raises: what `work` raises, when all parts have ended.
+    """
+    if count == 0:
+        return
+    parts = min(WORKERS, count)
+    if parts == 1 or size < SERIAL_SIZE:
+        work(0, count)
+        return
+    edges = [count * part // parts for part in range(parts + 1)]
+    pool = _threads()
+    futures = [pool.submit(_quietly, work, edges[part], edges[part + 1]) for part in range(1, parts)]
+    try:
+        work(edges[0], edges[1])
+    finally:
+        errors = [future.exception() for future in futures]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _quietly(work: Callable[[int, int], None], start: int, stop: int) -> None:
+    # The error state of numpy belongs to a thread, not to the process.
+    with np.errstate(all="ignore"):
+        work(start, stop)
+
+
+def blocks(count: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover range(count)."""
+    size = max(1, size)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
