@@ -145,8 +145,9 @@ def _divided_by_zero(x: Array, y: Array, out: Array) -> None:
     if not is_zero.any():
         return
     limits = np.iinfo(out.dtype)
-    ends = np.where(x > 0, limits.max, np.where(x < 0, limits.min, 0)).astype(out.dtype)
-    np.copyto(out, ends, where=is_zero)
+    np.copyto(out, np.zeros((), out.dtype), where=is_zero)
+    np.copyto(out, np.asarray(limits.max, out.dtype), where=is_zero & (x > 0))
+    np.copyto(out, np.asarray(limits.min, out.dtype), where=is_zero & (x < 0))
 
 
 def _divide(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
@@ -480,5 +481,3 @@ def _add_n(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 @def_bprop("AddN")
 def _add_n_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return [_outer(outer)] * len(node.inputs)
-
-

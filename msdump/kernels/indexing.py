@@ -54,7 +54,7 @@ def _window(attrs: Attrs, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tupl
     begin, size = shape_attribute(attrs, "begin"), shape_attribute(attrs, "size")
     expect(len(begin) == len(size) == len(shape), f"begin and size for {len(shape)} axes", (begin, size))
     size = tuple(n - b if s == -1 else s for b, s, n in zip(begin, size, shape, strict=True))
-    fits = all(0 <= b and 0 <= s and b + s <= n for b, s, n in zip(begin, size, shape, strict=True))
+    fits = all(b >= 0 and s >= 0 and b + s <= n for b, s, n in zip(begin, size, shape, strict=True))
     expect(fits, f"begin and size inside of {shape}", (begin, size))
     return begin, size
 

@@ -352,9 +352,7 @@ def _towards_square(square: Array, g: Array, rho: float, step: Array) -> None:
     np.add(square, step, out=square)
 
 
-def _momentum_step(
-    w: Array, mom: Array, g: Array, root: Array, lr: float, momentum: float, step: Array
-) -> None:
+def _momentum_step(w: Array, mom: Array, g: Array, root: Array, lr: float, momentum: float, step: Array) -> None:
     """mom = momentum * mom + lr * g / sqrt(root);  w -= mom. `root` is used up."""
     np.sqrt(root, out=root)
     np.multiply(g, lr, out=step)

@@ -45,7 +45,7 @@ def apply_ufunc(ufunc: Any, inputs: Sequence[Array], out: Array) -> None:
     def block(start: int, stop: int) -> None:
         ufunc(*(array[start:stop] if array.ndim else array for array in flat), out=flat_out[start:stop])
 
-    run_blocks(out.size, block, 2 * BLOCK)
+    run_blocks(out.size, block, 32 * BLOCK)
 
 
 def _lie_flat(inputs: Sequence[Array], out: Array) -> bool:

@@ -66,7 +66,7 @@ def fill_mask(mask: Array, keep_prob: float, key: Sequence[int]) -> None:
     for start in range(0, flat.size, 2 * _WORDS):
         part = flat[start : start + 2 * _WORDS]
         words = generator.random_raw(-(-part.size // 2)).astype("<u8", copy=False).view("<u4")[: part.size]
-        np.copyto(part, np.less(words, threshold, dtype=np.uint64), casting="unsafe")
+        np.copyto(part, words < threshold, casting="unsafe")
 
 
 def _scaled(x: Array, mask: Array, keep_prob: float, out: Array) -> None:

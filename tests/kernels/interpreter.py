@@ -134,9 +134,7 @@ def check_graph_gradient(
         np.testing.assert_allclose(values[gradient.id], numeric, rtol=rtol, atol=atol, err_msg=f"input {slot}")
 
 
-def _difference(
-    graph: Graph, target: Value, weights: Array, inputs: Sequence[Array], slot: int, step: float
-) -> Array:
+def _difference(graph: Graph, target: Value, weights: Array, inputs: Sequence[Array], slot: int, step: float) -> Array:
     """Central difference of sum(weights * target) along each element of one input."""
 
     def loss(shifted: Array) -> float:
