@@ -61,7 +61,7 @@ def test_files_that_are_no_code_are_declared_as_package_data() -> None:
         for pattern in patterns.split()
     }
     for file in (ROOT / "msdump").rglob("*"):
-        if file.is_dir() or file.suffix in (".py", ".pyc"):
+        if file.is_dir() or file.suffix == ".py" or file.parent.name == "__pycache__":
             continue
         package = ".".join(file.parent.relative_to(ROOT).parts)
         assert any(owner == package and file.match(pattern) for owner, pattern in declared), file
