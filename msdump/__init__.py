@@ -1,3 +1,21 @@
 """msdump shows every tensor that a model computes."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.aliases import FRONTENDS, install_aliases, install_own_names
+
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "install_aliases"]
+
+install_own_names()
+
+
+def __getattr__(name: str) -> Any:
+    if name in FRONTENDS:
+        import importlib
+
+        return importlib.import_module(f"msdump.{name}")
+    raise AttributeError(f'module "msdump" has no attribute "{name}".')

@@ -1,0 +1,119 @@
+"""`mindspore.float32` and its family: the dtypes that scripts name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import DtypeError
+
+__all__ = [
+    "DType",
+    "Type",
+    "bfloat16",
+    "bool_",
+    "byte",
+    "complex64",
+    "complex128",
+    "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "float_type",
+    "half",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "int_type",
+    "intc",
+    "intp",
+    "number_type",
+    "pytype_to_dtype",
+    "short",
+    "single",
+    "string",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint_type",
+]
+
+
+@dataclass(frozen=True, repr=False)
+class DType:
+    """A dtype as scripts see it; equal to another with the same name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return dtypes.dtype(self.name).ir_name
+
+    __str__ = __repr__
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return dtypes.dtype(self.name).numpy
+
+
+Type = DType
+bool_ = DType("bool")
+int8, int16, int32, int64 = (DType(f"int{bits}") for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (DType(f"uint{bits}") for bits in (8, 16, 32, 64))
+float16, float32, float64, bfloat16 = (DType(name) for name in ("float16", "float32", "float64", "bfloat16"))
+complex64, complex128 = DType("complex64"), DType("complex128")
+string = DType("string")
+byte, short, intc, intp = int8, int16, int32, int64
+half, single, double = float16, float32, float64
+int_, uint, float_ = int32, uint32, float32
+
+int_type = (int8, int16, int32, int64)
+uint_type = (uint8, uint16, uint32, uint64)
+float_type = (float16, float32, float64)
+number_type = (*int_type, *uint_type, *float_type)
+
+_OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
+
+
+def dtype_name(what: Any) -> str:
+    """Table name of a DType, a numpy dtype, a Python type or a name.   Raises: DtypeError."""
+    if isinstance(what, DType):
+        return what.name
+    if isinstance(what, str):
+        return dtypes.dtype(what).name
+    if isinstance(what, type) and what in _OF_PYTHON:
+        return _OF_PYTHON[what]
+    try:
+        return dtypes.dtype_from_numpy(what).name
+    except TypeError as error:
+        raise DtypeError(f"dtype: expected one such as mindspore.float32, got {what!r}.") from error
+
+
+def dtype_to_nptype(type_: DType) -> Any:
+    """numpy scalar type of a dtype."""
+    return type_.numpy.type
+
+
+def pytype_to_dtype(obj: Any) -> DType:
+    """Dtype of a Python or numpy type."""
+    return DType(dtype_name(obj))
+
+
+_PYTHON_OF_KIND = {"bool": bool, "int": int, "uint": int, "float": float}
+
+
+def dtype_to_pytype(type_: DType) -> type:
+    """Python type that holds one element of a dtype.   Raises: DtypeError for complex and strings."""
+    kind = dtypes.dtype(type_.name).kind
+    if kind not in _PYTHON_OF_KIND:
+        raise DtypeError(f"dtype_to_pytype: expected a bool, int or float dtype, got {type_}.")
+    return _PYTHON_OF_KIND[kind]

@@ -1,0 +1,128 @@
+"""Parameter: a named tensor that outlives a run; ParameterTuple: several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import GraphError
+from msdump.events import Array
+from msdump.frontends.mindspore.common.dtype import DType
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.graph import graph as graphs
+from msdump.graph.types import TensorType
+
+DEFAULT_NAME = "Parameter"
+
+
+class Parameter(Tensor):
+    """A tensor that graphs read and write in place: the memory stays the same for the object's whole life."""
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: str | None = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+    ) -> None:
+        tensor = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
+        self._value = None
+        self._owner = None
+        self._type = tensor.type_
+        array = np.array(tensor.array, order="C")
+        self.memory = graphs.Parameter(name or DEFAULT_NAME, array, tensor.type_.dtype)
+        self._array = array
+        self.requires_grad = requires_grad
+        self.layerwise_parallel = layerwise_parallel
+        self.parallel_optimizer = parallel_optimizer
+        self.is_init = True
+
+    @property
+    def name(self) -> str:
+        return self.memory.name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise ValueError(f"The type of the Parameter's name should be 'string' or 'None', but got {type(name)}.")
+        self.memory.name = name or DEFAULT_NAME
+
+    @property
+    def data(self) -> Parameter:
+        return self
+
+    @property
+    def value_type(self) -> TensorType:
+        return self._type
+
+    def asnumpy(self) -> Array:
+        """A copy of the data as it is now: the next step writes the memory in place."""
+        return np.array(super().asnumpy())
+
+    numpy = asnumpy
+
+    def copy(self) -> Tensor:
+        return Tensor.of_array(self.array.copy())
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Take over the values of `data`.   Raises: GraphError when shape differs, or dtype in a lossy way."""
+        array = (data if isinstance(data, Tensor) else Tensor(data)).array
+        if array.shape != self.shape and array.size == 1 and self.size == 1:
+            array = array.reshape(self.shape)
+        if array.shape != self.shape:
+            raise GraphError(f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}.")
+        ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
+        if ours.kind != theirs.kind:
+            raise GraphError(f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it.")
+        np.copyto(self.memory.array, array, casting="same_kind")
+        return self
+
+    def init_data(self, *_: Any, **__: Any) -> Parameter:
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """A new parameter of the same name, shape and dtype. `init`: "same", or what `initializer` takes."""
+        from msdump.frontends.mindspore.common.initializer import initializer
+
+        data = self.copy() if init == "same" else initializer(init, self.shape, DType(self._type.dtype))
+        return Parameter(data, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
+
+    def __repr__(self) -> str:
+        return (
+            f"Parameter (name={self.name}, shape={self.shape}, dtype={self.dtype}, requires_grad={self.requires_grad})"
+        )
+
+    __str__ = __repr__
+
+
+class ParameterTuple(tuple[Parameter, ...]):
+    """Parameters with distinct names, in order."""
+
+    def __new__(cls, iterable: Iterable[Parameter] = ()) -> ParameterTuple:
+        """Raises: TypeError for anything but parameters, ValueError for two of one name."""
+        parameters = tuple(iterable)
+        names: set[str] = set()
+        for parameter in parameters:
+            if not isinstance(parameter, Parameter):
+                raise TypeError(
+                    "For ParameterTuple initialization, the type of all elements in 'iterable' should be 'Parameter', "
+                    f"but got {type(parameter).__name__}."
+                )
+            if parameter.name in names and parameter.name != DEFAULT_NAME:
+                raise ValueError(f"The value {parameter} , its name '{parameter.name}' already exists.")
+            names.add(parameter.name)
+        return tuple.__new__(cls, parameters)
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """New parameters named `{prefix}.{name}`, which the optimizer keeps beside these."""
+        clones = []
+        for parameter in self:
+            clone = parameter.clone(init)
+            clone.name = f"{prefix}.{parameter.name}"
+            clone.requires_grad = False
+            clones.append(clone)
+        return ParameterTuple(clones)

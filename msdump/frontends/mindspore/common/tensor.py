@@ -1,0 +1,435 @@
+"""Tensor: what scripts hold. It wraps an array, or a value of the graph that is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import DtypeError, GraphError
+from msdump.events import Array
+from msdump.frontends.mindspore.common.dtype import DType, dtype_name
+from msdump.frontends.mindspore.sources import user_line
+from msdump.graph.graph import Value
+from msdump.graph.types import TensorType
+
+if TYPE_CHECKING:
+    from msdump.frontends.mindspore.common.initializer import Initializer
+
+
+def _arithmetic(name: str, is_swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """Operator method that calls the function `name` of `mindspore.ops`."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        function = getattr(_functions(), name)
+        return function(other, self) if is_swapped else function(self, other)
+
+    return method
+
+
+def _functions() -> Any:
+    # Imported late: the functions of `ops` are written in terms of Tensor.
+    from msdump.frontends.mindspore.ops import function
+
+    return function
+
+
+class Tensor:
+    """A multi-dimensional array with a dtype.
+
+    Concrete tensors own their array. Tensors met while a graph is traced have a type but no data.
+    """
+
+    _array: Array | None
+    _type: TensorType
+    _value: Value | None
+    _owner: object | None
+
+    # numpy must leave `array + tensor` to this class.
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Initializer | None = None,
+        internal: bool = False,
+        const_arg: bool = False,
+    ) -> None:
+        """Dtypes: Python float -> float32, int -> int64, bool -> bool; numpy arrays keep theirs.
+
+        Raises: TypeError for data that is no number, list, array or tensor; DtypeError for an unknown dtype.
+        """
+        self._value = self._owner = None
+        if isinstance(input_data, Tensor) and not input_data.is_concrete:
+            wanted = dtype_name(dtype) if dtype is not None else input_data.type_.dtype
+            other = input_data if wanted == input_data.type_.dtype else _functions().cast(input_data, wanted)
+            self._type, self._array = other._type, other._array
+            self._value, self._owner = other._value, other._owner
+            return
+        if init is not None:
+            if input_data is not None or shape is None or dtype is None:
+                raise ValueError("Tensor: expected shape and dtype, and no input_data, together with init.")
+            input_data = _initialized(init, shape, dtype)
+        elif input_data is None and shape is not None and dtype is not None:
+            input_data = np.zeros(_as_shape(shape), dtypes.dtype(dtype_name(dtype)).numpy)
+        array = _array_from(input_data, dtype)
+        self._array = array
+        self._type = TensorType(dtypes.dtype_from_numpy(array.dtype).name, tuple(array.shape))
+
+    @classmethod
+    def of_array(cls, array: Array) -> Tensor:
+        """Concrete tensor around `array` itself, without a copy."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._value = tensor._owner = None
+        tensor._array = array
+        tensor._type = TensorType(dtypes.dtype_from_numpy(array.dtype).name, tuple(array.shape))
+        return tensor
+
+    @classmethod
+    def of_value(cls, value: Value, owner: object, array: Array | None = None) -> Tensor:
+        """Tensor that shows a value of the graph of `owner`; with `array` it is concrete as well."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._value, tensor._owner = value, owner
+        tensor._array, tensor._type = array, value.type
+        return tensor
+
+    @staticmethod
+    def from_numpy(array: Array) -> Tensor:
+        """Tensor that shares the array's memory.   Raises: TypeError for anything but an array."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"The input of from_numpy must be numpy.ndarray, but got {type(array).__name__}.")
+        return Tensor.of_array(np.ascontiguousarray(array) if array.ndim else array)
+
+    # -- what it is ---------------------------------------------------------------------------------
+
+    @property
+    def is_concrete(self) -> bool:
+        """Is there data, or only a type?"""
+        return self._array is not None
+
+    @property
+    def type_(self) -> TensorType:
+        return self._type
+
+    def value_owned_by(self, owner: object) -> Value | None:
+        """The graph value behind this tensor, None when it does not come from that graph."""
+        return self._value if self._owner is owner else None
+
+    @property
+    def array(self) -> Array:
+        """The data.   Raises: GraphError for a tensor of a graph that is being traced."""
+        if self._array is None:
+            raise GraphError(
+                "a tensor that another construct made while it was traced has no value here. Return it from that "
+                "construct instead of keeping it in an attribute or a global."
+            )
+        return self._array
+
+    def _concrete(self, wish: str, instead: str) -> Array:
+        if self._array is None:
+            line = user_line()
+            raise GraphError(
+                f"{line or 'construct'}: expected something that is known while the graph is traced, got {wish} of "
+                f"a tensor {self._type}. {instead}, or run with set_context(mode=PYNATIVE_MODE)."
+            )
+        return self._array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return DType(self._type.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self._type.ndim
+
+    @property
+    def size(self) -> int:
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        return dtypes.dtype(self._type.dtype).itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._type.size_bytes
+
+    @property
+    def T(self) -> Tensor:
+        return self.transpose()
+
+    def dim(self) -> int:
+        return self.ndim
+
+    def numel(self) -> int:
+        return self.size
+
+    # -- data out -----------------------------------------------------------------------------------
+
+    def asnumpy(self) -> Array:
+        """The data as a numpy array; bfloat16 comes as float32.   Raises: GraphError while a graph is traced."""
+        array = self._concrete("asnumpy()", "Compute with mindspore.ops, and call asnumpy() on what the net returns")
+        return array.astype(np.float32) if self._type.dtype == "bfloat16" else array
+
+    numpy = asnumpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.asnumpy()
+        return array.astype(dtype) if dtype is not None else np.array(array)
+
+    def item(self, index: Any = None) -> Any:
+        """One element as a Python number. `index`: a position or a tuple; None for a tensor of one element."""
+        array = self._concrete("item()", "Compute with mindspore.ops")
+        return array.item() if index is None else array.item(index)
+
+    def tolist(self) -> Any:
+        return self._concrete("tolist()", "Compute with mindspore.ops").tolist()
+
+    def init_data(self, *_: Any, **__: Any) -> Tensor:
+        """This tensor: initializers have run already."""
+        return self
+
+    def __bool__(self) -> bool:
+        instead = "Use ops.select or ops.where, or multiply by a mask"
+        array = self._concrete("the truth", instead)
+        if array.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()."
+            )
+        return bool(array)
+
+    def __float__(self) -> float:
+        return float(self._concrete("float()", "Compute with mindspore.ops").item())
+
+    def __int__(self) -> int:
+        return int(self._concrete("int()", "Compute with mindspore.ops").item())
+
+    def __index__(self) -> int:
+        array = self._concrete("a Python index", "Index with the tensor itself, or use ops.gather")
+        if array.dtype.kind not in "iu" or array.size != 1:
+            raise TypeError("only integer tensors of one element can be converted to a scalar index.")
+        return int(array.item())
+
+    def __iter__(self) -> Any:
+        array = self._concrete("iteration", "Use ops.split, or a loop over range(x.shape[0]) with x[i]")
+        if array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor.")
+        return iter([self[at] for at in range(array.shape[0])])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor.")
+        return self.shape[0]
+
+    # -- text ---------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Source: the original's repr: a line break before a value of more than one row, a blank otherwise."""
+        head = f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value="
+        if self._array is None:
+            return f"{head}<known when the graph runs>)"
+        if self.ndim == 0:
+            return f"{head} {self.asnumpy()})"
+        gap = "\n" if self.ndim > 1 else " "
+        text = np.array2string(self.asnumpy(), separator=", ", formatter={"float_kind": lambda x: f"{x: .8e}"})
+        return f"{head}{gap}{text})"
+
+    def __str__(self) -> str:
+        return str(self._array) if self._array is not None else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    # -- operators ----------------------------------------------------------------------------------
+
+    __add__, __radd__ = _arithmetic("add"), _arithmetic("add", True)
+    __sub__, __rsub__ = _arithmetic("sub"), _arithmetic("sub", True)
+    __mul__, __rmul__ = _arithmetic("mul"), _arithmetic("mul", True)
+    __truediv__, __rtruediv__ = _arithmetic("div"), _arithmetic("div", True)
+    __floordiv__, __rfloordiv__ = _arithmetic("floor_div"), _arithmetic("floor_div", True)
+    __mod__, __rmod__ = _arithmetic("floor_mod"), _arithmetic("floor_mod", True)
+    __pow__, __rpow__ = _arithmetic("pow"), _arithmetic("pow", True)
+    __matmul__, __rmatmul__ = _arithmetic("matmul"), _arithmetic("matmul", True)
+    __lt__, __le__ = _arithmetic("less"), _arithmetic("less_equal")
+    __gt__, __ge__ = _arithmetic("greater"), _arithmetic("greater_equal")
+    __and__, __or__ = _arithmetic("logical_and"), _arithmetic("logical_or")
+
+    def __eq__(self, other: object) -> Any:
+        return _functions().equal(self, other) if isinstance(other, _OPERANDS) else False
+
+    def __ne__(self, other: object) -> Any:
+        return _functions().not_equal(self, other) if isinstance(other, _OPERANDS) else True
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __neg__(self) -> Tensor:
+        return self._call("neg")
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return self._call("abs")
+
+    def __invert__(self) -> Tensor:
+        return self._call("logical_not")
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from msdump.frontends.mindspore.indexing import take
+
+        return take(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self._array is None or self._value is not None:
+            raise GraphError(
+                f"{user_line() or 'construct'}: expected no assignment to elements of a tensor while the graph is "
+                "traced. Build the result with ops.where, ops.concat or ops.stack."
+            )
+        index = index.asnumpy() if isinstance(index, Tensor) else index
+        self._array[index] = value.asnumpy() if isinstance(value, Tensor) else value
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
+        result: Tensor = getattr(_functions(), name)(self, *args, **kwargs)
+        return result
+
+    # -- members that are functions of `mindspore.ops` ------------------------------------------------
+
+    def astype(self, dtype: Any, copy: bool = True) -> Tensor:
+        """This tensor in another dtype; a new tensor also when it is the same, unless `copy` is false."""
+        if dtype_name(dtype) == self._type.dtype:
+            return self.copy() if copy and self._array is not None and self._value is None else self
+        return self._call("cast", dtype)
+
+    to = astype
+
+    def copy(self) -> Tensor:
+        """A tensor with data of its own."""
+        return self if self._array is None or self._value is not None else Tensor.of_array(self._array.copy())
+
+    def reshape(self, *shape: Any) -> Tensor:
+        return self._call("reshape", _as_shape(shape))
+
+    view = reshape
+
+    def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        return self._call("flatten", order, start_dim=start_dim, end_dim=end_dim)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        return self._call("transpose", _as_shape(axes) if axes else tuple(reversed(range(self.ndim))))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        return self._call("swapaxes", axis1, axis2)
+
+    def expand_dims(self, axis: int) -> Tensor:
+        return self._call("expand_dims", axis)
+
+    unsqueeze = expand_dims
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        return self._call("squeeze", axis)
+
+    def mean(self, axis: Any = None, keep_dims: bool = False) -> Tensor:
+        return self._call("mean", axis, keep_dims)
+
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+        total = (self if dtype is None else self.astype(dtype))._call("sum", axis, keepdims)
+        return total if initial is None else total + initial
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._call("amax", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._call("amin", axis, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return self._call("argmax", axis, keepdims)
+
+    def all(self, axis: Any = (), keep_dims: bool = False) -> Tensor:
+        return self._call("all", axis, keep_dims)
+
+    def any(self, axis: Any = (), keep_dims: bool = False) -> Tensor:
+        return self._call("any", axis, keep_dims)
+
+    def abs(self) -> Tensor:
+        return self._call("abs")
+
+    def exp(self) -> Tensor:
+        return self._call("exp")
+
+    def log(self) -> Tensor:
+        return self._call("log")
+
+    def sqrt(self) -> Tensor:
+        return self._call("sqrt")
+
+    def pow(self, exponent: Any) -> Tensor:
+        return self._call("pow", exponent)
+
+    def matmul(self, other: Tensor) -> Tensor:
+        return self._call("matmul", other)
+
+
+_OPERANDS = (Tensor, bool, int, float, np.ndarray, np.generic, list, tuple)
+
+
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, int | np.integer):
+        return (int(shape),)
+    if len(shape) == 1 and isinstance(shape[0], tuple | list):
+        shape = shape[0]
+    return tuple(int(size) for size in shape)
+
+
+def _initialized(init: Any, shape: Any, dtype: Any) -> Array:
+    from msdump.frontends.mindspore.common.initializer import initializer
+
+    return initializer(init, _as_shape(shape), dtype).array
+
+
+def _array_from(data: Any, dtype: Any) -> Array:
+    if isinstance(data, Tensor):
+        array = np.array(data.array)
+    elif isinstance(data, np.ndarray | np.generic):
+        array = np.array(data, order="C")
+    elif isinstance(data, bool | int | float | complex | list | tuple):
+        array = _array_from_python(data)
+    else:
+        raise TypeError(
+            f"For Tensor, the input_data is {data!r} that contain unsupported element: expected a number, list, "
+            f"tuple, numpy array or Tensor, got {type(data).__name__}."
+        )
+    if array.dtype.kind in "OUS":
+        raise TypeError("Tensor: expected numbers, got strings, objects or rows of different lengths.")
+    if dtype is None:
+        dtypes.dtype_from_numpy(array.dtype)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    try:
+        return array.astype(dtypes.dtype(dtype_name(dtype)).numpy)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(f"Tensor: {array.dtype} does not go into {dtype}.") from error
+
+
+def _array_from_python(data: Any) -> Array:
+    """Source: the original's default dtypes: float32 and int64."""
+    try:
+        array = np.array(_plain(data))
+    except ValueError as error:
+        raise TypeError(f"Tensor: expected rows of one length, got {data!r}.") from error
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, list | tuple):
+        return [_plain(item) for item in data]
+    return data.asnumpy() if isinstance(data, Tensor) else data

@@ -1,0 +1,207 @@
+"""Compiler: a call of a cell or function, traced into a graph, finished, and run; once per input signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msdump import session as sessions
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.context import PYNATIVE_MODE, get_context
+from msdump.frontends.mindspore.sources import mark_root
+from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
+from msdump.frontends.mindspore.tracer import Tracer
+from msdump.graph.compile import finish
+from msdump.graph.executor import Executor
+from msdump.graph.graph import Graph, Value
+
+if TYPE_CHECKING:
+    from msdump.frontends.mindspore.nn.cell import Cell
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """A graph that can run, and how its outputs become what the function returned.
+
+    cells   every cell that took part with the flags it was traced with: other flags need another graph
+    draw    counter that random operators read, None when there are none
+    """
+
+    executor: Executor
+    outputs: Structure
+    cells: tuple[tuple[Cell, tuple[object, ...]], ...]
+    session: sessions.Session | None
+    draw: Parameter | None = None
+
+    @property
+    def is_current(self) -> bool:
+        return all(cell.compile_flags() == flags for cell, flags in self.cells)
+
+    def run(self, leaves: Sequence[Tensor]) -> Any:
+        """Run once on the tensors of a call."""
+        iteration = self.session.next_iteration() if self.session is not None else 0
+        if self.draw is not None:
+            self.draw.memory.array += 1
+        arrays = self.executor.run([leaf.array for leaf in leaves], iteration)
+        return unflatten(self.outputs, iter([Tensor.of_array(array) for array in arrays]))
+
+
+@dataclass
+class GraphCache:
+    """The graphs of one cell or function, by input signature."""
+
+    by_signature: dict[Hashable, list[CompiledGraph]] = field(default_factory=dict)
+
+    def find(self, signature: Hashable) -> CompiledGraph | None:
+        return next((graph for graph in self.by_signature.get(signature, ()) if graph.is_current), None)
+
+    def add(self, signature: Hashable, graph: CompiledGraph) -> None:
+        self.by_signature.setdefault(signature, []).append(graph)
+
+
+_next_graph_id = 0
+
+
+def compiled_call(
+    function: Callable[..., Any],
+    cache: GraphCache,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: Cell | None = None,
+) -> Any:
+    """Run `function(*args, **kwargs)` as a graph. `cell` is the root whose `construct` it is."""
+    leaves: list[Tensor] = []
+    structure = flatten((tuple(args), kwargs), leaves)
+    return _compiled(function, cache, structure, args, kwargs, cell).run(leaves)
+
+
+def compile_only(
+    function: Callable[..., Any],
+    cache: GraphCache,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: Cell | None = None,
+) -> None:
+    """Compile for these arguments without running."""
+    structure = flatten((tuple(args), kwargs), [])
+    _compiled(function, cache, structure, args, kwargs, cell)
+
+
+def _compiled(
+    function: Callable[..., Any],
+    cache: GraphCache,
+    structure: Structure,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: Cell | None,
+) -> CompiledGraph:
+    signature = (structure, get_context("reserve_class_name_in_scope"))
+    known = cache.find(signature)
+    if known is None:
+        known = _compile(function, args, kwargs, cell)
+        cache.add(signature, known)
+    return known
+
+
+def _compile(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None
+) -> CompiledGraph:
+    global _next_graph_id
+    session = sessions.open_mindspore(
+        get_context("device_target"), get_context("device_id"), get_context("mode") == PYNATIVE_MODE
+    )
+    graph = Graph(name=f"kernel_graph_{_next_graph_id}", graph_id=_next_graph_id)
+    tracer = Tracer(graph, has_cell_scopes=cell is not None)
+    result = _trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
+    leaves: list[Tensor] = []
+    outputs = flatten(_without_parameters(result, tracer), leaves)
+    graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
+    graph.parameter_order = parameter_order(graph, tracer.weights or _trainable(cell))
+    finish(graph)
+    _next_graph_id += 1
+    executor = Executor(graph, session.observers if session is not None else ())
+    return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter)
+
+
+def _trace(
+    tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None
+) -> Any:
+    """The frame of this function is where source traces begin."""
+    with ExitStack() as stack:
+        stack.enter_context(tracer.active())
+        if cell is not None:
+            stack.enter_context(cell.entered(tracer))
+            args = cell.cast_inputs(args)
+        return function(*args, **kwargs)
+
+
+mark_root(_trace.__code__)
+
+
+def _graph_inputs(
+    tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with every tensor replaced by a graph input."""
+    names = _argument_names(function, len(args))
+    inner = [_input_of(tracer, arg, name) for arg, name in zip(args, names, strict=True)]
+    return inner, {name: _input_of(tracer, arg, name) for name, arg in kwargs.items()}
+
+
+def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Names of graph inputs.   Source: the original: argument names; `inputs0`, `inputs1` for `*inputs`."""
+    names: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            names.extend(f"{parameter.name}{at}" for at in range(count - len(names)))
+        elif parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    names = names[:count]
+    # More arguments than the function takes: it says so itself when it is called.
+    return names + [f"argument{at}" for at in range(len(names), count)]
+
+
+def _input_of(tracer: Tracer, arg: Any, name: str) -> Any:
+    leaves: list[Tensor] = []
+    structure = flatten(arg, leaves)
+    if structure.kind == "tensor":
+        return tracer.add_input(name, leaves[0])
+    inputs = [tracer.add_input(f"{name}{at}", leaf) for at, leaf in enumerate(leaves)]
+    return unflatten(structure, iter(inputs))
+
+
+def _without_parameters(thing: Any, tracer: Tracer) -> Any:
+    """A parameter that is returned is returned by value, as it stands when the graph ends."""
+    if isinstance(thing, Parameter):
+        return tracer.tensor_of(tracer.value_of(thing))
+    if isinstance(thing, tuple | list):
+        items = [_without_parameters(item, tracer) for item in thing]
+        return items if isinstance(thing, list) else tuple(items)
+    if isinstance(thing, dict):
+        return {key: _without_parameters(item, tracer) for key, item in thing.items()}
+    return thing
+
+
+def _trainable(cell: Cell | None) -> list[Parameter]:
+    return [] if cell is None else list(cell.trainable_params())
+
+
+def parameter_order(graph: Graph, weights: Sequence[Parameter]) -> list[Value]:
+    """Order of graph inputs in IR and dump: weights backwards, data inputs, then the rest by first use.
+
+    Source: IR of a real LeNet-5 run.
+    """
+    by_memory = {id(value.parameter): value for value in graph.parameters}
+    order = [by_memory[id(weight.memory)] for weight in reversed(weights) if id(weight.memory) in by_memory]
+    order.extend(graph.inputs)
+    return list({value.id: value for value in (*order, *_parameters_by_use(graph), *graph.parameters)}.values())
+
+
+def _parameters_by_use(graph: Graph) -> Iterator[Value]:
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value.parameter is not None:
+                yield value

@@ -1,0 +1,138 @@
+"""Differentiation of a function of tensors: inside the active graph, or on a recording made for this call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.errors import GraphError
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.structure import flatten, unflatten
+from msdump.frontends.mindspore.tracer import Tracer, current_tracer
+from msdump.graph.autodiff import gradients
+from msdump.graph.graph import Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class Differentiated:
+    """What a function gave, and the gradients of its first output.
+
+    outputs           what the function returned
+    input_gradients   one per wanted position, of the structure of that argument
+    weight_gradients  one per weight
+    """
+
+    outputs: Any
+    input_gradients: tuple[Any, ...]
+    weight_gradients: tuple[Tensor, ...]
+
+
+def differentiate(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    positions: Sequence[int] = (),
+    weights: Sequence[Parameter] = (),
+    sens: Tensor | float | None = None,
+    has_aux: bool = False,
+) -> Differentiated:
+    """Run `function(*args)` and take the gradients of its loss.
+
+    Edges:   zeros where the loss does not depend on something; without `sens` the gradient of the loss is ones;
+             with `has_aux` only the first of the outputs is the loss.
+    Raises:  GraphError when the loss is not one tensor, or an operator on the way has no gradient.
+    """
+    outer = current_tracer()
+    tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
+    with nullcontext() if outer else tracer.active():
+        tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
+        inner, wanted = _inner_args(tracer, args, set(positions))
+        outputs = function(*inner)
+        loss = tracer.value_of(_loss_of(outputs, has_aux))
+        wrt = [value for at in positions for value in wanted[at]] + [tracer.value_of(weight) for weight in weights]
+        first = len(tracer.graph.nodes)
+        found = gradients(tracer.graph, loss, wrt, _sens_value(tracer, loss, sens))
+        if tracer.is_recording:
+            tracer.run(_needed(tracer.graph.nodes[first:], found))
+        tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, found, strict=True)]
+    leaves = iter(tensors)
+    per_input = []
+    for at in positions:
+        structure = flatten(inner[at], [])
+        per_input.append(next(leaves) if structure.kind == "constant" else unflatten(structure, leaves))
+    return Differentiated(outputs, tuple(per_input), tuple(leaves))
+
+
+def _is_in(weight: Parameter, weights: Sequence[Parameter]) -> bool:
+    return any(weight is known for known in weights)
+
+
+def _inner_args(tracer: Tracer, args: Sequence[Any], positions: set[int]) -> tuple[list[Any], dict[int, list[Value]]]:
+    """The arguments as they are inside the graph, and the values of those at `positions`."""
+    inner: list[Any] = []
+    wanted: dict[int, list[Value]] = {}
+    for at, arg in enumerate(args):
+        if isinstance(arg, Parameter):
+            wanted[at] = [tracer.value_of(arg)]
+            inner.append(arg)
+            continue
+        leaves: list[Tensor] = []
+        structure = flatten(arg, leaves)
+        if tracer.is_recording:
+            leaves = [_recorded(tracer, leaf, f"args{at}") for leaf in leaves]
+        values = [tracer.value_of(leaf) for leaf in leaves]
+        if at in positions and not values:
+            raise GraphError(f"gradient: expected a tensor as argument {at}, got {arg!r}.")
+        wanted[at] = values
+        inner.append(unflatten(structure, iter(map(tracer.tensor_of, values))))
+    return inner, wanted
+
+
+def _recorded(tracer: Tracer, leaf: Tensor, name: str) -> Tensor:
+    known = tracer.owns(leaf)
+    return leaf if known else tracer.add_input(name, leaf)
+
+
+def _loss_of(outputs: Any, has_aux: bool) -> Tensor:
+    loss = outputs[0] if isinstance(outputs, tuple | list) and (has_aux or len(outputs) == 1) and outputs else outputs
+    if not isinstance(loss, Tensor):
+        raise GraphError(
+            f"gradient: expected the function to return one tensor, the loss, got {type(loss).__name__}. "
+            "Return the loss first and set has_aux=True for further results."
+        )
+    return loss
+
+
+def _sens_value(tracer: Tracer, loss: Value, sens: Tensor | float | None) -> Value | None:
+    if sens is None or (not isinstance(sens, Tensor) and sens == 1):
+        return None
+    if isinstance(sens, Tensor):
+        if sens.shape != loss.type.shape and sens.size == 1 and sens.is_concrete:
+            sens = float(sens)
+        else:
+            return tracer.value_of(sens.astype(loss.type.dtype))
+    filled = np.full(loss.type.shape, sens, dtypes.dtype(loss.type.dtype).numpy)
+    return tracer.value_of(Tensor.of_array(filled))
+
+
+def _gradient(tracer: Tracer, value: Value, gradient: Value | None) -> Tensor:
+    if gradient is not None:
+        return tracer.tensor_of(gradient)
+    zeros = np.zeros(value.type.shape, dtypes.dtype(value.type.dtype).numpy)
+    return tracer.tensor_of(tracer.graph.add_constant(zeros, value.type.dtype))
+
+
+def _needed(nodes: Sequence[Node], results: Sequence[Value | None]) -> list[Node]:
+    """Those of `nodes` that lead to the results, in order."""
+    wanted = {value.id for value in results if value is not None}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if any(value.id in wanted for value in node.outputs):
+            wanted.update(value.id for value in node.inputs)
+            kept.append(node)
+    return kept[::-1]

@@ -1,0 +1,49 @@
+"""Eager execution: one primitive computed at once, into fresh arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+import msdump.kernels  # noqa: F401  (registers every operator)
+from msdump import dtypes
+from msdump.errors import KernelNotFoundError
+from msdump.events import Array
+from msdump.graph.primitive import Primitive, definition_of
+from msdump.graph.types import TensorType
+
+
+def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorType] | None = None) -> list[Array]:
+    """Outputs of `primitive` on `inputs`.
+
+    Edges:   an output that is a mutated input (ApplyMomentum) is that very array; an output that shows its
+             input's bytes under another shape is a copy, so that later writes to one do not show in the other.
+    Raises:  GraphError when operands do not fit, KernelNotFoundError, what the kernel raises.
+    """
+    definition = definition_of(primitive.op_type)
+    if types is None:
+        if definition.infer is None:
+            raise KernelNotFoundError(f"{primitive.op_type} has no shape rule (infer).")
+        types = definition.infer([type_of(array) for array in inputs], primitive.attrs)
+    outputs: list[Array] = []
+    for index, type_ in enumerate(types):
+        if index in definition.aliases:
+            outputs.append(inputs[definition.aliases[index]])
+        elif index in definition.views:
+            outputs.append(np.array(inputs[definition.views[index]], order="C").reshape(type_.shape))
+        else:
+            outputs.append(np.empty(type_.shape, dtypes.dtype(type_.dtype).numpy))
+    if not outputs or any(index not in definition.views for index in range(len(outputs))):
+        wanted = os.environ.get("MSDUMP_KERNELS", "numpy")
+        kernel = definition.kernels.get(wanted) or definition.kernels.get("numpy")
+        if kernel is None:
+            raise KernelNotFoundError(f"{primitive.op_type} has no {wanted} kernel.")
+        kernel(inputs, primitive.attrs, outputs)
+    return outputs
+
+
+def type_of(array: Array) -> TensorType:
+    """Type of an array."""
+    return TensorType(dtypes.dtype_from_numpy(array.dtype).name, tuple(array.shape))

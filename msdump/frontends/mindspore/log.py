@@ -1,0 +1,42 @@
+"""`mindspore.log`: messages of scripts, through Python's logging under the name "mindspore"."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from msdump.frontends.mindspore.missing import explain_missing
+
+# Source: GLOG_v: 0 debug, 1 info, 2 warning (default), 3 error, 4 critical.
+_LEVELS = {"0": logging.DEBUG, "1": logging.INFO, "2": logging.WARNING, "3": logging.ERROR, "4": logging.CRITICAL}
+_logger = logging.getLogger("mindspore")
+_logger.setLevel(_LEVELS.get(os.environ.get("GLOG_v", "2"), logging.WARNING))  # noqa: SIM112
+
+
+def debug(msg: str, *args: Any) -> None:
+    _logger.debug(msg, *args)
+
+
+def info(msg: str, *args: Any) -> None:
+    _logger.info(msg, *args)
+
+
+def warning(msg: str, *args: Any) -> None:
+    _logger.warning(msg, *args)
+
+
+def error(msg: str, *args: Any) -> None:
+    _logger.error(msg, *args)
+
+
+def critical(msg: str, *args: Any) -> None:
+    _logger.critical(msg, *args)
+
+
+def get_level() -> str:
+    """Level as GLOG_v says it."""
+    return next((text for text, level in _LEVELS.items() if level == _logger.level), "2")
+
+
+__getattr__ = explain_missing(__name__)

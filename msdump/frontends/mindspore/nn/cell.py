@@ -1,0 +1,291 @@
+"""Cell: a module of a network, with its parameters and child cells."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from msdump.errors import did_you_mean
+from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float16, float32
+from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
+from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
+from msdump.frontends.mindspore.precision import computing_in
+from msdump.frontends.mindspore.promotion import cast
+from msdump.frontends.mindspore.tracer import Tracer, current_tracer
+
+
+class Cell:
+    """Base of all networks: subclasses create children and parameters in `__init__` and compute in `construct`."""
+
+    _cells: OrderedDict[str, Cell]
+    _params: OrderedDict[str, Parameter]
+
+    # A cell that only groups its children: calls of them show it in their scope though it is never called itself.
+    is_container = False
+
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
+        set_plain = object.__setattr__
+        set_plain(self, "_params", OrderedDict())
+        set_plain(self, "_cells", OrderedDict())
+        set_plain(self, "_auto_prefix", auto_prefix)
+        set_plain(self, "_flags", dict(flags or {}))
+        set_plain(self, "_cache", GraphCache())
+        set_plain(self, "_compute_dtype", None)
+        set_plain(self, "cls_name", type(self).__name__)
+        set_plain(self, "scope_name", "")
+        set_plain(self, "training", False)
+        set_plain(self, "requires_grad", False)
+
+    # -- running ------------------------------------------------------------------------------------
+
+    def construct(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the cell computes; subclasses write it."""
+        raise AttributeError(f"For '{self.cls_name}', the method 'construct' is not defined. Define it.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_cells" not in self.__dict__:
+            raise AttributeError(
+                f"The '{type(self).__name__}' object does not inherit attribute from 'cell'. "
+                "Please use 'super().__init__()'."
+            )
+        tracer = current_tracer()
+        if tracer is None and get_context("mode") == GRAPH_MODE:
+            return compiled_call(self.construct, self._cache, args, kwargs, self)
+        with self.entered(tracer):
+            return self.construct(*self.cast_inputs(args), **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for these arguments without running."""
+        compile_only(self.construct, self._cache, args, kwargs, self)
+
+    @contextmanager
+    def entered(self, tracer: Tracer | None) -> Iterator[None]:
+        """While this is open, operators belong to this cell and compute in its dtype."""
+        with ExitStack() as stack:
+            if tracer is not None:
+                stack.enter_context(tracer.inside(self))
+            if self._compute_dtype is not None:
+                stack.enter_context(computing_in(self._compute_dtype))
+            yield
+
+    def cast_inputs(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Float arguments in the dtype of `to_float`."""
+        wanted = self._compute_dtype
+        if wanted is None:
+            return args
+        return [cast(arg, wanted) if isinstance(arg, Tensor) and arg.dtype in _FLOATS else arg for arg in args]
+
+    def compile_flags(self) -> tuple[object, ...]:
+        """What a graph depends on besides its inputs."""
+        return (self.training, self._compute_dtype)
+
+    # -- attributes ---------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        cells, params = self.__dict__.get("_cells"), self.__dict__.get("_params")
+        if isinstance(value, Parameter | Cell | ParameterTuple) and (cells is None or params is None):
+            raise AttributeError(
+                f"For 'Cell', the function '__init__' must be called before '{name}' is set. "
+                "Please use 'super().__init__()'."
+            )
+        if cells is not None and params is not None:
+            cells.pop(name, None)
+            params.pop(name, None)
+        if isinstance(value, Parameter):
+            self.insert_param_to_cell(name, value)
+        elif isinstance(value, Cell):
+            self._insert_child(name, value)
+        elif isinstance(value, ParameterTuple):
+            for parameter in value:
+                self.insert_param_to_cell(parameter.name, parameter, check_name_contain_dot=False)
+            object.__setattr__(self, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._cells.pop(name, None)
+        self._params.pop(name, None)
+        object.__delattr__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Only for names that are not there."""
+        known = [key for key in (*dir(type(self)), *self.__dict__) if not key.startswith("_")]
+        message = f"The '{type(self).__name__}' object has no attribute '{name}'."
+        raise AttributeError(f"{message} {did_you_mean(name, known)}".rstrip(), name=name, obj=self)
+
+    def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
+        """Make `param` a parameter of this cell; a parameter without a name gets this one.
+
+        Raises: KeyError for a name with a dot or that is taken, TypeError for anything but a Parameter.
+        """
+        if not isinstance(param, Parameter):
+            raise TypeError(
+                f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' but got {type(param)}."
+            )
+        if check_name_contain_dot and "." in param_name:
+            raise KeyError(
+                f"For 'insert_param_to_cell', the argument 'param_name' should not contain '.', but got {param_name}."
+            )
+        if param.name == DEFAULT_NAME:
+            param.name = param_name
+        self._params[param_name] = param
+        object.__setattr__(self, param_name, param)
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
+        """Make `child_cell` a child of this cell.
+
+        Raises: KeyError for a name that is taken, TypeError for anything but a Cell.
+        """
+        if not isinstance(child_cell, Cell):
+            raise TypeError(
+                f"For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got {type(child_cell)}."
+            )
+        if child_name in self._cells:
+            raise KeyError(f"For 'insert_child_to_cell', the {child_name} child cell already exists in the cell.")
+        self._insert_child(child_name, child_cell)
+
+    def _insert_child(self, name: str, child: Cell) -> None:
+        if self._auto_prefix:
+            child.update_parameters_name(name + ".")
+        self._cells[name] = child
+        object.__setattr__(child, "scope_name", name)
+        object.__setattr__(self, name, child)
+
+    def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
+        """Name every parameter after its place below this cell, with `prefix` before it."""
+        for name, parameter in list(self.parameters_and_names(expand=recurse)):
+            parameter.name = prefix + name
+
+    def update_cell_prefix(self) -> None:
+        """Name every parameter after its place below this cell."""
+        self.update_parameters_name()
+
+    def path_to(self, cell: Cell) -> list[tuple[str, Cell]]:
+        """Names and cells from this cell to one that it calls; containers on the way are part of it."""
+        for name, child in self._cells.items():
+            if child is cell:
+                return [(name, child)]
+        for name, child in self._cells.items():
+            if child.is_container and (rest := child.path_to(cell)):
+                return [(name, child), *rest]
+        return []
+
+    # -- parameters and children --------------------------------------------------------------------
+
+    def cells_and_names(self, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+        """This cell and all below it, each once, with their names."""
+        yield from _walk(self, name_prefix, set())
+
+    def cells(self) -> Any:
+        return self.name_cells().values()
+
+    def name_cells(self) -> OrderedDict[str, Cell]:
+        """Direct children, each once."""
+        seen: dict[int, str] = {}
+        for name, child in self._cells.items():
+            seen.setdefault(id(child), name)
+        return OrderedDict((name, self._cells[name]) for name in seen.values())
+
+    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """Each parameter once, with its place as its name."""
+        seen: set[int] = set()
+        walk = self.cells_and_names(name_prefix) if expand else iter([(name_prefix, self)])
+        for prefix, cell in walk:
+            for name, parameter in cell._params.items():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield (f"{prefix}.{name}" if prefix else name), parameter
+
+    def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
+        for _, parameter in self.parameters_and_names(expand=expand):
+            yield parameter
+
+    def trainable_params(self, recurse: bool = True) -> list[Parameter]:
+        return [parameter for parameter in self.get_parameters(expand=recurse) if parameter.requires_grad]
+
+    def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
+        return [parameter for parameter in self.get_parameters(expand=recurse) if not parameter.requires_grad]
+
+    def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
+        """Parameter by name."""
+        return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
+
+    # -- switches -----------------------------------------------------------------------------------
+
+    def set_train(self, mode: bool = True) -> Cell:
+        """Switch this cell and all below it to training or evaluation."""
+        for _, cell in self.cells_and_names():
+            object.__setattr__(cell, "training", bool(mode))
+        return self
+
+    def set_grad(self, requires_grad: bool = True) -> Cell:
+        """Remember that gradients are wanted."""
+        object.__setattr__(self, "requires_grad", requires_grad)
+        return self
+
+    def to_float(self, dst_type: DType) -> Cell:
+        """Compute in `dst_type`, with parameters kept as they are.   Raises: ValueError for anything but a float."""
+        if dst_type not in _FLOATS:
+            raise ValueError(
+                "For 'to_float', the argument 'dst_type' must be mstype.float32 or mstype.float16, "
+                f"but got type: {type(dst_type)} and value: {dst_type}."
+            )
+        for _, cell in self.cells_and_names():
+            object.__setattr__(cell, "_compute_dtype", dtype_name(dst_type))
+        return self
+
+    def add_flags(self, **flags: Any) -> Cell:
+        """Attach flags; each is an attribute, too."""
+        self._flags.update(flags)
+        for name, value in flags.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def add_flags_recursive(self, **flags: Any) -> Cell:
+        for _, cell in self.cells_and_names():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        return dict(self._flags)
+
+    def set_jit_config(self, jit_config: Any) -> None:
+        """Accepted: graphs are compiled in one way here."""
+        self._flags["jit_config"] = jit_config
+
+    def set_inputs(self, *inputs: Any) -> None:
+        """Accepted: every input signature gets a graph of its own."""
+        self._flags["inputs"] = inputs
+
+    def recompute(self, **kwargs: Any) -> None:
+        """Accepted: nothing is computed twice here."""
+        self._flags["recompute"] = kwargs
+
+    # -- text ---------------------------------------------------------------------------------------
+
+    def extend_repr(self) -> str:
+        """Arguments that `repr` shows; subclasses write it."""
+        return ""
+
+    def __repr__(self) -> str:
+        head = f"{type(self).__name__}<{self.extend_repr()}"
+        if not self._cells:
+            return head + ">"
+        children = [f"({name}): {cell!r}".replace("\n", "\n  ") for name, cell in self._cells.items()]
+        return head + "".join(f"\n  {child}" for child in children) + "\n  >"
+
+
+_FLOATS = (float16, float32)
+
+
+def _walk(cell: Cell, prefix: str, seen: set[int]) -> Iterator[tuple[str, Cell]]:
+    if id(cell) in seen:
+        return
+    seen.add(id(cell))
+    yield prefix, cell
+    for name, child in cell._cells.items():
+        yield from _walk(child, f"{prefix}.{name}" if prefix else name, seen)

@@ -1,0 +1,175 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.ops import operations as P
+from msdump.frontends.mindspore.ops.operations import pair
+
+_MODES = ("valid", "same", "pad")
+
+
+class _Convolution(Cell):
+    """What both convolutions share: checked arguments, weight and bias."""
+
+    def __init__(self, cls_name: str, channels: tuple[int, int], shape: tuple[int, int], **settings: Any) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = channels
+        self.kernel_size, self.stride = pair(settings["kernel_size"]), pair(settings["stride"])
+        self.dilation, self.group = pair(settings["dilation"]), settings["group"]
+        self.pad_mode, self.padding = settings["pad_mode"], settings["padding"]
+        self.has_bias = settings["has_bias"]
+        _check(cls_name, channels, self.group, settings["data_format"], self.pad_mode, self.padding)
+        weight_init, bias_init = settings["weight_init"], settings["bias_init"]
+        weight_shape = (*shape, *self.kernel_size)
+        if weight_init is None:
+            weight_init = HeUniform(math.sqrt(5))
+        self.weight = Parameter(initializer(weight_init, weight_shape), name="weight")
+        if self.has_bias:
+            if bias_init is None:
+                bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
+            self.bias = Parameter(initializer(bias_init, [self.out_channels]), name="bias")
+
+    def extend_repr(self) -> str:
+        return (
+            f"input_channels={self.in_channels}, output_channels={self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}, pad_mode={self.pad_mode}, padding={self.padding}, dilation={self.dilation}, "
+            f"group={self.group}, has_bias={self.has_bias}"
+        )
+
+
+def _check(cls_name: str, channels: tuple[int, int], group: int, data_format: str, pad_mode: str, padding: Any) -> None:
+    for name, number in (("in_channels", channels[0]), ("out_channels", channels[1]), ("group", group)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"For '{cls_name}', the '{name}' must be int and must > 0, but got {number!r}.")
+    if channels[0] % group or channels[1] % group:
+        raise ValueError(
+            f"For '{cls_name}', the attr 'in_channels' and 'out_channels' must be divisible by attr 'group', "
+            f"but got {channels[0]}, {channels[1]} and {group}."
+        )
+    if pad_mode not in _MODES:
+        raise ValueError(f"For '{cls_name}', the 'pad_mode' must be one of {_MODES}, but got {pad_mode}.")
+    if pad_mode != "pad" and padding not in (0, (0, 0, 0, 0)):
+        raise ValueError(
+            f"For '{cls_name}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got {padding}."
+        )
+    if data_format != "NCHW":
+        raise ValueError(f"For '{cls_name}', the 'data_format' must be 'NCHW' here, but got {data_format}.")
+
+
+class Conv2d(_Convolution):
+    """2-D convolution: (N, in_channels, H, W) -> (N, out_channels, H', W')."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        pad_mode: str = "same",
+        padding: int | tuple[int, int, int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(
+            "Conv2d",
+            (in_channels, out_channels),
+            (out_channels, in_channels // max(1, group) if isinstance(group, int) else in_channels),
+            kernel_size=kernel_size,
+            stride=stride,
+            pad_mode=pad_mode,
+            padding=padding,
+            dilation=dilation,
+            group=group,
+            has_bias=has_bias,
+            weight_init=weight_init,
+            bias_init=bias_init,
+            data_format=data_format,
+        )
+        self.conv2d = P.Conv2D(
+            out_channels, self.kernel_size, 1, pad_mode, padding, self.stride, self.dilation, group, data_format
+        )
+        self.bias_add = P.BiasAdd()
+
+    def construct(self, x: Tensor) -> Tensor:
+        output: Tensor = self.conv2d(x, self.weight)
+        if self.has_bias:
+            output = self.bias_add(output, self.bias)
+        return output
+
+
+class Conv2dTranspose(_Convolution):
+    """Transposed 2-D convolution: the gradient of Conv2d with respect to its image."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        pad_mode: str = "same",
+        padding: int | tuple[int, int, int, int] = 0,
+        output_padding: int | tuple[int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(
+            "Conv2dTranspose",
+            (in_channels, out_channels),
+            (in_channels, out_channels // max(1, group) if isinstance(group, int) else out_channels),
+            kernel_size=kernel_size,
+            stride=stride,
+            pad_mode=pad_mode,
+            padding=padding,
+            dilation=dilation,
+            group=group,
+            has_bias=has_bias,
+            weight_init=weight_init,
+            bias_init=bias_init,
+            data_format=data_format,
+        )
+        self.output_padding = pair(output_padding)
+        self.bias_add = P.BiasAdd()
+
+    def _output_size(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+        pads = (self.padding,) * 4 if isinstance(self.padding, int) else tuple(self.padding)
+        sizes = []
+        for axis in (0, 1):
+            span = (self.kernel_size[axis] - 1) * self.dilation[axis] + 1
+            given, stride = shape[2 + axis], self.stride[axis]
+            if self.pad_mode == "same":
+                sizes.append(given * stride)
+            elif self.pad_mode == "valid":
+                sizes.append((given - 1) * stride + span + self.output_padding[axis])
+            else:
+                cut = pads[2 * axis] + pads[2 * axis + 1]
+                sizes.append((given - 1) * stride + span - cut + self.output_padding[axis])
+        return shape[0], self.out_channels, sizes[0], sizes[1]
+
+    def construct(self, x: Tensor) -> Tensor:
+        size = self._output_size(x.shape)
+        convolution = P.Conv2D(
+            self.in_channels, self.kernel_size, 1, self.pad_mode, self.padding, self.stride, self.dilation, self.group
+        )
+        sizes = Tensor(np.array(size, np.int64))
+        output = call("Conv2DBackpropInput", x, self.weight, sizes, input_sizes=size, **convolution.attrs)
+        if self.has_bias:
+            output = self.bias_add(output, self.bias)
+        return output

@@ -1,0 +1,123 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msdump.frontends.mindspore.common.initializer import initializer
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import execute
+from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.ops import function as F
+
+
+class _BatchNorm(Cell):
+    """What the batch normalisations share. `momentum` is the part of the running statistics that stays."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__()
+        if num_features < 1:
+            raise ValueError(f"For '{self.cls_name}', the 'num_features' must be at least 1, but got {num_features}.")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"For '{self.cls_name}', the 'momentum' must be in range [0, 1], but got {momentum}.")
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.use_batch_statistics, self.format = use_batch_statistics, data_format
+        self.moving_mean = Parameter(initializer(moving_mean_init, num_features), "mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer(moving_var_init, num_features), "variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma_init, num_features), "gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, num_features), "beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        is_training = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        attrs = {"is_training": is_training, "epsilon": self.eps, "format": self.format}
+        if is_training:
+            attrs["momentum"] = 1.0 - self.momentum
+        return execute("BatchNorm", [x, self.gamma, self.beta, self.moving_mean, self.moving_variance], attrs)[0]
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={1.0 - self.momentum}, gamma={self.gamma}, "
+            f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C)."""
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W)."""
+
+
+class LayerNorm(Cell):
+    """Normalisation over the last axes of each sample."""
+
+    def __init__(
+        self,
+        normalized_shape: tuple[int, ...] | list[int],
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+    ) -> None:
+        super().__init__()
+        shape = tuple(normalized_shape)
+        self.normalized_shape, self.epsilon = shape, epsilon
+        self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
+        self.gamma = Parameter(initializer(gamma_init, shape), "gamma")
+        self.beta = Parameter(initializer(beta_init, shape), "beta")
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        attrs = {
+            "begin_norm_axis": self.begin_norm_axis,
+            "begin_params_axis": self.begin_params_axis,
+            "epsilon": self.epsilon,
+        }
+        return execute("LayerNorm", [input_x, self.gamma, self.beta], attrs)[0]
+
+
+class GroupNorm(Cell):
+    """Normalisation over groups of channels of each sample."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+    ) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(
+                f"For 'GroupNorm', the 'num_channels' must be divided by the 'num_groups', "
+                f"got {num_channels}, {num_groups}."
+            )
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.gamma = Parameter(initializer(gamma_init, num_channels), "gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, num_channels), "beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        shape = x.shape
+        grouped = F.reshape(x, (shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups))
+        centred = F.sub(grouped, F.mean(grouped, 2, True))
+        variance = F.mean(F.square(centred), 2, True)
+        normal = F.reshape(F.div(centred, F.sqrt(F.add(variance, self.eps))), shape)
+        per_channel = (1, self.num_channels, *(1,) * (len(shape) - 2))
+        return F.add(F.mul(normal, F.reshape(self.gamma, per_channel)), F.reshape(self.beta, per_channel))

@@ -1,0 +1,114 @@
+"""Poolings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops import operations as P
+from msdump.frontends.mindspore.ops.operations import pair
+
+
+def _check(cls_name: str, settings: dict[str, Any]) -> None:
+    """Raises: ValueError for settings that this pooling cannot take."""
+    if settings["pad_mode"].lower() not in ("valid", "same", "pad"):
+        raise ValueError(
+            f"For '{cls_name}', the 'pad_mode' must be 'valid', 'same' or 'pad', got {settings['pad_mode']}."
+        )
+    for name, plain in (("dilation", 1), ("ceil_mode", False), ("return_indices", False), ("data_format", "NCHW")):
+        if settings.get(name, plain) != plain:
+            raise ValueError(f"For '{cls_name}', '{name}' must be {plain!r} here, but got {settings[name]!r}.")
+    if settings["pad_mode"].lower() != "pad" and settings["padding"] != 0:
+        raise ValueError(
+            f"For '{cls_name}', 'padding' must be 0 when 'pad_mode' is not 'pad', got {settings['padding']}."
+        )
+
+
+class MaxPool2d(Cell):
+    """Largest element under a window."""
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, int] = 1,
+        stride: int | tuple[int, int] = 1,
+        pad_mode: str = "valid",
+        padding: int = 0,
+        dilation: int = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__()
+        settings = {"pad_mode": pad_mode, "padding": padding, "dilation": dilation, "return_indices": return_indices}
+        _check("MaxPool2d", {**settings, "ceil_mode": ceil_mode, "data_format": data_format})
+        if pad_mode.lower() == "pad" and padding:
+            raise ValueError("For 'MaxPool2d', 'padding' must be 0 here. Use pad_mode 'same', or nn.Pad before it.")
+        self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
+        self.max_pool = P.MaxPool(kernel_size, stride, "valid" if pad_mode.lower() == "pad" else pad_mode)
+
+    def construct(self, x: Tensor) -> Any:
+        return self.max_pool(x)
+
+    def extend_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode.upper()}"
+
+
+class AvgPool2d(Cell):
+    """Mean under a window; with pad_mode "pad" zeros around the image count as elements."""
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, int] = 1,
+        stride: int | tuple[int, int] = 1,
+        pad_mode: str = "valid",
+        padding: int | tuple[int, int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__()
+        _check(
+            "AvgPool2d",
+            {"pad_mode": pad_mode, "padding": padding, "ceil_mode": ceil_mode, "data_format": data_format},
+        )
+        if padding and not count_include_pad:
+            raise ValueError("For 'AvgPool2d', 'count_include_pad' must be True here when there is padding.")
+        if divisor_override is not None:
+            raise ValueError(f"For 'AvgPool2d', 'divisor_override' must be None here, but got {divisor_override}.")
+        self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
+        height, width = pair(padding)
+        self.pad = P.Pad(((0, 0), (0, 0), (height, height), (width, width))) if height or width else None
+        self.avg_pool = P.AvgPool(kernel_size, stride, "valid" if pad_mode.lower() == "pad" else pad_mode)
+
+    def construct(self, x: Tensor) -> Any:
+        if self.pad is not None:
+            x = self.pad(x)
+        return self.avg_pool(x)
+
+    def extend_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode.upper()}"
+
+
+class AdaptiveAvgPool2d(Cell):
+    """Mean over equal parts of the image, so that the result has `output_size`; None keeps a size."""
+
+    def __init__(self, output_size: int | tuple[int | None, int | None] | None) -> None:
+        super().__init__()
+        sizes = (
+            (output_size, output_size) if output_size is None or isinstance(output_size, int) else tuple(output_size)
+        )
+        self.output_size = sizes
+
+    def construct(self, x: Tensor) -> Tensor:
+        image = x.shape[-2:]
+        wanted = tuple(have if want is None else want for have, want in zip(image, self.output_size, strict=True))
+        if wanted == (1, 1):
+            return F.mean(x, (-2, -1), True)
+        if image[0] % wanted[0] or image[1] % wanted[1]:
+            raise ValueError(f"For 'AdaptiveAvgPool2d', the output {wanted} must divide the image {image} here.")
+        window = (image[0] // wanted[0], image[1] // wanted[1])
+        result: Tensor = P.AvgPool(window, window)(x)
+        return result

@@ -1,0 +1,60 @@
+"""Learning rates computed from the step while a graph runs."""
+
+from __future__ import annotations
+
+import math
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.ops import function as F
+
+
+class LearningRateSchedule(Cell):
+    """Base: `construct(global_step)` gives the learning rate of that step."""
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        raise NotImplementedError(f"{self.cls_name}: expected a construct(global_step) method.")
+
+
+class ExponentialDecayLR(LearningRateSchedule):
+    """learning_rate * decay_rate ** (step / decay_steps)."""
+
+    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
+        super().__init__()
+        self.learning_rate, self.decay_rate, self.decay_steps = learning_rate, decay_rate, decay_steps
+        self.is_stair = is_stair
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        power = F.div(F.cast(global_step, "float32"), float(self.decay_steps))
+        if self.is_stair:
+            power = F.floor(power)
+        return F.mul(F.pow(Tensor(self.decay_rate), power), self.learning_rate)
+
+
+class CosineDecayLR(LearningRateSchedule):
+    """From max_lr to min_lr along half a cosine of decay_steps steps."""
+
+    def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
+        super().__init__()
+        if min_lr >= max_lr:
+            raise ValueError(
+                f"For 'CosineDecayLR', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}."
+            )
+        self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        step = F.minimum(F.cast(global_step, "float32"), float(self.decay_steps))
+        wave = F.add(F.cos(F.mul(step, math.pi / self.decay_steps)), 1.0)
+        return F.add(F.mul(wave, 0.5 * (self.max_lr - self.min_lr)), self.min_lr)
+
+
+class WarmUpLR(LearningRateSchedule):
+    """From 0 to learning_rate in warmup_steps steps."""
+
+    def __init__(self, learning_rate: float, warmup_steps: int) -> None:
+        super().__init__()
+        self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        part = F.minimum(F.div(F.cast(global_step, "float32"), float(self.warmup_steps)), 1.0)
+        return F.mul(part, self.learning_rate)

@@ -1,0 +1,94 @@
+"""Cells around a network: with loss, for training, for evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.frontends.mindspore.common.parameter import ParameterTuple
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.differentiate import differentiate
+from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
+from msdump.frontends.mindspore.ops import function as F
+
+
+class WithLossCell(Cell):
+    """Network and loss: (data, label) -> loss."""
+
+    def __init__(self, backbone: Cell, loss_fn: Cell | Any) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+        self._loss_fn = loss_fn
+
+    @property
+    def backbone_network(self) -> Cell:
+        return self._backbone
+
+    def construct(self, data: Tensor, label: Tensor) -> Any:
+        out = self._backbone(data)
+        return self._loss_fn(out, label)
+
+
+class WithEvalCell(Cell):
+    """Network and loss for evaluation: (data, label) -> (loss, outputs, label)."""
+
+    def __init__(self, network: Cell, loss_fn: Cell | Any, add_cast_fp32: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self._network = network
+        self._loss_fn = loss_fn
+        self.add_cast_fp32 = add_cast_fp32
+
+    def construct(self, data: Tensor, label: Tensor) -> tuple[Any, Any, Any]:
+        outputs = self._network(data)
+        if self.add_cast_fp32:
+            outputs = F.cast(outputs, "float32")
+        loss = self._loss_fn(outputs, label)
+        return loss, outputs, label
+
+
+class TrainOneStepCell(Cell):
+    """One training step: loss of the network on the inputs, gradients, update of the weights."""
+
+    def __init__(self, network: Cell, optimizer: Optimizer, sens: float | Tensor | None = 1.0) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.network.set_grad()
+        self.optimizer = optimizer
+        object.__setattr__(self, "weights", optimizer.parameters)
+        self.sens = sens
+
+    weights: ParameterTuple
+
+    def construct(self, *inputs: Any) -> Any:
+        result = differentiate(self.network, inputs, (), self.weights, self.sens)
+        self.optimizer(result.weight_gradients)
+        return result.outputs
+
+
+class ForwardValueAndGrad(Cell):
+    """A network's loss and its gradients with respect to weights, or inputs."""
+
+    def __init__(
+        self,
+        network: Cell,
+        weights: Any = None,
+        get_all: bool = False,
+        get_by_list: bool = False,
+        sens_param: bool = False,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        object.__setattr__(self, "weights", () if weights is None else tuple(weights))
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    weights: tuple[Any, ...]
+
+    def construct(self, *inputs: Any) -> Any:
+        args, sens = (inputs[:-1], inputs[-1]) if self.sens_param else (inputs, None)
+        positions = range(len(args)) if self.get_all else () if self.get_by_list else (0,)
+        result = differentiate(self.network, args, positions, self.weights if self.get_by_list else (), sens)
+        if self.get_all and self.get_by_list:
+            return result.outputs, (result.input_gradients, result.weight_gradients)
+        if self.get_by_list:
+            return result.outputs, result.weight_gradients
+        return result.outputs, result.input_gradients if self.get_all else result.input_gradients[0]

@@ -1,0 +1,220 @@
+"""Arithmetic and comparison, element by element, and matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.ops.shapes import broadcast_to, expand_dims, reshape, squeeze
+from msdump.frontends.mindspore.promotion import as_tensor, promoted
+from msdump.frontends.mindspore.promotion import cast as _cast
+
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "addn",
+    "bias_add",
+    "bmm",
+    "ceil",
+    "clamp",
+    "clip",
+    "clip_by_value",
+    "cos",
+    "div",
+    "divide",
+    "equal",
+    "erf",
+    "exp",
+    "floor",
+    "floor_div",
+    "floor_mod",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "less",
+    "less_equal",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "masked_fill",
+    "matmul",
+    "maximum",
+    "minimum",
+    "mm",
+    "mul",
+    "multiply",
+    "ne",
+    "neg",
+    "negative",
+    "not_equal",
+    "pow",
+    "reciprocal",
+    "relu",
+    "relu6",
+    "round",
+    "rsqrt",
+    "select",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "sub",
+    "subtract",
+    "tanh",
+    "true_divide",
+    "where",
+]
+
+
+def _binary(op_type: str, doc: str) -> Callable[[Any, Any], Tensor]:
+    def function(input: Any, other: Any) -> Tensor:
+        return call(op_type, *promoted(input, other))
+
+    function.__doc__ = doc
+    return function
+
+
+add = _binary("Add", "input + other, broadcast.")
+sub = subtract = _binary("Sub", "input - other, broadcast.")
+mul = multiply = _binary("Mul", "input * other, broadcast.")
+maximum = _binary("Maximum", "The larger of each pair.")
+minimum = _binary("Minimum", "The smaller of each pair.")
+floor_mod = _binary("FloorMod", "Remainder with the sign of the divisor.")
+equal = _binary("Equal", "input == other, element by element.")
+not_equal = ne = _binary("NotEqual", "input != other, element by element.")
+less = _binary("Less", "input < other, element by element.")
+less_equal = le = _binary("LessEqual", "input <= other, element by element.")
+greater = gt = _binary("Greater", "input > other, element by element.")
+greater_equal = ge = _binary("GreaterEqual", "input >= other, element by element.")
+logical_and = _binary("LogicalAnd", "input and other, element by element.")
+logical_or = _binary("LogicalOr", "input or other, element by element.")
+floor_div = _binary("FloorDiv", "input / other, rounded down.")
+
+
+def div(input: Any, other: Any) -> Tensor:
+    """input / other; integers are divided as float32."""
+    first, second = promoted(input, other)
+    if not dtypes.dtype(first.type_.dtype).is_float:
+        first, second = _cast(first, "float32"), _cast(second, "float32")
+    return call("RealDiv", first, second)
+
+
+divide = true_divide = div
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """input ** exponent; a square is one Square."""
+    if isinstance(input, Tensor) and not isinstance(exponent, Tensor) and exponent == 2:
+        return call("Square", input)
+    return call("Pow", *promoted(input, exponent))
+
+
+def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], Tensor]:
+    def function(input: Tensor) -> Tensor:
+        tensor = as_tensor(input)
+        if is_float and not dtypes.dtype(tensor.type_.dtype).is_float:
+            tensor = _cast(tensor, "float32")
+        return call(op_type, tensor)
+
+    function.__doc__ = doc
+    return function
+
+
+neg = negative = _unary("Neg", "-input.", False)
+abs = absolute = _unary("Abs", "|input|.", False)
+square = _unary("Square", "input * input.", False)
+sign = _unary("Sign", "-1, 0 or 1.", False)
+logical_not = _unary("LogicalNot", "not input.", False)
+exp = _unary("Exp", "e ** input.")
+log = _unary("Log", "Natural logarithm.")
+sqrt = _unary("Sqrt", "Square root.")
+rsqrt = _unary("Rsqrt", "1 / square root.")
+sin = _unary("Sin", "Sine.")
+cos = _unary("Cos", "Cosine.")
+floor = _unary("Floor", "Rounded down.")
+ceil = _unary("Ceil", "Rounded up.")
+round = _unary("Round", "Rounded to the nearest, halves to even.", False)
+reciprocal = _unary("Reciprocal", "1 / input.")
+erf = _unary("Erf", "Gauss error function.")
+isnan = _unary("IsNan", "Where input is NaN.")
+isinf = _unary("IsInf", "Where input is infinite.")
+isfinite = _unary("IsFinite", "Where input is finite.")
+relu = _unary("ReLU", "max(input, 0).")
+relu6 = _unary("ReLU6", "min(max(input, 0), 6).")
+sigmoid = _unary("Sigmoid", "1 / (1 + e ** -input).")
+tanh = _unary("Tanh", "Hyperbolic tangent.")
+
+
+def addn(x: Sequence[Tensor]) -> Tensor:
+    """Sum of tensors of one type."""
+    return call("AddN", *x)
+
+
+def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
+    """Elements kept between two bounds; None is no bound."""
+    if clip_value_min is not None:
+        x = maximum(x, clip_value_min)
+    return x if clip_value_max is None else minimum(x, clip_value_max)
+
+
+clamp = clip = clip_by_value
+
+
+def select(cond: Tensor, x: Any, y: Any) -> Tensor:
+    """x where cond, y elsewhere."""
+    return call("Select", _cast(as_tensor(cond), "bool"), *promoted(x, y))
+
+
+where = select
+
+
+def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """input_x with `value` where mask."""
+    return select(mask, as_tensor(value, input_x.type_.dtype), input_x)
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product; batches broadcast through BatchMatMul, vectors as in numpy."""
+    first, second = promoted(input, other)
+    if first.ndim == 1 or second.ndim == 1:
+        result = matmul(_row(first), _column(second))
+        axes = ((-2,) if first.ndim == 1 else ()) + ((-1,) if second.ndim == 1 else ())
+        return squeeze(result, axes)
+    if first.ndim == 2 and second.ndim == 2:
+        return call("MatMul", first, second, transpose_a=False, transpose_b=False)
+    if second.ndim == 2:
+        flat = call("MatMul", reshape(first, (-1, first.shape[-1])), second, transpose_a=False, transpose_b=False)
+        return reshape(flat, (*first.shape[:-1], second.shape[-1]))
+    lead = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    first = broadcast_to(first, (*lead, *first.shape[-2:]))
+    second = broadcast_to(second, (*lead, *second.shape[-2:]))
+    return call("BatchMatMul", first, second, transpose_a=False, transpose_b=False)
+
+
+def _row(tensor: Tensor) -> Tensor:
+    return expand_dims(tensor, 0) if tensor.ndim == 1 else tensor
+
+
+def _column(tensor: Tensor) -> Tensor:
+    return expand_dims(tensor, -1) if tensor.ndim == 1 else tensor
+
+
+mm = bmm = matmul
+
+
+def bias_add(input_x: Tensor, bias: Tensor) -> Tensor:
+    """input_x plus one number per channel."""
+    return call("BiasAdd", input_x, bias, format="NCHW")

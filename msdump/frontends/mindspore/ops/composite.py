@@ -1,0 +1,218 @@
+"""Composite operations: gradients of functions, and functions mapped over nested tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from msdump.errors import GraphError
+from msdump.frontends.mindspore.common.dtype import DType
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
+from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
+from msdump.frontends.mindspore.differentiate import Differentiated, differentiate
+from msdump.frontends.mindspore.tracer import current_tracer
+
+__all__ = [
+    "Function",
+    "GradOperation",
+    "HyperMap",
+    "Map",
+    "MultitypeFuncGraph",
+    "grad",
+    "value_and_grad",
+]
+
+Function = Callable[..., Any]
+
+
+def _as_weights(weights: Any) -> list[Parameter]:
+    if weights is None:
+        return []
+    found = [weights] if isinstance(weights, Parameter) else list(weights)
+    for weight in found:
+        if not isinstance(weight, Parameter):
+            raise TypeError(f"weights: expected parameters, got {type(weight).__name__}.")
+    return found
+
+
+def _positions(grad_position: Any) -> list[int]:
+    if grad_position is None:
+        return []
+    positions = [grad_position] if isinstance(grad_position, int) else list(grad_position)
+    for position in positions:
+        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+            raise ValueError(f"grad_position: expected ints >= 0, got {grad_position!r}.")
+    return positions
+
+
+def _run(function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """At once in PyNative or inside another graph; as a graph of its own at the top level in GRAPH_MODE."""
+    if current_tracer() is None and get_context("mode") == GRAPH_MODE:
+        return compiled_call(function, cache, args, kwargs)
+    return function(*args, **kwargs)
+
+
+def value_and_grad(
+    fn: Function, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
+) -> Function:
+    """A function that gives `fn`'s result and the gradients of its loss.
+
+    Edges:   grad_position None: only the weights'; weights None: only the inputs'; both: a pair (inputs, weights).
+             One position gives one gradient, several a tuple.
+    Raises:  ValueError when neither inputs nor weights are wanted.
+    """
+    positions, found = _positions(grad_position), _as_weights(weights)
+    if not positions and weights is None:
+        raise ValueError("`grad_position` and `weight` can not be None at the same time.")
+    if return_ids:
+        raise ValueError("return_ids: expected False, got True. Gradients come in the order of positions and weights.")
+
+    def differentiated(*args: Any) -> Any:
+        result = differentiate(fn, args, positions, found, has_aux=has_aux)
+        return result.outputs, _shaped(result, grad_position, weights)
+
+    cache = GraphCache()
+
+    def value_and_gradients(*args: Any, **kwargs: Any) -> Any:
+        return _run(differentiated, cache, args, kwargs)
+
+    return value_and_gradients
+
+
+def grad(
+    fn: Function, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
+) -> Function:
+    """A function that gives the gradients of `fn`'s loss; with has_aux also its further results."""
+    both = value_and_grad(fn, grad_position, weights, has_aux, return_ids)
+
+    def gradients(*args: Any, **kwargs: Any) -> Any:
+        outputs, found = both(*args, **kwargs)
+        return (found, outputs[1:]) if has_aux else found
+
+    return gradients
+
+
+def _shaped(result: Differentiated, grad_position: Any, weights: Any) -> Any:
+    single_weight = isinstance(weights, Parameter)
+    of_inputs = result.input_gradients[0] if isinstance(grad_position, int) else result.input_gradients
+    of_weights = result.weight_gradients[0] if single_weight else result.weight_gradients
+    if grad_position is None:
+        return of_weights
+    return of_inputs if weights is None else (of_inputs, of_weights)
+
+
+class GradOperation:
+    """Gradient of a cell or function.
+
+    get_all       of all inputs, not only the first
+    get_by_list   of the weights (after the inputs' when get_all is set, too)
+    sens_param    the last argument is the gradient of the result
+    """
+
+    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
+        for name, value in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
+            if not isinstance(value, bool):
+                raise TypeError(f"For 'GradOperation', the '{name}' should be bool, but got {type(value).__name__}")
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def __call__(self, fn: Function, weights: Any = None) -> Function:
+        found = _as_weights(weights) if self.get_by_list else []
+
+        def differentiated(*args: Any) -> Any:
+            inputs, sens = (args[:-1], args[-1]) if self.sens_param else (args, None)
+            return self._shaped(differentiate(fn, inputs, self._positions(inputs), found, sens))
+
+        cache = GraphCache()
+
+        def gradients(*args: Any, **kwargs: Any) -> Any:
+            return _run(differentiated, cache, args, kwargs)
+
+        return gradients
+
+    def _positions(self, inputs: Sequence[Any]) -> list[int]:
+        if self.get_all:
+            return [at for at, item in enumerate(inputs) if isinstance(item, Tensor)]
+        return [] if self.get_by_list else [0]
+
+    def _shaped(self, result: Differentiated) -> Any:
+        if self.get_all and self.get_by_list:
+            return result.input_gradients, result.weight_gradients
+        if self.get_by_list:
+            return result.weight_gradients
+        return result.input_gradients if self.get_all else result.input_gradients[0]
+
+
+class MultitypeFuncGraph:
+    """One name for several functions; the types of the arguments choose."""
+
+    def __init__(self, name: str, read_value: bool = False) -> None:
+        self.name = name
+        self._entries: list[tuple[tuple[str, ...], Function]] = []
+
+    def register(self, *type_names: Any) -> Callable[[Function], Function]:
+        """Decorator: the function for arguments of these types ("Tensor", "Number", "Bool", dtypes...)."""
+        wanted = tuple(str(name) for name in type_names)
+
+        def decorate(function: Function) -> Function:
+            self._entries.append((wanted, function))
+            return function
+
+        return decorate
+
+    def __call__(self, *args: Any) -> Any:
+        for wanted, function in self._entries:
+            if len(wanted) == len(args) and all(map(_is_a, args, wanted)):
+                return function(*args)
+        kinds = ", ".join(type(arg).__name__ for arg in args)
+        raise GraphError(f"MultitypeFuncGraph {self.name}: no function is registered for ({kinds}).")
+
+
+_PYTHON_KINDS: dict[str, tuple[type, ...]] = {
+    "Tensor": (Tensor,),
+    "RowTensor": (),
+    "Number": (bool, int, float),
+    "Bool": (bool,),
+    "Int": (int,),
+    "Float": (float,),
+    "String": (str,),
+    "Function": (FunctionType, MultitypeFuncGraph),
+    "Tuple": (tuple,),
+    "List": (list,),
+    "None": (type(None),),
+    "TypeNone": (type(None),),
+    "TypeType": (DType,),
+}
+
+
+def _is_a(arg: Any, wanted: str) -> bool:
+    if wanted in _PYTHON_KINDS:
+        return isinstance(arg, _PYTHON_KINDS[wanted])
+    return isinstance(arg, int | float) and wanted.startswith(("Int", "Float", "UInt"))
+
+
+class HyperMap:
+    """Apply a function to matching elements of tuples, lists and what they hold."""
+
+    def __init__(self, ops: Function | None = None, reverse: bool = False) -> None:
+        self.ops, self.reverse = ops, reverse
+
+    def __call__(self, *args: Any) -> Any:
+        function, items = (self.ops, args) if self.ops is not None else (args[0], args[1:])
+        return _mapped(function, items, self.reverse)
+
+
+class Map(HyperMap):
+    """As HyperMap."""
+
+
+def _mapped(function: Any, items: Sequence[Any], is_reversed: bool) -> Any:
+    if not isinstance(items[0], tuple | list):
+        return function(*items)
+    rows = list(zip(*items, strict=True))
+    results = [_mapped(function, row, is_reversed) for row in (reversed(rows) if is_reversed else rows)]
+    if is_reversed:
+        results.reverse()
+    return results if isinstance(items[0], list) else tuple(results)

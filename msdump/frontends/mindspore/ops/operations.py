@@ -1,0 +1,521 @@
+"""Operator classes of `mindspore.ops`, as `mindspore.ops.operations` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msdump.frontends.mindspore.common.dtype import Type, dtype_name
+from msdump.frontends.mindspore.common.dtype import int32 as _int32
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.primitive import Primitive, functional_primitive
+from msdump.frontends.mindspore.promotion import promoted
+
+__all__ = [
+    "Abs",
+    "Add",
+    "AddN",
+    "AllReduce",
+    "ApplyMomentum",
+    "ArgMaxWithValue",
+    "ArgMinWithValue",
+    "Argmax",
+    "Argmin",
+    "Assign",
+    "AssignAdd",
+    "AssignSub",
+    "AvgPool",
+    "BatchMatMul",
+    "BatchNorm",
+    "BiasAdd",
+    "BroadcastTo",
+    "Cast",
+    "Ceil",
+    "Concat",
+    "Conv2D",
+    "Cos",
+    "CumSum",
+    "DType",
+    "Depend",
+    "Div",
+    "Dropout",
+    "Equal",
+    "Erf",
+    "Exp",
+    "ExpandDims",
+    "Fill",
+    "Flatten",
+    "Floor",
+    "FloorDiv",
+    "FloorMod",
+    "Gather",
+    "GatherD",
+    "GeLU",
+    "Greater",
+    "GreaterEqual",
+    "IsFinite",
+    "IsInf",
+    "IsNan",
+    "Less",
+    "LessEqual",
+    "Log",
+    "LogSoftmax",
+    "LogicalAnd",
+    "LogicalNot",
+    "LogicalOr",
+    "MatMul",
+    "MaxPool",
+    "Maximum",
+    "Minimum",
+    "Mul",
+    "Neg",
+    "NotEqual",
+    "OneHot",
+    "Ones",
+    "OnesLike",
+    "Pad",
+    "Pow",
+    "Print",
+    "Rank",
+    "ReLU",
+    "ReLU6",
+    "RealDiv",
+    "Reciprocal",
+    "ReduceAll",
+    "ReduceAny",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "Reshape",
+    "Round",
+    "Rsqrt",
+    "Select",
+    "Shape",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Size",
+    "Slice",
+    "Softmax",
+    "SoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "Split",
+    "Sqrt",
+    "Square",
+    "Squeeze",
+    "Stack",
+    "StopGradient",
+    "StridedSlice",
+    "Sub",
+    "Tanh",
+    "TensorAdd",
+    "Tile",
+    "Transpose",
+    "Unique",
+    "Unstack",
+    "Zeros",
+    "ZerosLike",
+    "pair",
+]
+
+Add = functional_primitive("Add", F.add, "x + y.")
+TensorAdd = Add
+Sub = functional_primitive("Sub", F.sub, "x - y.")
+Mul = functional_primitive("Mul", F.mul, "x * y.")
+Maximum = functional_primitive("Maximum", F.maximum, "The larger of each pair.")
+Minimum = functional_primitive("Minimum", F.minimum, "The smaller of each pair.")
+Pow = functional_primitive("Pow", F.pow, "x ** y.")
+FloorDiv = functional_primitive("FloorDiv", F.floor_div, "x / y, rounded down.")
+FloorMod = functional_primitive("FloorMod", F.floor_mod, "Remainder with the sign of y.")
+Equal = functional_primitive("Equal", F.equal, "x == y.")
+NotEqual = functional_primitive("NotEqual", F.not_equal, "x != y.")
+Less = functional_primitive("Less", F.less, "x < y.")
+LessEqual = functional_primitive("LessEqual", F.less_equal, "x <= y.")
+Greater = functional_primitive("Greater", F.greater, "x > y.")
+GreaterEqual = functional_primitive("GreaterEqual", F.greater_equal, "x >= y.")
+LogicalAnd = functional_primitive("LogicalAnd", F.logical_and, "x and y.")
+LogicalOr = functional_primitive("LogicalOr", F.logical_or, "x or y.")
+LogicalNot = functional_primitive("LogicalNot", F.logical_not, "not x.")
+Neg = functional_primitive("Neg", F.neg, "-x.")
+Abs = functional_primitive("Abs", F.abs, "|x|.")
+Square = functional_primitive("Square", F.square, "x * x.")
+Sign = functional_primitive("Sign", F.sign, "-1, 0 or 1.")
+Exp = functional_primitive("Exp", F.exp, "e ** x.")
+Log = functional_primitive("Log", F.log, "Natural logarithm.")
+Sqrt = functional_primitive("Sqrt", F.sqrt, "Square root.")
+Rsqrt = functional_primitive("Rsqrt", F.rsqrt, "1 / square root.")
+Sin = functional_primitive("Sin", F.sin, "Sine.")
+Cos = functional_primitive("Cos", F.cos, "Cosine.")
+Floor = functional_primitive("Floor", F.floor, "Rounded down.")
+Ceil = functional_primitive("Ceil", F.ceil, "Rounded up.")
+Round = functional_primitive("Round", F.round, "Rounded to the nearest.")
+Reciprocal = functional_primitive("Reciprocal", F.reciprocal, "1 / x.")
+Erf = functional_primitive("Erf", F.erf, "Gauss error function.")
+IsNan = functional_primitive("IsNan", F.isnan, "Where x is NaN.")
+IsInf = functional_primitive("IsInf", F.isinf, "Where x is infinite.")
+IsFinite = functional_primitive("IsFinite", F.isfinite, "Where x is finite.")
+ReLU = functional_primitive("ReLU", F.relu, "max(x, 0).")
+ReLU6 = functional_primitive("ReLU6", F.relu6, "min(max(x, 0), 6).")
+Sigmoid = functional_primitive("Sigmoid", F.sigmoid, "1 / (1 + e ** -x).")
+Tanh = functional_primitive("Tanh", F.tanh, "Hyperbolic tangent.")
+Flatten = functional_primitive("Flatten", F.flatten, "(N, ...) -> (N, rest).")
+Reshape = functional_primitive("Reshape", F.reshape, "The same elements under another shape.")
+Cast = functional_primitive("Cast", F.cast, "x in another dtype.")
+Transpose = functional_primitive("Transpose", F.transpose, "Axes in another order.")
+ExpandDims = functional_primitive("ExpandDims", F.expand_dims, "A new axis of size 1.")
+Tile = functional_primitive("Tile", F.tile, "The tensor repeated.")
+Shape = functional_primitive("Shape", F.shape, "Sizes as a tuple of ints.")
+Rank = functional_primitive("Rank", F.rank, "Number of axes.")
+Size = functional_primitive("Size", F.size, "Number of elements.")
+Gather = functional_primitive("Gather", F.gather, "Slices at indices.")
+GatherD = functional_primitive("GatherD", F.gather_elements, "One element per index.")
+Select = functional_primitive("Select", F.select, "x where condition, else y.")
+AddN = functional_primitive("AddN", F.addn, "Sum of a list of tensors.")
+Assign = functional_primitive("Assign", F.assign, "Write to a parameter.")
+AssignAdd = functional_primitive("AssignAdd", F.assign_add, "Add to a parameter.")
+AssignSub = functional_primitive("AssignSub", F.assign_sub, "Subtract from a parameter.")
+Depend = functional_primitive("Depend", F.depend, "The first operand, after the second was computed.")
+Print = functional_primitive("Print", F.print_, "Print tensors and strings when the operator runs.")
+StopGradient = functional_primitive("StopGradient", F.stop_gradient, "x, without gradient.")
+ZerosLike = functional_primitive("ZerosLike", F.zeros_like, "Zeros of the same type.")
+OnesLike = functional_primitive("OnesLike", F.ones_like, "Ones of the same type.")
+Zeros = functional_primitive("Zeros", F.zeros, "Zeros of a shape and dtype.")
+Ones = functional_primitive("Ones", F.ones, "Ones of a shape and dtype.")
+Fill = functional_primitive("Fill", F.fill, "One value everywhere.")
+Unique = functional_primitive("Unique", F.unique, "Distinct elements and places.")
+
+
+class RealDiv(Primitive):
+    """x / y in the common dtype."""
+
+    def __call__(self, x: Any, y: Any) -> Tensor:
+        return call(self.name, *promoted(x, y))
+
+
+class Div(RealDiv):
+    """x / y in the common dtype; integers truncate toward zero."""
+
+
+class _DTypeOf(Primitive):
+    """The dtype of a tensor."""
+
+    def __call__(self, x: Tensor) -> Type:
+        return x.dtype
+
+
+DType = _DTypeOf
+
+
+class MatMul(Primitive):
+    """Matrix product, with either operand transposed on the way."""
+
+    def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None:
+        super().__init__(transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+class BatchMatMul(MatMul):
+    """Matrix products of matching matrices."""
+
+
+class BiasAdd(Primitive):
+    """x plus one number per channel."""
+
+    def __init__(self, data_format: str = "NCHW") -> None:
+        super().__init__(format=data_format)
+
+
+class Concat(Primitive):
+    """Tensors one after another."""
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__(axis=axis)
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Tensor:
+        return F.concat(tensors, self.attrs["axis"])
+
+
+class Stack(Concat):
+    """Tensors along a new axis."""
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Tensor:
+        return F.stack(tensors, self.attrs["axis"])
+
+
+class Unstack(Primitive):
+    """The tensors along an axis."""
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__(axis=axis)
+
+
+class Split(Primitive):
+    """Equal parts along an axis."""
+
+    def __init__(self, axis: int = 0, output_num: int = 1) -> None:
+        super().__init__(axis=axis, output_num=output_num)
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+        return execute(self.name, [x], self.attrs)
+
+
+class Squeeze(Primitive):
+    """Without axes of size 1."""
+
+    def __init__(self, axis: int | tuple[int, ...] = ()) -> None:
+        super().__init__(axis=(axis,) if isinstance(axis, int) else tuple(axis))
+
+
+class BroadcastTo(Primitive):
+    """The tensor repeated to a shape."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__(shape=tuple(shape))
+
+
+class OneHot(Primitive):
+    """on_value at the position that each index names."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__(axis=axis)
+
+    def __call__(self, indices: Tensor, depth: int, on_value: Any, off_value: Any) -> Tensor:
+        return F.one_hot(indices, depth, on_value, off_value, self.attrs["axis"])
+
+
+class _Reduce(Primitive):
+    """Base of reductions: the axis comes with the call."""
+
+    def __init__(self, keep_dims: bool = False) -> None:
+        super().__init__(keep_dims=keep_dims)
+
+    def __call__(self, x: Tensor, axis: Any = ()) -> Tensor:
+        axes = int(axis) if isinstance(axis, int) else tuple(axis)
+        return call(self.name, x, axis=axes, **self.attrs)
+
+
+class ReduceSum(_Reduce):
+    """Sum over axes; with skip_mode no axes means no reduction."""
+
+    def __init__(self, keep_dims: bool = False, skip_mode: bool = False) -> None:
+        super().__init__(keep_dims)
+        self.attrs["skip_mode"] = skip_mode
+
+
+class ReduceMean(_Reduce):
+    """Mean over axes."""
+
+
+class ReduceMax(_Reduce):
+    """Largest over axes."""
+
+
+class ReduceMin(_Reduce):
+    """Smallest over axes."""
+
+
+class ReduceProd(_Reduce):
+    """Product over axes."""
+
+
+class ReduceAll(_Reduce):
+    """All true over axes."""
+
+
+class ReduceAny(_Reduce):
+    """Any true over axes."""
+
+
+class Argmax(Primitive):
+    """Index of the largest element."""
+
+    def __init__(self, axis: int = -1, output_type: Type = _int32) -> None:
+        super().__init__(axis=axis, output_type=dtype_name(output_type))
+
+
+class Argmin(Argmax):
+    """Index of the smallest element."""
+
+
+class ArgMaxWithValue(Primitive):
+    """Index and value of the largest element."""
+
+    def __init__(self, axis: int = 0, keep_dims: bool = False) -> None:
+        super().__init__(axis=axis, keep_dims=keep_dims)
+
+
+class ArgMinWithValue(ArgMaxWithValue):
+    """Index and value of the smallest element."""
+
+
+class CumSum(Primitive):
+    """Running sum along an axis."""
+
+    def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
+        super().__init__(exclusive=exclusive, reverse=reverse)
+
+    def __call__(self, x: Tensor, axis: int) -> Tensor:
+        return call(self.name, x, axis=axis, **self.attrs)
+
+
+class StridedSlice(Primitive):
+    """A slice with a begin, an end and a stride per axis, and five bit masks."""
+
+    def __init__(
+        self,
+        begin_mask: int = 0,
+        end_mask: int = 0,
+        ellipsis_mask: int = 0,
+        new_axis_mask: int = 0,
+        shrink_axis_mask: int = 0,
+    ) -> None:
+        super().__init__(
+            begin_mask=begin_mask,
+            end_mask=end_mask,
+            ellipsis_mask=ellipsis_mask,
+            new_axis_mask=new_axis_mask,
+            shrink_axis_mask=shrink_axis_mask,
+        )
+
+    def __call__(self, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
+        return call(self.name, x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **self.attrs)
+
+
+class Slice(Primitive):
+    """A box of a tensor."""
+
+    def __call__(self, x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
+        return call(self.name, x, begin=tuple(begin), size=tuple(size))
+
+
+class Pad(Primitive):
+    """Zeros around a tensor."""
+
+    def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
+        super().__init__(paddings=tuple((int(before), int(after)) for before, after in paddings))
+
+
+class Softmax(Primitive):
+    """e ** x, scaled to sum 1 along an axis."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__(axis=axis)
+
+
+class LogSoftmax(Softmax):
+    """Logarithm of Softmax."""
+
+
+class GeLU(Primitive):
+    """Gauss error linear unit, with tanh."""
+
+
+class Dropout(Primitive):
+    """Zeros at random; returns the result and the mask."""
+
+    def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:
+        super().__init__(keep_prob=keep_prob, Seed0=Seed0, Seed1=Seed1)
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+        seeds = self.attrs["Seed0"], self.attrs["Seed1"]
+        return F.dropout_with_mask(x, self.attrs["keep_prob"], seeds[0] if any(seeds) else None, seeds[1])
+
+
+class Conv2D(Primitive):
+    """2-D convolution of (N, C, H, W) with (O, C / group, kh, kw).   Source: attributes as in MindSpore's IR."""
+
+    def __init__(
+        self,
+        out_channel: int,
+        kernel_size: int | tuple[int, int],
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: int | tuple[int, ...] = 0,
+        stride: int | tuple[int, ...] = 1,
+        dilation: int | tuple[int, ...] = 1,
+        group: int = 1,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(
+            out_channel=out_channel,
+            kernel_size=pair(kernel_size),
+            mode=mode,
+            pad_mode=pad_mode.lower(),
+            pad=(pad,) * 4 if isinstance(pad, int) else tuple(pad),
+            stride=(1, 1, *pair(stride)),
+            dilation=(1, 1, *pair(dilation)),
+            group=group,
+            format=data_format,
+        )
+
+
+class _Pool(Primitive):
+    """Base of poolings.   Source: attributes as in MindSpore's IR."""
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, ...] = 1,
+        strides: int | tuple[int, ...] = 1,
+        pad_mode: str = "valid",
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(
+            kernel_size=(1, 1, *pair(kernel_size)),
+            strides=(1, 1, *pair(strides)),
+            pad_mode=pad_mode.upper(),
+            format=data_format,
+        )
+
+
+class MaxPool(_Pool):
+    """Largest element under a window."""
+
+
+class AvgPool(_Pool):
+    """Mean under a window."""
+
+
+class BatchNorm(Primitive):
+    """Normalisation per channel: x, scale, bias, mean, variance -> y and four statistics."""
+
+    def __init__(
+        self, is_training: bool = False, epsilon: float = 1e-5, momentum: float = 0.1, data_format: str = "NCHW"
+    ) -> None:
+        super().__init__(is_training=is_training, epsilon=epsilon, momentum=momentum, format=data_format)
+
+
+class SoftmaxCrossEntropyWithLogits(Primitive):
+    """Losses per row, and the gradient of the logits."""
+
+
+class SparseSoftmaxCrossEntropyWithLogits(Primitive):
+    """Mean loss for class indices, or with is_grad its gradient."""
+
+    def __init__(self, is_grad: bool = False) -> None:
+        super().__init__(is_grad=is_grad)
+
+
+class ApplyMomentum(Primitive):
+    """Momentum update in place."""
+
+    def __init__(self, use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0) -> None:
+        super().__init__(use_nesterov=use_nesterov, use_locking=use_locking, gradient_scale=gradient_scale)
+
+
+class AllReduce(Primitive):
+    """Sum over all devices: with one device the operand itself."""
+
+    def __init__(self, op: str = "sum", group: str = "") -> None:
+        super().__init__(op=op, group=group)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x
+
+
+def pair(value: Any) -> tuple[int, int]:
+    """(h, w) of an int, a pair, or (1, 1, h, w)."""
+    sizes = (value, value) if isinstance(value, int) else tuple(value)
+    return int(sizes[-2]), int(sizes[-1])

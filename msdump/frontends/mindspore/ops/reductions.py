@@ -1,0 +1,112 @@
+"""Reductions: many elements to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.ops.shapes import cast, expand_dims, reshape
+from msdump.frontends.mindspore.promotion import cast as _cast
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "cumsum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "sum",
+    "unique",
+]
+
+
+def _axes(axis: Any) -> Any:
+    if axis is None:
+        return ()
+    return int(axis) if isinstance(axis, int | np.integer) else tuple(int(item) for item in axis)
+
+
+def mean(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    return call("ReduceMean", x, axis=_axes(axis), keep_dims=keep_dims)
+
+
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Sum over axes; bools count as int64."""
+    if dtype is not None:
+        input = cast(input, dtype)
+    elif input.type_.dtype == "bool":
+        input = _cast(input, "int64")
+    return call("ReduceSum", input, axis=_axes(dim), keep_dims=keepdim)
+
+
+reduce_sum, reduce_mean = sum, mean
+
+
+def amax(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    return call("ReduceMax", input, axis=_axes(axis), keep_dims=keepdims)
+
+
+def amin(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    return call("ReduceMin", input, axis=_axes(axis), keep_dims=keepdims)
+
+
+def prod(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    return call("ReduceProd", input, axis=_axes(axis), keep_dims=keep_dims)
+
+
+def all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    return call("ReduceAll", _cast(input, "bool"), axis=_axes(axis), keep_dims=keep_dims)
+
+
+def any(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    return call("ReduceAny", _cast(input, "bool"), axis=_axes(axis), keep_dims=keep_dims)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Index of the largest element along an axis, or in the flattened tensor; int64."""
+    if dim is None:
+        return call("Argmax", reshape(input, (-1,)), axis=0, output_type="int64")
+    result = call("Argmax", input, axis=dim, output_type="int64")
+    return expand_dims(result, dim) if keepdim else result
+
+
+def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Largest elements and their indices."""
+    if axis is None:
+        return amax(input), argmax(input)
+    index, values = execute("ArgMaxWithValue", [input], {"axis": axis, "keep_dims": keepdims})
+    return values, index
+
+
+def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Smallest elements and their indices."""
+    if axis is None:
+        index, values = execute("ArgMinWithValue", [reshape(input, (-1,))], {"axis": 0, "keep_dims": False})
+    else:
+        index, values = execute("ArgMinWithValue", [input], {"axis": axis, "keep_dims": keepdims})
+    return values, index
+
+
+def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
+    return call("CumSum", x if dtype is None else cast(x, dtype), axis=axis)
+
+
+def unique(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Distinct elements by first appearance, and for each element its place among them.
+
+    Raises: GraphError in a graph, where the size of the result would depend on the data.
+    """
+    array = x._concrete("the distinct elements", "Use shapes that do not depend on data")
+    _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    values = array.reshape(-1)[np.sort(first)]
+    return Tensor.of_array(values), Tensor.of_array(place[inverse.reshape(array.shape)].astype(np.int32))

@@ -1,0 +1,189 @@
+"""Shapes and places: functions that move elements and compute nothing."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from msdump.errors import GraphError
+from msdump.frontends.mindspore.common.dtype import dtype_name
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.promotion import as_tensor, promoted
+from msdump.frontends.mindspore.promotion import cast as _cast
+
+__all__ = [
+    "broadcast_to",
+    "cast",
+    "cat",
+    "concat",
+    "expand_dims",
+    "flatten",
+    "gather",
+    "gather_d",
+    "gather_elements",
+    "one_hot",
+    "rank",
+    "reshape",
+    "shape",
+    "size",
+    "split",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "unstack",
+]
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """x in another dtype."""
+    return _cast(as_tensor(x), dtype_name(dtype))
+
+
+def shape(input_x: Tensor) -> tuple[int, ...]:
+    return input_x.shape
+
+
+def rank(input_x: Tensor) -> int:
+    return input_x.ndim
+
+
+def size(input_x: Tensor) -> int:
+    return input_x.size
+
+
+def reshape(input: Tensor, shape: Any) -> Tensor:
+    """The same elements under another shape; one size may be -1."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    return call("Reshape", input, shape=sizes)
+
+
+def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """Axes start_dim to end_dim as one.   Raises: ValueError for an order other than C."""
+    if order != "C":
+        raise ValueError(f"For 'flatten', argument 'order' must be 'C', but got {order!r}.")
+    if input.ndim == 0:
+        return reshape(input, (1,))
+    start, end = start_dim % input.ndim, end_dim % input.ndim
+    if start > end:
+        raise ValueError("For 'flatten', 'start_dim' cannot come after 'end_dim'.")
+    if (start, end) == (1, input.ndim - 1) and input.ndim > 1:
+        return call("Flatten", input)
+    return reshape(input, (*input.shape[:start], math.prod(input.shape[start : end + 1]), *input.shape[end + 1 :]))
+
+
+def transpose(input: Tensor, input_perm: Sequence[int]) -> Tensor:
+    """Axis i of the result is axis input_perm[i]."""
+    return call("Transpose", input, perm=tuple(int(axis) for axis in input_perm))
+
+
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged."""
+    perm = list(range(input.ndim))
+    perm[axis0], perm[axis1] = perm[axis1], perm[axis0]
+    return transpose(input, perm)
+
+
+def expand_dims(input_x: Tensor, axis: int) -> Tensor:
+    """A new axis of size 1."""
+    return call("ExpandDims", input_x, axis=axis)
+
+
+unsqueeze = expand_dims
+
+
+def squeeze(input: Tensor, axis: Any = None) -> Tensor:
+    """Without axes of size 1: all of them, or those named."""
+    axes = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return call("Squeeze", input, axis=axes)
+
+
+def tile(input: Tensor, multiples: Sequence[int]) -> Tensor:
+    """The tensor repeated along each axis."""
+    return call("Tile", input, multiples=tuple(multiples))
+
+
+def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
+    """The tensor repeated to a shape; -1 keeps a size."""
+    return input if tuple(shape) == input.shape else call("BroadcastTo", input, shape=tuple(shape))
+
+
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors one after another along an axis."""
+    return call("Concat", *_alike(tensors), axis=axis)
+
+
+cat = concat
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors along a new axis."""
+    return call("Stack", *_alike(tensors), axis=axis)
+
+
+def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
+    """The tensors along an axis, without it."""
+    return execute("Unstack", [input_x], {"axis": axis})
+
+
+unbind = unstack
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a given size, or of given sizes, along an axis."""
+    total = tensor.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        step = split_size_or_sections
+        if total % step == 0:
+            return execute("Split", [tensor], {"axis": axis, "output_num": total // step})
+        sizes = [builtins.min(step, total - start) for start in range(0, total, step)]
+    else:
+        sizes = list(split_size_or_sections)
+    parts, start = [], 0
+    for part in sizes:
+        begin, shape = [0] * tensor.ndim, list(tensor.shape)
+        begin[axis], shape[axis] = start, part
+        parts.append(call("Slice", tensor, begin=tuple(begin), size=tuple(shape)))
+        start += part
+    return tuple(parts)
+
+
+def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
+    found = [as_tensor(tensor) for tensor in tensors]
+    if not found:
+        raise GraphError("concat: expected at least one tensor, got none.")
+    wanted = found[0]
+    for tensor in found[1:]:
+        wanted = promoted(wanted, tensor)[0]
+    return [_cast(tensor, wanted.type_.dtype) for tensor in found]
+
+
+def gather(input_params: Tensor, input_indices: Tensor, axis: int = 0) -> Tensor:
+    """Slices of input_params along an axis, at the indices."""
+    return call("Gather", input_params, as_tensor(input_indices), axis=axis)
+
+
+def gather_elements(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """One element per index along an axis."""
+    return call("GatherD", input, index, dim=dim)
+
+
+gather_d = gather_elements
+
+
+def strided_slice(input_x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
+    """A slice with a begin, an end and a stride per axis."""
+    return call("StridedSlice", input_x, begin=tuple(begin), end=tuple(end), strides=tuple(strides))
+
+
+def one_hot(indices: Tensor, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, axis: int = -1) -> Tensor:
+    """on_value at the position that each index names, off_value elsewhere."""
+    on = as_tensor(on_value, None if isinstance(on_value, Tensor) else "float32")
+    return call("OneHot", indices, on, as_tensor(off_value, on.type_.dtype), depth=depth, axis=axis)

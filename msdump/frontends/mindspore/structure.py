@@ -1,0 +1,80 @@
+"""Structure: nested tuples, lists and dicts of tensors <-> a flat list of tensors and a hashable description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.graph.types import TensorType
+
+
+@dataclass(frozen=True)
+class Structure:
+    """kind "tensor" (detail: its type), "tuple", "list", "dict" (detail: keys) or "constant" (detail: the object)."""
+
+    kind: str
+    detail: Any = None
+    children: tuple[Structure, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """Something that is part of the program, not data: equal to another of the same class and value."""
+
+    object: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Fixed) or type(self.object) is not type(other.object):
+            return False
+        if self.object is other.object:
+            return True
+        return isinstance(self.object, _COMPARED) and bool(self.object == other.object)
+
+    def __hash__(self) -> int:
+        return hash(self.object) if isinstance(self.object, _COMPARED) else id(self.object)
+
+
+_COMPARED = (bool, int, float, complex, str, bytes, type(None))
+
+
+def flatten(thing: Any, leaves: list[Tensor]) -> Structure:
+    """Describe `thing` and append its tensors to `leaves`. Parameters and other objects are constants."""
+    if isinstance(thing, Tensor) and not isinstance(thing, Parameter):
+        leaves.append(thing)
+        return Structure("tensor", thing.type_)
+    if isinstance(thing, tuple | list):
+        kind = "list" if isinstance(thing, list) else "tuple"
+        return Structure(kind, None, tuple(flatten(item, leaves) for item in thing))
+    if isinstance(thing, dict):
+        return Structure("dict", tuple(thing), tuple(flatten(item, leaves) for item in thing.values()))
+    return Structure("constant", _Fixed(thing))
+
+
+def unflatten(structure: Structure, leaves: Iterator[Tensor]) -> Any:
+    """The thing that `structure` describes, made of `leaves`."""
+    if structure.kind == "tensor":
+        return next(leaves)
+    if structure.kind == "constant":
+        return structure.detail.object
+    items = [unflatten(child, leaves) for child in structure.children]
+    if structure.kind == "dict":
+        return dict(zip(structure.detail, items, strict=True))
+    return items if structure.kind == "list" else tuple(items)
+
+
+def tensor_types(structures: Sequence[Structure]) -> list[TensorType]:
+    """Types of the tensors in the order of `flatten`."""
+    types: list[TensorType] = []
+    for structure in structures:
+        if structure.kind == "tensor":
+            types.append(structure.detail)
+        types.extend(tensor_types(structure.children))
+    return types
+
+
+def count_tensors(structure: Structure) -> int:
+    """How many tensors `structure` describes."""
+    return len(tensor_types([structure]))

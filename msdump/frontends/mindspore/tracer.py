@@ -1,0 +1,183 @@
+"""Tracer: the graph under construction while a `construct` or a function runs, with the scope of the moment.
+
+A recording tracer (PyNative) also computes every operator at once, so that tensors stay concrete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from msdump.errors import GraphError, KernelNotFoundError
+from msdump.events import Array
+from msdump.frontends.mindspore import eager
+from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.context import get_context
+from msdump.frontends.mindspore.sources import source_lines
+from msdump.graph.graph import Graph, Node, Value
+from msdump.graph.primitive import Primitive
+
+if TYPE_CHECKING:
+    from msdump.frontends.mindspore.nn.cell import Cell
+
+_current: ContextVar[Tracer | None] = ContextVar("msdump_mindspore_tracer", default=None)
+
+
+def current_tracer() -> Tracer | None:
+    """The tracer of this thread, None when operators run at once."""
+    return _current.get()
+
+
+class Tracer:
+    """Owned by one compilation (or one gradient call in PyNative); lives on one thread.
+
+    is_recording      operators run at once and are remembered, instead of only being remembered
+    has_cell_scopes   False under `jit` and `value_and_grad`, where the original knows no cells
+    arrays            recording only: value id -> what it holds
+    cells             every cell that took part, with the flags it had
+    weights           parameters with respect to which a gradient was taken
+    draw_counter      what random operators read so that every run draws anew; None when there are none
+    """
+
+    def __init__(self, graph: Graph, is_recording: bool = False, has_cell_scopes: bool = True) -> None:
+        self.graph = graph
+        self.is_recording = is_recording
+        self.has_cell_scopes = has_cell_scopes
+        self.arrays: dict[int, Array] = {}
+        self.cells: dict[int, tuple[Cell, tuple[object, ...]]] = {}
+        self.weights: list[Parameter] = []
+        self.draw_counter: Parameter | None = None
+        self._owner = object()
+        self._path: list[Cell] = []
+        self._scopes = ["Default"]
+        self._stage = "forward"
+        self._constants: dict[int, tuple[Tensor, Value]] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[Tracer]:
+        """While this is open, operators of this thread go here."""
+        token = _current.set(self)
+        try:
+            yield self
+        finally:
+            _current.reset(token)
+
+    @contextmanager
+    def inside(self, cell: Cell) -> Iterator[None]:
+        """While this is open, operators belong to `cell`."""
+        self.cells.setdefault(id(cell), (cell, cell.compile_flags()))
+        scope = self._scopes[-1]
+        if self._path and self.has_cell_scopes:
+            scope = "/".join([scope, *_components(self._path[-1], cell)])
+        self._path.append(cell)
+        self._scopes.append(scope)
+        try:
+            yield
+        finally:
+            self._path.pop()
+            self._scopes.pop()
+
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """While this is open, operators belong to the optimizer's update."""
+        before, self._stage = self._stage, "update"
+        try:
+            yield
+        finally:
+            self._stage = before
+
+    @property
+    def scope(self) -> str:
+        return self._scopes[-1]
+
+    def add(self, primitive: Primitive, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Add one operator; its outputs.   Raises: GraphError with the user's line when operands do not fit."""
+        values = [self.value_of(tensor) for tensor in inputs]
+        lines = () if self.is_recording else source_lines()
+        try:
+            node = self.graph.add_node(primitive, values, self.scope, lines, stage=self._stage)
+        except KernelNotFoundError as error:
+            place = f"{lines[-1]}: " if lines else ""
+            raise KernelNotFoundError(f"{place}{error}") from error
+        if self.is_recording:
+            self.run([node])
+        return tuple(self.tensor_of(value) for value in node.outputs)
+
+    def run(self, nodes: Sequence[Node]) -> None:
+        """Compute nodes that were added to a recording."""
+        for node in nodes:
+            arrays = [self._array_of(value) for value in node.inputs]
+            types = [value.type for value in node.outputs]
+            results = eager.run(node.primitive, arrays, types)
+            self.arrays.update((value.id, array) for value, array in zip(node.outputs, results, strict=True))
+
+    def _array_of(self, value: Value) -> Array:
+        if value.parameter is not None:
+            return value.parameter.array
+        if value.constant is not None:
+            return value.constant
+        return self.arrays[value.id]
+
+    def add_input(self, name: str, tensor: Tensor) -> Tensor:
+        """A tensor that stands for `tensor` inside the graph."""
+        value = self.graph.add_input(name, tensor.type_)
+        if self.is_recording:
+            self.arrays[value.id] = tensor.array
+        return self.tensor_of(value)
+
+    def tensor_of(self, value: Value) -> Tensor:
+        """The tensor that shows a value of this graph."""
+        array = self._array_of(value) if self.is_recording else None
+        return Tensor.of_value(value, self._owner, array)
+
+    def draw(self) -> Parameter:
+        """The counter of runs for random operators."""
+        if self.draw_counter is None:
+            self.draw_counter = Parameter(Tensor(np.zeros((1,), np.int64)), name="draw", requires_grad=False)
+        return self.draw_counter
+
+    def owns(self, tensor: Tensor) -> bool:
+        """Does `tensor` come from this graph?"""
+        return tensor.value_owned_by(self._owner) is not None
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """The value of a tensor in this graph; a tensor from outside becomes a constant."""
+        if isinstance(tensor, Parameter):
+            return self.graph.add_parameter(tensor.memory)
+        value = tensor.value_owned_by(self._owner)
+        if value is not None:
+            return value
+        known = self._constants.get(id(tensor))
+        if known is not None:
+            return known[1]
+        if not tensor.is_concrete:
+            raise GraphError(
+                "a tensor that another construct made while it was traced is used here. Return it from that "
+                "construct, or pass it as an argument, instead of keeping it in an attribute or a global."
+            )
+        value = self.constant(tensor.array, tensor.type_.dtype)
+        self._constants[id(tensor)] = (tensor, value)
+        return value
+
+    def constant(self, array: Array, dtype: str) -> Value:
+        """A constant; equal scalars of one graph are shared."""
+        if array.ndim == 0:
+            for known in self.graph.constants:
+                data = known.constant
+                is_scalar = data is not None and data.shape == () and known.type.dtype == dtype
+                if is_scalar and data is not None and data.tobytes() == array.tobytes():
+                    return known
+        return self.graph.add_constant(array, dtype)
+
+
+def _components(parent: Cell, cell: Cell) -> list[str]:
+    """Scope components of a call of `cell` by `parent`.   Source: MindSpore IR, `{attribute}-{ClassName}`."""
+    path = parent.path_to(cell) or ([(cell.scope_name, cell)] if cell.scope_name else [])
+    if not get_context("reserve_class_name_in_scope"):
+        return [name for name, _ in path]
+    return [f"{name}-{part.cls_name}" for name, part in path]
