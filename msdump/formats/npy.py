@@ -49,7 +49,7 @@ def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
     Raises: DtypeError for strings, which have no .npy form here.
     Source: MindSpore 2.0.0; version 1.0, no blanks in the shape, a comma after every dimension, a multiple of 64 bytes.
     """
-    descr = _npy_dtype(dtypes.dtype(dtype_name)).str
+    descr = _npy_dtype(dtype_name).str
     dimensions = "".join(f"{size}," for size in shape)
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}"
     unpadded = len(_MAGIC) + 4 + len(text) + 1
@@ -69,7 +69,7 @@ def npy_array(array: Array, dtype_name: str) -> Array:
         raise DtypeError(f"npy: expected a dtype that numpy can hold, got {row.name}. Save it as bin.")
     if array.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"npy: expected an array of {row.name}, got one of {array.dtype}.")
-    target = _npy_dtype(row)
+    target = _npy_dtype(row.name)
     if not row.is_widened:
         return array if array.dtype == target else array.astype(target)
     if row.name == "bfloat16" and array.dtype.isnative:
@@ -78,8 +78,9 @@ def npy_array(array: Array, dtype_name: str) -> Array:
         return array.astype(target)
 
 
-def _npy_dtype(row: dtypes.Dtype) -> np.dtype[Any]:
-    return dtypes.dtype(row.npy_name).numpy.newbyteorder("<")
+@functools.cache
+def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
+    return dtypes.dtype(dtypes.dtype(dtype_name).npy_name).numpy.newbyteorder("<")
 
 
 class _OpenFolder:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def tensors(
     layouts  among "plain", "transposed", "strided", "reversed", "big-endian", "read-only", "broadcast"; None: all
 
     Values: every bit pattern may occur, with NaNs of any payload and sign, +-Inf, -0.0, subnormals, the extremes of
-    integers; some arrays are all finite, some all NaN.
+    integers; some arrays are all finite, some hold nothing finite.
     """
     row = dtype_table.dtype(draw(st.sampled_from(list(dtypes) if dtypes is not None else list(DTYPES))))
     shape = draw(_default_shapes() if shapes is None else shapes)
@@ -120,24 +121,31 @@ _FLOAT6_NAMES = ("float6_e3m2", "float6_e2m3")
 @st.composite
 def _float_values(draw: st.DrawFn, row: dtype_table.Dtype, size: int) -> Array:
     """Floats, or complex numbers made of two floats each."""
-    style = draw(st.sampled_from(["plain", "bits", "special", "nan"]))
+    style = draw(st.sampled_from(["plain", "bits", "special", "not finite"]))
     part = row.numpy if row.kind == dtype_table.FLOAT else np.dtype(f"f{row.itemsize // 2}")
     count = size * (row.itemsize // part.itemsize)
-    if style == "bits":
+    if style in ("bits", "not finite"):
         raw = draw(st.binary(min_size=count * part.itemsize, max_size=count * part.itemsize))
         codes = np.frombuffer(raw, f"u{part.itemsize}").copy()
         if row.name in _FLOAT6_NAMES:
             codes &= 0x3F
+        elif style == "not finite":
+            # All exponent bits set: +-Inf, and NaNs of every payload and sign.
+            codes |= _codes_of(math.inf, part)
         return codes.view(row.numpy)
     if style == "plain":
         numbers = st.integers(-64, 64).map(lambda number: number / 8)
-    elif style == "special":
-        numbers = st.sampled_from([0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 1e-40, 65504.0, 1e30])
     else:
-        numbers = st.just(math.nan)
+        numbers = st.sampled_from([0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 1e-40, 65504.0, 1e30])
     drawn = np.array(draw(st.lists(numbers, min_size=count, max_size=count)), np.float64)
     with np.errstate(all="ignore"):
         return drawn.astype(part).view(row.numpy)
+
+
+def _codes_of(value: float, part: np.dtype[Any]) -> Any:
+    """Bits of a value in a float dtype."""
+    with np.errstate(all="ignore"):
+        return np.array([value]).astype(part).view(f"u{part.itemsize}")[0]
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

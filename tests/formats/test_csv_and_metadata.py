@@ -1,0 +1,143 @@
+"""The small files: mapping.csv, the two execution-order files, .dump_metadata."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.errors import FormatError, WriteError
+from msdump.formats.layout import safe_op_name
+from msdump.formats.mapping_csv import append_mapping, mapped_name, read_mapping
+from msdump.formats.metadata import DumpMetadata, read_metadata, write_metadata
+from msdump.formats.order_csv import append_history, read_history, read_order, write_order
+from msdump.testing import op_names
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sync"
+quick = settings(max_examples=40, deadline=None)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@quick
+@given(st.lists(op_names().map(safe_op_name), unique=True, min_size=1, max_size=5))
+def test_mappings_are_read_back(originals: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "mapping.csv")
+        expected: dict[str, str] = {}
+        for original in originals:
+            mapped = mapped_name(original, ".npy", expected.__contains__)
+            append_mapping(path, mapped, original)
+            expected[mapped] = original
+        assert read_mapping(path) == expected
+        assert mode_of(path) == 0o400
+
+
+def test_numbers_are_stable_and_never_shared() -> None:
+    first = mapped_name("a", ".npy", lambda name: False)
+    assert first == mapped_name("a", ".npy", lambda name: False)
+    assert first.removesuffix(".npy").isdigit()
+    second = mapped_name("a", ".npy", lambda name: name == first)
+    assert int(second.removesuffix(".npy")) == (int(first.removesuffix(".npy")) + 1) % 2**64
+
+
+@pytest.mark.parametrize("line", [b"no comma\n", b",empty\n", b"1.npy,\n", b"../1.npy,a\n", b"1.npy,\xff\n"])
+def test_mapping_lines_that_are_none(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "mapping.csv").write_bytes(b"1.npy,good\n" + line)
+    with pytest.raises(FormatError, match=r"mapping\.csv, line 2"):
+        read_mapping(tmp_path / "mapping.csv")
+
+
+def test_a_cut_mapping_line_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mapping.csv").write_bytes(b"1.npy,a,b\n2.npy,cu")
+    assert read_mapping(tmp_path / "mapping.csv") == {"1.npy": "a,b"}
+
+
+def test_history_of_mindspore(tmp_path: Path) -> None:
+    path = tmp_path / "execution_order" / "h.csv"
+    for iteration in (0, 1):
+        append_history(path, iteration)
+    assert path.read_bytes() == (GOLDEN / "ms_global_execution_order_graph_0.csv").read_bytes()
+    assert (mode_of(path), mode_of(path.parent)) == (0o400, 0o700)
+    append_history(path, 7)
+    assert read_history(path) == [0, 1, 7]
+
+
+def test_order_of_mindspore(tmp_path: Path) -> None:
+    names = read_order(GOLDEN / "ms_execution_order_graph_0.csv")
+    assert names[-1] == "Default/optimizer-Momentum/ApplyMomentum-op115"
+    text = (GOLDEN / "ms_execution_order_graph_0.csv").read_text()
+    path = tmp_path / "execution_order" / "o.csv"
+    write_order(path, "an earlier run's\n")
+    write_order(path, text)
+    assert path.read_text() == text
+    assert (mode_of(path), mode_of(path.parent)) == (0o400, 0o700)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "line 1: expected NodeExecutionOrder"), (b"x\n", "got x"), (b"\xff\n", "UTF-8")],
+)
+def test_orders_that_are_none(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_bytes(content)
+    with pytest.raises(FormatError, match=message):
+        read_order(tmp_path / "o.csv")
+
+
+def test_a_name_may_not_be_empty_in_an_order(tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_text("NodeExecutionOrder-FullNameWithScope\na\n\nb\n")
+    with pytest.raises(FormatError, match="line 3"):
+        read_order(tmp_path / "o.csv")
+
+
+@pytest.mark.parametrize("line", ["x", "", "-1", "1.5", "\u0663", "9" * 30])
+def test_histories_that_are_none(line: str, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text(f"0\n{line}\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"h\.csv, line 2: expected an iteration number"):
+        read_history(tmp_path / "h.csv")
+
+
+def test_metadata_is_a_byte_copy_and_a_compact_object(tmp_path: Path) -> None:
+    text = b'\xef\xbb\xbf{ "any":  "bytes" }\r\n'
+    assert write_metadata(tmp_path / ".dump_metadata", text, "CPU", "2.0.0") is True
+    folder = tmp_path / ".dump_metadata"
+    assert (folder / "data_dump.json").read_bytes() == text
+    assert (folder / "config.json").read_bytes() == (GOLDEN / "config.json").read_bytes()
+    assert [mode_of(path) for path in (folder, folder / "data_dump.json", folder / "config.json")] == [
+        0o700,
+        0o400,
+        0o400,
+    ]
+    assert read_metadata(folder) == DumpMetadata(text, "CPU", "2.0.0")
+
+
+def test_metadata_of_an_earlier_run_is_kept(tmp_path: Path) -> None:
+    write_metadata(tmp_path, b"first", "CPU", "2.0.0")
+    assert write_metadata(tmp_path, b"second", "GPU", "2.0.0") is False
+    assert read_metadata(tmp_path) == DumpMetadata(b"first", "CPU", "2.0.0")
+
+
+def test_metadata_without_a_folder_to_write_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match="expected a folder"):
+        write_metadata(tmp_path / "file", b"", "CPU", "2.0.0")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"device_target": 1}', "[" * 100_000, "{"])
+def test_a_damaged_config_json(content: str, tmp_path: Path) -> None:
+    (tmp_path / "data_dump.json").write_text(json.dumps({}))
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(FormatError, match=r"config\.json"):
+        read_metadata(tmp_path)
+
+
+def test_without_config_json_the_target_is_ascend(tmp_path: Path) -> None:
+    (tmp_path / "data_dump.json").write_bytes(b"{}")
+    assert read_metadata(tmp_path) == DumpMetadata(b"{}", "Ascend", None)
