@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import DtypeError, FormatError, TruncatedFileError
+from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError
 from msdump.events import Array
 from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES, data_file_name
@@ -183,7 +183,8 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
     """Array of a .npy file that MindSpore, msdump or numpy wrote; nothing in it is ever executed.
 
     mmap    map the file, read-only, instead of reading it: only what is looked at comes from disk
-    Raises: FormatError; TruncatedFileError when bytes are missing; OSError when the file cannot be opened.
+    Raises: FormatError; TruncatedFileError when bytes are missing; UnknownDtypeError for a dtype outside the table;
+            OSError when the file cannot be opened.
     """
     where = os.fspath(path)
     with open(path, "rb") as file:
@@ -248,6 +249,7 @@ def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:
         if not _DESCR.fullmatch(descr):
             raise TypeError(descr)
         dtype: np.dtype[Any] = np.dtype(descr)
+        dtypes.dtype_from_numpy(dtype)
         return dtype
     except TypeError as error:
-        raise FormatError(f"{where}: expected the descr of a number or bool, got {descr!r}.") from error
+        raise UnknownDtypeError(f"{where}: expected the descr of a dtype of the table, got {descr!r}.") from error

@@ -214,6 +214,7 @@ def test_a_flipped_byte_gives_an_array_or_a_format_error(place: int, flip: int, 
         ("(2,3)", "<f5", "got '<f5'"),
         ("(2,3)", "<V4", "got '<V4'"),
         ("(2,3)", "<U1", "got '<U1'"),
+        ("(2,3)", "<f16", "expected the descr of a dtype of the table, got '<f16'"),
         ("(6)", "<f8", "expected 48 data bytes at offset 128 for float64 \\(6,\\), got 24"),
     ],
 )
