@@ -36,7 +36,7 @@ def parse_arguments(argv=None):
         type=int,
         help="train on the first so many pictures, 0 for all; default one batch, so that the loss falls at once",
     )
-    parser.add_argument("--lr", type=float, default=0.002, help="learning rate, default 0.002")
+    parser.add_argument("--lr", type=float, default=0.005, help="learning rate, default 0.005")
     parser.add_argument("--seed", type=int, default=1, help="seed of weights and pictures, default 1")
     return parser.parse_args(argv)
 
