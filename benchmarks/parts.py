@@ -44,8 +44,12 @@ def alternate(repetitions: int, *calls: Callable[[], Any]) -> list[float]:
 
 def alexnet_step(batch: int) -> Callable[[], Any]:
     """One training step of the sample's network through the MindSpore door, with whatever dump is configured."""
-    import msdump.mindspore as ms
-    from msdump.mindspore import nn
+    import msdump
+
+    msdump.install_aliases()
+    import mindspore as ms
+    from mindspore import nn
+
     from msdump.samples.train_alexnet import AlexNet
 
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")

@@ -85,6 +85,7 @@ class Session:
 
         tally = self._tally
         counts = [writer.counts for writer in self._writers]
+        unmatched = unmatched_selectors(self.plan, tally.names_seen)
         return RunReport(
             path=str(self.plan.path),
             iterations_asked=format_iterations(self.plan.iterations),
@@ -98,7 +99,7 @@ class Session:
             bytes_named=sum(count.bytes_named for count in counts),
             bytes_written=sum(count.bytes_written for count in counts),
             skipped=dict(tally.skipped),
-            unmatched=tuple(unmatched_selectors(self.plan, tally.names_seen)),
+            unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
             lost=tally.lost,
             error=tally.error or None,
             dump_seconds=tally.seconds,
