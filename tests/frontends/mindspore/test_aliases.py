@@ -1,0 +1,103 @@
+"""Names: one module object under every name, and helpful errors for what is not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msdump.mindspore as ms
+import pytest
+
+import msdump
+from msdump.errors import ConfigError
+
+ROOT = Path(msdump.__file__).parent.parent
+
+
+def _python(code: str, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"PYTHONPATH": f"{cwd}:{ROOT}", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_every_name_gives_the_same_modules(tmp_path: Path) -> None:
+    code = """
+import sys, msdump
+assert not [name for name in sys.modules if name.startswith("msdump.frontends") or name == "pydantic"], "not light"
+msdump.install_aliases()
+import mindspore
+import mindspore as ms
+import mindspore.nn as nn
+from mindspore.common.initializer import TruncatedNormal
+from mindspore.train.callback import LossMonitor
+import mindspore.dataset.vision
+import msdump.mindspore.nn.wrap.cell_wrapper
+import msdump.frontends.mindspore.nn as own
+assert mindspore is msdump.mindspore is sys.modules["msdump.mindspore"] is sys.modules["msdump.frontends.mindspore"]
+assert nn is own is msdump.mindspore.nn is mindspore.nn
+assert mindspore.train.callback.LossMonitor is LossMonitor is ms.LossMonitor
+assert own.__spec__.name == own.__name__ == "msdump.frontends.mindspore.nn"
+files = [getattr(module, "__file__", None) for name, module in sys.modules.items() if "mindspore" in name]
+modules = {id(module) for name, module in sys.modules.items() if "mindspore" in name}
+assert len(modules) == len(set(files)), "a file was loaded twice"
+print("ok")
+"""
+    assert _python(code, tmp_path) == "ok"
+
+
+REAL = """
+import msdump
+msdump.install_aliases(prefer_real={prefer})
+import mindspore, mindspore.nn
+print(mindspore.nn.WHO)
+"""
+
+
+@pytest.mark.parametrize(("prefer", "who"), [(True, "real"), (False, "msdump")])
+def test_a_real_package_wins_unless_told_otherwise(tmp_path: Path, prefer: bool, who: str) -> None:
+    package = tmp_path / "mindspore" / "nn"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("WHO = 'real'\n")
+    code = REAL.format(prefer=prefer)
+    if who == "msdump":
+        code = code.replace("mindspore.nn.WHO", '"msdump" if mindspore is msdump.mindspore else "real"')
+    assert _python(code, tmp_path) == who
+
+
+def test_unknown_frontends_are_refused() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "mindspore"'):
+        msdump.install_aliases(["mindspor"])
+    with pytest.raises(AttributeError, match='has no attribute "mindspor"'):
+        _ = msdump.mindspor  # type: ignore[attr-defined]
+
+
+def test_missing_names_say_what_there_is() -> None:
+    with pytest.raises(AttributeError, match=r"module 'mindspore\.nn' has no attribute 'Conv2D'.*\"Conv2d\"") as caught:
+        _ = ms.nn.Conv2D
+    assert "Supported here: " in str(caught.value) and "MaxPool2d" in str(caught.value)
+    with pytest.raises(ImportError, match="Did you mean"):
+        exec("from msdump.mindspore.ops import softmx")
+    with pytest.raises(AttributeError, match=r"set_dump.*kernels"):
+        _ = ms.set_dump
+    assert not hasattr(ms, "set_dump")
+    with pytest.raises(AttributeError, match=r"'Dense' object has no attribute 'wieght'.*\"weight\""):
+        _ = ms.nn.Dense(1, 1).wieght
+    with pytest.raises(ModuleNotFoundError):
+        exec("import msdump.mindspore.no_such_module")
+
+
+@pytest.mark.parametrize("name", ["", ".nn", ".ops", ".train", ".common", ".numpy", ".nn.optim", ".ops.functional"])
+def test_all_is_complete_and_true(name: str) -> None:
+    module = sys.modules.get(f"msdump.frontends.mindspore{name}") or __import__(
+        f"msdump.frontends.mindspore{name}", fromlist=["x"]
+    )
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert [entry for entry in module.__all__ if not hasattr(module, entry)] == []

@@ -1,0 +1,97 @@
+"""Checkpoints: what is written is read back, damaged files are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msdump.mindspore as ms
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.errors import FormatError
+from msdump.frontends.mindspore import Parameter, Tensor, nn
+from msdump.frontends.mindspore.train import serialization
+from tests.frontends.mindspore.networks import SmallResNet
+
+DTYPES = ["bool", "int8", "int64", "uint16", "float16", "float32", "float64", "bfloat16"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(DTYPES), st.lists(st.integers(0, 3), max_size=3), st.integers(1, 9))
+def test_any_tensor_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, dtype: str, shape: list[int], slice_bytes: int
+) -> None:
+    path = tmp_path_factory.mktemp("ckpt") / "any.ckpt"
+    data = np.random.default_rng(0).integers(0, 2, tuple(shape))
+    tensor = Tensor(data, dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serialization, "_SLICE_BYTES", slice_bytes * 8)
+        ms.save_checkpoint([{"name": "a.b", "data": tensor}], str(path))
+    ((name, found),) = ms.load_checkpoint(str(path)).items()
+    assert (name, found.name, found.dtype, found.shape) == ("a.b", "a.b", tensor.dtype, tensor.shape)
+    assert found.array.tobytes() == tensor.array.tobytes()
+
+
+def test_wire_format_is_the_original_s(tmp_path: Path) -> None:
+    path = tmp_path / "w.ckpt"
+    ms.save_checkpoint([{"name": "w", "data": Tensor([1.0, 2.0])}], str(path))
+    # Checkpoint{1: Value{1: "w", 2: TensorProto{1: 2, 2: "Float32", 3: 8 bytes}}}
+    content = np.array([1.0, 2.0], "<f4").tobytes()
+    tensor = b"\x08\x02" + b"\x12\x07Float32" + b"\x1a\x08" + content
+    value = b"\x0a\x01w" + b"\x12" + bytes([len(tensor)]) + tensor
+    assert path.read_bytes() == b"\x0a" + bytes([len(value)]) + value
+
+
+def test_net_round_trip(tmp_path: Path) -> None:
+    path = str(tmp_path / "net.ckpt")
+    source, target = SmallResNet(), SmallResNet()
+    ms.save_checkpoint(source, path, append_dict={"epoch": 3, "lr": 0.5})
+    found = ms.load_checkpoint(path)
+    assert list(found) == [*source.parameters_dict(), "epoch", "lr"]
+    assert int(found["epoch"]) == 3
+    assert ms.load_param_into_net(target, found) == ([], ["epoch", "lr"])
+    for ours, theirs in zip(target.get_parameters(), source.get_parameters(), strict=True):
+        np.testing.assert_array_equal(ours.asnumpy(), theirs.asnumpy())
+
+
+def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "net")
+    ms.save_checkpoint(nn.Dense(2, 3), path)
+    found = ms.load_checkpoint(path + ".ckpt")
+    small = nn.Dense(2, 4)
+    with pytest.raises(RuntimeError, match=r"should have the same shape"):
+        ms.load_param_into_net(small, found)
+    other = {"weight": found["weight"], "more": Parameter(1.0, name="more")}
+    assert ms.load_param_into_net(nn.Dense(2, 3), other) == (["bias"], ["more"])
+    only = ms.load_checkpoint(path + ".ckpt", filter_prefix="bias")
+    assert list(only) == ["weight"]
+    assert list(ms.load_checkpoint(path + ".ckpt", specify_prefix=["bia"])) == ["bias"]
+    with pytest.raises(ValueError, match="empty after filter"):
+        ms.load_checkpoint(path + ".ckpt", specify_prefix="nothing")
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.ckpt"
+    with pytest.raises(ValueError, match="does not exist"):
+        ms.load_checkpoint(str(path))
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="is empty"):
+        ms.load_checkpoint(str(path))
+    with pytest.raises(ValueError, match=r"should end with '\.ckpt'"):
+        ms.load_checkpoint(str(tmp_path / "net.npz"))
+    with pytest.raises(TypeError, match=r"'save_obj' should be nn\.Cell or list"):
+        ms.save_checkpoint(3, str(path))
+    ms.save_checkpoint(nn.Dense(2, 3), str(path))
+    whole = path.read_bytes()
+    refused = 0
+    for length in range(1, len(whole)):
+        path.write_bytes(whole[:length])
+        try:
+            # The format has no count: a file cut between two tensors is a whole file of fewer tensors.
+            assert list(ms.load_checkpoint(str(path))) == ["weight"]
+        except FormatError:
+            refused += 1
+    assert refused == len(whole) - 2
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["net.ckpt"]
