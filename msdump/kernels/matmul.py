@@ -11,6 +11,7 @@ from msdump.graph.autodiff import GradBuilder
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_bprop, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
+from msdump.kernels.blas import product as multiply
 from msdump.kernels.checks import NUMBERS, broadcast_shapes, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.precision import quiet, result_buffer, store, widened
 from msdump.kernels.workspace import scratch
@@ -18,7 +19,7 @@ from msdump.kernels.workspace import scratch
 def_primitive("MatMul", ("x1", "x2"), grad_scope="gradMatMul-expand")
 def_primitive("BatchMatMul", ("x1", "x2"), grad_scope="gradBatchMatMul-expand")
 
-# A result this many times wider than tall is computed transposed: OpenBLAS shares it out far better that way.
+# A result this many times wider than tall is computed transposed: OpenBLAS is far faster that way.
 _WIDE = 4
 
 
@@ -68,10 +69,10 @@ def _matmul(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
     rows, columns = result.shape[-2:]
     if result.ndim == 2 and rows > 1 and columns >= _WIDE * rows and result.dtype.kind == "f":
         transposed = scratch("matmul.transposed", (columns, rows), result.dtype)
-        np.matmul(b.T, a.T, out=transposed)
+        multiply(b.T, a.T, transposed)
         np.copyto(result, transposed.T)
     else:
-        np.matmul(a, b, out=result)
+        multiply(a, b, result)
     store(result, out[0])
 
 

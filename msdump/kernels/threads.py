@@ -1,7 +1,7 @@
 """The threads that kernels share: numpy lets go of the interpreter inside big copies and ufuncs.
 
-BLAS has its own threads and is called from the kernel's thread only. Parts of a split write disjoint memory and
-the value of an element never depends on where the parts meet, so results are the same bits on any machine.
+Parts of a split write disjoint memory, and but for products (see blas) the value of an element does not depend on
+where the parts meet.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import GraphError
+from msdump.events import Array
 from tests.kernels.interpreter import check_gradient, run_op
 
 FORMULAS: dict[str, Callable[[float], float]] = {
@@ -42,7 +43,7 @@ def test_bprop_agrees_with_differences(op_type: str) -> None:
 @pytest.mark.parametrize("op_type", sorted(FORMULAS))
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_narrow_dtypes_are_rounded_once(op_type: str, dtype: type) -> None:
-    x = np.linspace(-9, 9, 301).astype(dtype)
+    x: Array = np.linspace(-9, 9, 301).astype(dtype)
     wide = run_op(op_type, [x.astype(np.float32)])[0]
     assert run_op(op_type, [x])[0].tobytes() == wide.astype(dtype).tobytes()
 

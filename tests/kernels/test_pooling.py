@@ -75,7 +75,7 @@ def test_max_pool_gradient_goes_to_the_first_maximum(case: Case) -> None:
     expected = np.zeros_like(x)
     for index, (row, column), inside in windows(x, attrs):
         r, c = np.unravel_index(np.argmax(inside), inside.shape)  # argmax: the first one, and NaN is the largest
-        expected[(*index[:2], row + r, column + c)] += dy[index]
+        expected[index[0], index[1], row + int(r), column + int(c)] += dy[index]
     np.testing.assert_array_equal(run_op("MaxPoolGrad", [x, y, dy], attrs)[0], expected)
 
 
@@ -122,7 +122,7 @@ def test_results_do_not_depend_on_how_planes_are_cut(op_type: str, monkeypatch: 
     x = random.standard_normal((5, 40, 31, 30)).astype(np.float32)
     attrs = {"kernel_size": (1, 1, 3, 3), "strides": (1, 1, 2, 2), "pad_mode": "SAME"}
     y = run_op(op_type.removesuffix("Grad"), [x], attrs)[0]
-    dy = random.standard_normal(y.shape).astype(np.float32)
+    dy = np.asarray(random.standard_normal(y.shape), np.float32)
     operands = [x, y, dy] if op_type.endswith("Grad") else [x]
     whole = run_op(op_type, operands, attrs)[0]
     assert run_op(op_type, operands, attrs)[0].tobytes() == whole.tobytes()
