@@ -25,9 +25,12 @@ _NAMES = (
     "HASHTABLE_LOOKUP_OUTPUT HASHTABLE_LOOKUP_HITS C1HWNCoC0 MD NDHWC FRACTAL_ZZ FRACTAL_NZ NCDHW DHWCN NDC1HWC0 "
     "FRACTAL_Z_3D CN NC DHWNC FRACTAL_Z_3D_TRANSPOSE FRACTAL_ZN_LSTM FRACTAL_Z_G RESERVED ALL NULL ND_RNN_BIAS "
     "FRACTAL_ZN_RNN YUV YUV_A NCL FRACTAL_Z_WINO C1HWC0"
-).split()
+).split()  # noqa: SIM905  (fifty names in quotes would hide their order)
 FORMAT_NUMBER = {name: number for number, name in enumerate(_NAMES)} | {"MAX": 255}
 FORMAT_NAME = {number: name for name, number in FORMAT_NUMBER.items()}
+
+# Those with an index rule.
+DEVICE_FORMATS = frozenset({"NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ", "NDC1HWC0", "FRACTAL_Z_3D"})
 
 # N0 of every fractal format, and H0 of FRACTAL_NZ.
 _N0 = 16
@@ -39,6 +42,11 @@ _HOST_5D = {"NCDHW": (0, 1, 2, 3, 4), "NDHWC": (0, 4, 1, 2, 3), "DHWCN": (4, 3, 
 def cube_size(dtype_name: str) -> int:
     """C0 that a compiler chooses for a dtype: 32 for one-byte elements, else 16."""
     return 32 if dtypes.dtype(dtype_name).bits <= 8 and dtype_name != "bool" else 16
+
+
+def host_format(shape: Sequence[int]) -> str:
+    """Format that a host tensor has on record when nobody gave it another.   Source: MindSpore async dump."""
+    return "NCHW" if len(shape) == 4 else "ND"
 
 
 def transpose_host(array: Array, source: str, target: str) -> Array:

@@ -29,9 +29,13 @@ class TensorRecord:
     data         array with the logical shape; C order; owned by whoever made the record and valid only while
                  the call that receives it runs, unless that call says otherwise
     op_name      full name with scope ("Default/conv1-Conv2d/Conv2D-op12"); parameters: the parameter's name
-    format       tensor layout ("DefaultFormat", "NCHW", "NC1HWC0", ...)
+    format       tensor layout ("DefaultFormat", "NCHW", "NC1HWC0", ...); a device format is one that the tensor is
+                 to be written in, `data` has the host's layout all the same
     timestamp_us microseconds since the epoch, strictly increasing within a process
     key          None when nothing is known about who else holds the same bytes
+    sub_format   group count of FRACTAL_Z, 0 without groups
+    is_repeat    True: an earlier record of the same iteration and graph had the same key, shape, dtype and format,
+                 and `data` shows only the shape. Writers that say `writes_once` take such records.
     """
 
     op_type: str
@@ -48,6 +52,8 @@ class TensorRecord:
     graph_id: int = 0
     key: TensorKey | None = None
     is_parameter: bool = False
+    sub_format: int = 0
+    is_repeat: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

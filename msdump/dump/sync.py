@@ -94,6 +94,8 @@ class SyncDumper:
                 if operands:
                     self._write(op_records(event, operands, graph_id, self._clock, watched.kept))
             self._write(self._parameter_records(watched, step))
+            for writer in (*self._writers, self._constants):
+                writer.end_iteration(graph_id, iteration)
             append_history(self._layout.history_file(graph_id), iteration)
             self._tally.iterations_dumped += 1
 

@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes, layouts
-from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
+from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.packing import unpack
 from msdump.records import INPUT, OUTPUT
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BUFFER, SPACE = "l1buffer", "space"
+_MAX_NDIM = 32
+_MAX_ELEMENTS = 2**60
+_MAX_MESSAGE_BYTES = 2**31 - 1  # protobuf takes no more, so a 1.0 file has no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,24 @@ class BinTensor:
         except TruncatedFileError as error:
             raise TruncatedFileError(f"{self.where}: {error}") from error
 
+    def host_array(self) -> Array:
+        """The tensor as the host has it, in its original shape.
+
+        Edges:   formats without an index rule, and files that tell no original shape, give `array()`.
+        Raises:  as `array`, and FormatError when the block cannot hold a tensor of that shape.
+        """
+        array = self.array()
+        if self.format not in layouts.DEVICE_FORMATS or not self.original_shape:
+            return array
+        try:
+            return layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
+        except (LayoutError, ZeroDivisionError) as error:
+            raise FormatError(f"{self.where}: {error}") from error
+
 
 @dataclass(frozen=True, slots=True)
 class BinFile:
-    """One parsed dump file. `container` is "2.0" or "1.0"."""
+    """One parsed dump file. `container` is "2.0" or "1.0"; slots that the file leaves out are not in `tensors`."""
 
     path: str
     container: str
@@ -99,7 +116,7 @@ def read_bin(path: str | Path, container: str | None = None) -> BinFile:
     if message is not None:
         return _read_v2(path, raw, length, message)
     if container is None:
-        whole = _parse(raw.tobytes()) if raw.size else None
+        whole = _parse(raw.tobytes()) if 0 < raw.size <= _MAX_MESSAGE_BYTES else None
         if whole is not None and (whole.input or whole.output or whole.buffer or whole.space):
             return _read_v1(path, raw)
     if raw.size < 8:
@@ -143,10 +160,12 @@ def _read_v2(path: Path, raw: Array, length: int, message: Any) -> BinFile:
                 f"{path} at offset {offset}: expected {size} bytes of {io} {slot}, the file ends after "
                 f"{raw.size - offset} (it should have {expected} bytes, it has {raw.size})."
             )
-        tensors.append(_tensor(path, io, slot, block, raw[offset : offset + size], offset))
+        if not _is_left_out(io, block):
+            tensors.append(_tensor(path, io, slot, block, raw[offset : offset + size], offset))
         offset += size
     if offset != raw.size:
-        raise FormatError(f"{path} at offset {offset}: expected the end of the file, got {raw.size - offset} bytes more.")
+        more = raw.size - offset
+        raise FormatError(f"{path} at offset {offset}: expected the end of the file, got {more} bytes more.")
     return BinFile(str(path), "2.0", message.version, message.dump_time, message.op_name, tuple(tensors))
 
 
@@ -155,7 +174,9 @@ def _read_v1(path: Path, raw: Array) -> BinFile:
     if message is None:
         raise FormatError(f"{path} at offset 0: the {raw.size} bytes are no DumpData message.")
     tensors = tuple(
-        _tensor(path, io, slot, block, np.frombuffer(block.data, np.uint8), -1) for io, slot, block in _blocks(message)
+        _tensor(path, io, slot, block, np.frombuffer(block.data, np.uint8), -1)
+        for io, slot, block in _blocks(message)
+        if not _is_left_out(io, block)
     )
     return BinFile(str(path), "1.0", message.version, message.dump_time, message.op_name, tensors)
 
@@ -172,6 +193,11 @@ def _blocks(message: Any) -> Iterator[tuple[str, int, Any]]:
             yield io, slot, block
 
 
+def _is_left_out(io: str, block: Any) -> bool:
+    """True for an entry that only keeps its slot: nothing was dumped there."""
+    return io in (INPUT, OUTPUT) and not (block.size or block.data_type or block.HasField("shape") or block.data)
+
+
 def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: int) -> BinTensor:
     where = f"{path}, {io} {slot} at offset {offset}" if offset >= 0 else f"{path}, {io} {slot}"
     if io in (BUFFER, SPACE):
@@ -185,8 +211,6 @@ def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: 
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:
     """Refuse shapes that no file could fill before anybody allocates for them."""
     shape = tuple(int(dim) for dim in dims)
-    if len(shape) > 64 or math.prod(shape) > 2**48:
-        raise FormatError(f"{where}: shape {shape[:8]}... is absurd.")
+    if len(shape) > _MAX_NDIM or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
+        raise FormatError(f"{where}: expected a shape that an array can have, got {len(shape)} axes {shape[:8]}.")
     return shape
-
-

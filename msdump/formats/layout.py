@@ -26,10 +26,10 @@ DATA, CONSTANTS, GRAPH, ORDER, HISTORY, METADATA = "data", "constants", "graph",
 _UNSAFE = re.compile("[/\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNSAFE_IN_TYPE = re.compile("[./\\\\ \x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LEADING_DOTS = re.compile(r"^\.+")
-_NUMBER = r"(?:0|[1-9][0-9]{0,19})"
+NUMBER = r"(?:0|[1-9][0-9]{0,19})"
 _DATA_FILE = re.compile(
-    rf"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task_id>{_NUMBER})\.(?P<stream_id>{_NUMBER})\.(?P<timestamp>{_NUMBER})"
-    rf"\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{_NUMBER})\.(?P<format>[^.]+)(?:\.(?P<dtype>[^.]+))?\.(?P<suffix>[A-Za-z0-9]+)",
+    rf"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task_id>{NUMBER})\.(?P<stream_id>{NUMBER})\.(?P<timestamp>{NUMBER})"
+    rf"\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER})\.(?P<format>[^.]+)(?:\.(?P<dtype>[^.]+))?\.(?P<suffix>[A-Za-z0-9]+)",
     re.DOTALL,
 )
 
@@ -130,16 +130,16 @@ def data_file_name(record: TensorRecord) -> str:
 _NET_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SYNC_PATHS = (
     (METADATA, re.compile(r"\.dump_metadata/(?P<name>[^/]+)")),
-    (GRAPH, re.compile(rf"graphs/(?P<name>ms_output_trace_code_graph_(?P<graph_id>{_NUMBER})\.(?:ir|pb))")),
-    (ORDER, re.compile(rf"execution_order/(?P<name>ms_execution_order_graph_(?P<graph_id>{_NUMBER})\.csv)")),
-    (HISTORY, re.compile(rf"execution_order/(?P<name>ms_global_execution_order_graph_(?P<graph_id>{_NUMBER})\.csv)")),
-    (CONSTANTS, re.compile(rf"(?P<net_name>[A-Za-z0-9_-]+)/(?P<graph_id>{_NUMBER})/constants/(?P<name>[^/]+)")),
+    (GRAPH, re.compile(rf"graphs/(?P<name>ms_output_trace_code_graph_(?P<graph_id>{NUMBER})\.(?:ir|pb))")),
+    (ORDER, re.compile(rf"execution_order/(?P<name>ms_execution_order_graph_(?P<graph_id>{NUMBER})\.csv)")),
+    (HISTORY, re.compile(rf"execution_order/(?P<name>ms_global_execution_order_graph_(?P<graph_id>{NUMBER})\.csv)")),
+    (CONSTANTS, re.compile(rf"(?P<net_name>[A-Za-z0-9_-]+)/(?P<graph_id>{NUMBER})/constants/(?P<name>[^/]+)")),
     (
         DATA,
-        re.compile(rf"(?P<net_name>[A-Za-z0-9_-]+)/(?P<graph_id>{_NUMBER})/(?P<iteration>{_NUMBER})/(?P<name>[^/]+)"),
+        re.compile(rf"(?P<net_name>[A-Za-z0-9_-]+)/(?P<graph_id>{NUMBER})/(?P<iteration>{NUMBER})/(?P<name>[^/]+)"),
     ),
 )
-_RANK = re.compile(rf"rank_({_NUMBER})/")
+_RANK = re.compile(rf"rank_({NUMBER})/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import mmap as mmap_module
 import os
 import re
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,12 +19,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError
+from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
 from msdump.events import Array
-from msdump.formats.atomic import Folder, make_dirs
-from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES, data_file_name
-from msdump.formats.mapping_csv import append_mapping, mapped_name
-from msdump.formats.writer import WriteCounts
+from msdump.formats.atomic import Folder
+from msdump.formats.dump_folder import OpenFolders
+from msdump.formats.layout import data_file_name
+from msdump.formats.writer import Counter, WriteCounts
 from msdump.records import TensorKey, TensorRecord
 from msdump.stats import raw_bytes
 
@@ -83,13 +84,12 @@ def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
     return dtypes.dtype(dtypes.dtype(dtype_name).npy_name).numpy.newbyteorder("<")
 
 
-class _OpenFolder:
-    """A folder of the current iteration, and the long names that were shortened in it."""
+class _Iteration:
+    """Open folders of one iteration, and which file holds which tensor."""
 
-    def __init__(self, path: Path, dir_mode: int) -> None:
-        make_dirs(path, dir_mode)
-        self.folder = Folder(path)
-        self.mapped: set[str] = set()
+    def __init__(self, folders: OpenFolders) -> None:
+        self.folders = folders
+        self.written: dict[tuple[TensorKey, tuple[int, ...], str, str], tuple[Folder, str, int]] = {}
 
 
 class NpyWriter:
@@ -97,83 +97,89 @@ class NpyWriter:
 
     directory   folder that a record belongs to; made when its first record comes
     mode        of files; `dir_mode` of the folders it makes
+    file_name   name of a record's file, which `mapping.csv` replaces when it is too long
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
-    others become hard links to it. Arrays are not kept. One thread at a time.
+    others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
+    two threads that bring the same tensor at the same moment both write it.
     """
 
-    def __init__(self, directory: Callable[[TensorRecord], Path], mode: int = 0o400, dir_mode: int = 0o700) -> None:
+    writes_once = True
+
+    def __init__(
+        self,
+        directory: Callable[[TensorRecord], Path],
+        mode: int = 0o400,
+        dir_mode: int = 0o700,
+        file_name: Callable[[TensorRecord], str] = data_file_name,
+    ) -> None:
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
-        self._folders: dict[Path, _OpenFolder] = {}
-        self._written: dict[tuple[int, TensorKey, tuple[int, ...], str, str], tuple[Folder, str, int]] = {}
-        self._iteration: int | None = None
-        self._files = self._links = self._bytes_named = self._bytes_written = 0
+        self._file_name = file_name
+        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._lock = threading.Lock()
+        self._counter = Counter()
 
     @property
     def counts(self) -> WriteCounts:
-        return WriteCounts(self._files, self._links, self._bytes_named, self._bytes_written)
+        return self._counter.total
 
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Raises: WriteError, DtypeError; records before the one that failed are on disk."""
         for record in records:
-            if record.iteration != self._iteration:
-                self.close()
-                self._iteration = record.iteration
-            self._write_one(record)
+            self._write_one(self._iteration_of(record), record)
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        with self._lock:
+            ended = self._iterations.pop((graph_id, iteration), None)
+        if ended is not None:
+            ended.folders.close()
 
     def close(self) -> None:
-        """Forget the iteration: its open folders and what could be linked to."""
-        self._written.clear()
-        for open_folder in self._folders.values():
-            open_folder.folder.close()
-        self._folders.clear()
-        self._iteration = None
+        for graph_id, iteration in list(self._iterations):
+            self.end_iteration(graph_id, iteration)
 
-    def _write_one(self, record: TensorRecord) -> None:
-        path = self._directory(record)
-        place = self._folders.get(path)
-        if place is None:
-            place = self._folders[path] = _OpenFolder(path, self._dir_mode)
-        name = data_file_name(record)
-        if 4 * len(name) > NAME_MAX_BYTES and len(name.encode()) > NAME_MAX_BYTES:
-            name = self._shorten(place, name)
+    def _iteration_of(self, record: TensorRecord) -> _Iteration:
+        name = (record.graph_id, record.iteration)
+        found = self._iterations.get(name)
+        if found is None:
+            with self._lock:
+                found = self._iterations.get(name)
+                if found is None:
+                    folders = OpenFolders(self._directory, self._mode, self._dir_mode)
+                    found = self._iterations[name] = _Iteration(folders)
+        return found
+
+    def _write_one(self, iteration: _Iteration, record: TensorRecord) -> None:
+        folder = iteration.folders.of(record)
+        name = folder.fitting_name(self._file_name(record), ".npy")
         if record.key is None:
-            self._publish(place.folder, name, record)
+            self._publish(folder, name, record)
             return
-        identity = (record.graph_id, record.key, record.data.shape, record.dtype, record.format)
-        written = self._written.get(identity)
+        identity = (record.key, record.data.shape, record.dtype, record.format)
+        written = iteration.written.get(identity)
         if written is None:
-            size = self._publish(place.folder, name, record)
+            size = self._publish(folder, name, record)
         else:
             size = written[2]
-            if place.folder.link(written[1], name, written[0]):
-                self._links += 1
-                self._bytes_named += size
+            if folder.link(written[1], name, written[0]):
+                self._counter.add(links=1, bytes_named=size)
                 return
-            self._count_file(size)
-        # A file that cannot take more names hands over to its copy.
-        self._written[identity] = (place.folder, name, size)
+            self._counter.file(size)
+        # A file that cannot take more names hands over to its copy. One assignment, so no lock.
+        iteration.written[identity] = (folder, name, size)
 
     def _publish(self, folder: Folder, name: str, record: TensorRecord) -> int:
+        if record.is_repeat:
+            raise WriteError(
+                f"{folder.path}/{name}: expected the tensor on disk under another name, got none. "
+                "Its first record was not written."
+            )
         data = npy_array(record.data, record.dtype)
         size = folder.write(name, (npy_header(record.dtype, record.data.shape), raw_bytes(data)), self._mode)
-        self._count_file(size)
+        self._counter.file(size)
         return size
-
-    def _count_file(self, size: int) -> None:
-        self._files += 1
-        self._bytes_named += size
-        self._bytes_written += size
-
-    def _shorten(self, place: _OpenFolder, name: str) -> str:
-        """Digits that stand for a name that is too long. The line comes first: no file without its meaning."""
-        folder = place.folder
-        mapped = mapped_name(name, ".npy", lambda taken: taken in place.mapped or folder.has(taken))
-        append_mapping(os.path.join(folder.path, MAPPING_FILE), mapped, name, self._mode)
-        place.mapped.add(mapped)
-        return mapped
 
 
 # -- reader --------------------------------------------------------------------------------------------------------

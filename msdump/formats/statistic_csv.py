@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import AppendFile, make_dirs
 from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
-from msdump.formats.writer import WriteCounts
+from msdump.formats.writer import Counter, WriteCounts
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
 
@@ -85,15 +87,28 @@ def _quoted(text: str) -> str:
     return text
 
 
+class _Iteration:
+    """What is known of one iteration: texts of measured tensors, and lines that wait for their turn."""
+
+    def __init__(self) -> None:
+        self.measured: dict[tuple[TensorKey, str], str] = {}
+        self.files: dict[Path, AppendFile] = {}
+        self.lines: list[tuple[int, AppendFile, str]] = []
+        self.lock = threading.Lock()
+
+
 class StatisticWriter:
     """Writer of one line per record.
 
-    directory   folder that a record belongs to
-    categories  chosen `statistic_category` values; None writes the 21 columns of the seed
+    directory    folder that a record belongs to
+    categories   chosen `statistic_category` values; None writes the 21 columns of the seed
+    md5_threads  threads of its own that digest large tensors beside the statistics; 0 where writers run in threads
 
-    Each distinct tensor, known by its key, is measured once per iteration. Lines of one `write` are appended at once.
-    Arrays are not kept. One thread at a time; it runs threads of its own.
+    Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
+    ends, in the order of their time stamps, whoever measured them. Arrays are not kept. Any thread may call it.
     """
+
+    writes_once = True
 
     def __init__(
         self,
@@ -101,6 +116,7 @@ class StatisticWriter:
         categories: Sequence[str] | None = None,
         mode: int = 0o400,
         dir_mode: int = 0o700,
+        md5_threads: int | None = None,
     ) -> None:
         self._directory = directory
         self._categories = SEED_CATEGORIES if categories is None else _ordered(categories)
@@ -110,73 +126,82 @@ class StatisticWriter:
         self._row_end = "\n" if categories is None else ",\n"
         self._mode = mode
         self._dir_mode = dir_mode
-        self._files: dict[Path, AppendFile] = {}
-        self._measured: dict[tuple[int, TensorKey, str], str] = {}
-        self._iteration: int | None = None
+        self._md5_threads = max(1, min(4, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads
+        self._iterations: dict[tuple[int, int], _Iteration] = {}
+        self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._file_count = self._byte_count = 0
+        self._counter = Counter()
 
     @property
     def counts(self) -> WriteCounts:
-        return WriteCounts(self._file_count, 0, self._byte_count, self._byte_count)
+        return self._counter.total
 
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Raises: WriteError, DtypeError for dtypes without order."""
         start = 0
         for end in range(1, len(records) + 1):
-            if end == len(records) or records[end].iteration != records[start].iteration:
+            if end == len(records) or _place(records[end]) != _place(records[start]):
                 self._write_iteration(records[start:end])
                 start = end
 
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        with self._lock:
+            ended = self._iterations.pop((graph_id, iteration), None)
+        if ended is None:
+            return
+        lines_by_file: dict[AppendFile, list[str]] = {}
+        for _, file, line in sorted(ended.lines, key=itemgetter(0)):
+            lines_by_file.setdefault(file, []).append(line)
+        try:
+            for file, lines in lines_by_file.items():
+                size = file.append("".join(lines))
+                self._counter.add(bytes_named=size, bytes_written=size)
+        finally:
+            for file in ended.files.values():
+                file.close()
+
     def close(self) -> None:
-        self._end_iteration()
+        for graph_id, iteration in list(self._iterations):
+            self.end_iteration(graph_id, iteration)
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
-    def _end_iteration(self) -> None:
-        self._measured.clear()
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
-        self._iteration = None
+    # -- parts ------------------------------------------------------------------------------------
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
-        if records[0].iteration != self._iteration:
-            self._end_iteration()
-            self._iteration = records[0].iteration
-        lines_by_folder: dict[Path, list[str]] = {}
-        for record, measured in zip(records, self._measure_all(records), strict=True):
+        with self._lock:
+            iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
+        files = [self._file(iteration, self._directory(record)) for record in records]
+        lines: list[tuple[int, AppendFile, str]] = []
+        for record, file, measured in zip(records, files, self._measure_all(iteration, records), strict=True):
             line = f"{_identity_text(record)},{measured}" if measured else _identity_text(record)
-            lines_by_folder.setdefault(self._directory(record), []).append(line + self._row_end)
-        for folder, lines in lines_by_folder.items():
-            self._append(folder, "".join(lines))
+            lines.append((record.timestamp_us, file, line + self._row_end))
+        with iteration.lock:
+            iteration.lines += lines
 
-    def _measure_all(self, records: Sequence[TensorRecord]) -> list[str]:
+    def _measure_all(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record; digests of large tensors run beside the statistics."""
-        texts: list[str] = []
+        known = iteration.measured
         has_digest = _MD5 in self._categories
         digests: dict[int, Future[str]] = {}
-        asked: set[tuple[int, TensorKey, str]] = set()
+        asked: set[tuple[TensorKey, str]] = set()
         for index, record in enumerate(records):
             identity = _identity(record)
-            is_known = identity is not None and (identity in self._measured or identity in asked)
+            is_known = record.is_repeat or (identity is not None and (identity in known or identity in asked))
             if identity is not None:
                 asked.add(identity)
-            if has_digest and not is_known and record.size_bytes > _POOLED_BYTES:
+            if has_digest and not is_known and self._md5_threads and record.size_bytes > _POOLED_BYTES:
                 digests[index] = self._threads().submit(md5_hex, record.data)
+        texts: list[str] = []
         try:
             for index, record in enumerate(records):
                 identity = _identity(record)
-                text = None if identity is None else self._measured.get(identity)
+                text = None if identity is None else known.get(identity)
                 if text is None:
-                    numbers = statistics(record.data, record.dtype)
-                    digest = ""
-                    if has_digest:
-                        digest = digests[index].result() if index in digests else md5_hex(record.data)
-                    text = ",".join(_category_text(numbers, digest, category) for category in self._categories)
+                    text = self._measure(record, digests.get(index))
                     if identity is not None:
-                        self._measured[identity] = text
+                        known[identity] = text
                 texts.append(text)
         finally:
             # The arrays belong to the caller again when this call ends, whatever happened.
@@ -184,25 +209,50 @@ class StatisticWriter:
                 future.cancel() or future.exception()
         return texts
 
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(max(1, min(4, (os.cpu_count() or 2) - 1)), "msdump-md5")
-        return self._pool
+    def _measure(self, record: TensorRecord, pending_digest: Future[str] | None) -> str:
+        if record.is_repeat:
+            raise WriteError(
+                f"{record.op_name}, {record.io} {record.slot}: expected a tensor that was measured before, got a new "
+                "one. Its first record was not written."
+            )
+        numbers = statistics(record.data, record.dtype)
+        digest = ""
+        if _MD5 in self._categories:
+            digest = md5_hex(record.data) if pending_digest is None else pending_digest.result()
+        return ",".join(_category_text(numbers, digest, category) for category in self._categories)
 
-    def _append(self, folder: Path, lines: str) -> None:
-        file = self._files.get(folder)
-        if file is None:
-            make_dirs(folder, self._dir_mode)
-            file = self._files[folder] = AppendFile(folder / STATISTIC_FILE, self._mode)
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._md5_threads, "msdump-md5")
+            return self._pool
+
+    def _file(self, iteration: _Iteration, folder: Path) -> AppendFile:
+        """The open file of a folder, with its header."""
+        found = iteration.files.get(folder)
+        if found is not None:
+            return found
+        with iteration.lock:
+            if folder not in iteration.files:
+                iteration.files[folder] = self._open(folder)
+            return iteration.files[folder]
+
+    def _open(self, folder: Path) -> AppendFile:
+        make_dirs(folder, self._dir_mode)
+        file = AppendFile(folder / STATISTIC_FILE, self._mode)
+        try:
             if file.is_new:
-                lines = f"{self._header}\n{lines}"
-                self._file_count += 1
+                size = file.append(f"{self._header}\n")
+                self._counter.file(size)
             elif file.first_line() != self._header:
                 raise WriteError(
                     f"{file.path}: expected the columns {self._header}, got {file.first_line()[:300]} of an earlier "
                     "run. Choose another path or the same statistic_category."
                 )
-        self._byte_count += file.append(lines)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
 
 def _ordered(categories: Sequence[str]) -> tuple[str, ...]:
@@ -217,8 +267,12 @@ def _ordered(categories: Sequence[str]) -> tuple[str, ...]:
     return tuple(category for category in TITLE_BY_CATEGORY if category in wanted)
 
 
-def _identity(record: TensorRecord) -> tuple[int, TensorKey, str] | None:
-    return None if record.key is None else (record.graph_id, record.key, record.dtype)
+def _place(record: TensorRecord) -> tuple[int, int]:
+    return record.graph_id, record.iteration
+
+
+def _identity(record: TensorRecord) -> tuple[TensorKey, str] | None:
+    return None if record.key is None else (record.key, record.dtype)
 
 
 def _identity_text(record: TensorRecord) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,7 +35,13 @@ class WriteCounts:
 
 
 class Writer(Protocol):
-    """Seam between dumpers and files. One thread at a time may call a writer."""
+    """Seam between dumpers and files. Any thread may call a writer, and records of several iterations may be under way.
+
+    writes_once  True: the writer puts every distinct tensor of an iteration on disk once and needs no data for
+                 records that repeat one; False: it needs the data of every record
+    """
+
+    writes_once: bool
 
     @property
     def counts(self) -> WriteCounts: ...
@@ -42,10 +49,43 @@ class Writer(Protocol):
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Put all records of one operator on disk; the arrays belong to the caller again when this returns.
 
+        A record that repeats another may come only after the `write` that took the first one has returned.
         Raises: WriteError, and then nothing else is owed for these records.
         """
         ...
 
-    def close(self) -> None:
-        """Release what is open; idempotent. Every file is whole before this, too."""
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        """No record of this iteration comes any more: finish it and forget its tensors. Idempotent.
+
+        Raises: WriteError.
+        """
         ...
+
+    def close(self) -> None:
+        """End all iterations and release what is open; idempotent.   Raises: WriteError."""
+        ...
+
+
+class Counter:
+    """WriteCounts that several threads add to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = [0, 0, 0, 0]
+
+    def add(self, files: int = 0, links: int = 0, bytes_named: int = 0, bytes_written: int = 0) -> None:
+        counts = self._counts
+        with self._lock:
+            counts[0] += files
+            counts[1] += links
+            counts[2] += bytes_named
+            counts[3] += bytes_written
+
+    def file(self, size_bytes: int) -> None:
+        """One more file of this size."""
+        self.add(files=1, bytes_named=size_bytes, bytes_written=size_bytes)
+
+    @property
+    def total(self) -> WriteCounts:
+        with self._lock:
+            return WriteCounts(*self._counts)

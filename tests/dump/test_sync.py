@@ -222,6 +222,8 @@ def _small_graph() -> Graph:
 class FullDisk:
     """A writer on a disk that takes `room` records."""
 
+    writes_once = False
+
     def __init__(self, room: int) -> None:
         from msdump.formats.writer import WriteCounts
 
@@ -232,6 +234,8 @@ class FullDisk:
         self.room -= len(records)
         if self.room < 0:
             raise WriteError("x.npy: expected room on the disk, got none. Free some.")
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None: ...
 
     def close(self) -> None: ...
 
