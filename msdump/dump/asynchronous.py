@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+
+import numpy as np
 
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.snapshot import Operand, op_records, parameter_record
-from msdump.dump.staging import Staged, Staging
+from msdump.dump.staging import Staged, Staging, staged_size
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.dump.writer_pool import Job, WriterPool
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.errors import DumpError
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, TensorInfo
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.records import INPUT, TensorKey, TensorRecord
@@ -26,7 +30,9 @@ log = logging.getLogger("msdump")
 class AsyncDumper:
     """Observer of the asynchronous dump: memory stays reused, the step goes on while files are written.
 
-    writers     get the records of one operator at a time, from several threads at once
+    writers       get the records of one operator at a time, from several threads at once
+    budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped
+    on_step       called in the step's thread before a dumped iteration begins
     A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`, with the
     number of records that were lost.
     """
@@ -45,13 +51,16 @@ class AsyncDumper:
     ) -> None:
         self._plan = plan
         self._writers = tuple(writers)
+        self._writes_once = all(writer.writes_once for writer in writers)
         self._tally = tally
         self._clock = clock or Clock()
         self._on_step = on_step
         self.staging = Staging(budget_bytes)
         self.pool = WriterPool(threads)
         self._watched: dict[int, WatchedGraph] = {}
+        self._rounds: dict[int, _Round] = {}
         self._old_inputs: dict[TensorKey, Staged] = {}
+        self._lost = 0
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -65,110 +74,183 @@ class AsyncDumper:
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.iterations_run += 1
+        # What an earlier run left that ended by Ctrl-C, which nobody tells observers about.
+        self._end_round(graph.graph_id)
+        self._old_inputs.clear()
         if self._has_stopped() or iteration not in self._plan.iterations:
             return False
-        if self._on_step is not None:
-            self._on_step(graph, iteration)
-        self._tally.iterations_dumped += 1
-        return True
+        with self._timed(), self._stop_on_failure():
+            if self._on_step is not None:
+                self._on_step(graph, iteration)
+            self._rounds[graph.graph_id] = _Round(self._writers, graph.graph_id, iteration)
+        self._tally.iterations_dumped += not self._has_stopped()
+        return not self._has_stopped()
 
     def before_op(self, event: OpEvent) -> None:
         """Copy the inputs that the operator will overwrite."""
+        self._old_inputs.clear()
         if self._has_stopped():
             return
-        with self._timed():
+        with self._timed(), self._stop_on_failure():
             op = event.op
+            known = self._rounds[op.graph_id].first
             overwritten = {
-                operand.info.key: operand
+                operand.info.key: event.inputs[operand.slot]
                 for operand in self._watched[op.graph_id].operands[op.index]
-                if operand.io == INPUT and operand.slot in op.mutates
+                if operand.io == INPUT and operand.slot in op.mutates and _identity(operand.info) not in known
             }
-            # All room is asked for at once: waiting while holding a copy of our own could last for ever.
-            self.staging.reserve(operand_bytes(event, self._watched[op.graph_id].operands[op.index]))
-            for key, operand in overwritten.items():
-                array = event.inputs[operand.slot]
-                self._old_inputs[key] = self.staging.stage(op.graph_id, event.iteration, key, array)
+            self.staging.reserve(sum(staged_size(array) for array in overwritten.values()))
+            for key, array in overwritten.items():
+                self._old_inputs[key] = self.staging.stage((op.graph_id, event.iteration, key), array)
 
     def after_op(self, event: OpEvent) -> None:
+        op = event.op
+        watched = self._watched[op.graph_id]
         if self._has_stopped():
-            self._release_old_inputs()
+            self._lost += len(watched.operands[op.index])
+            self._old_inputs.clear()
             return
-        with self._timed():
-            op = event.op
-            operands = self._watched[op.graph_id].operands[op.index]
+        with self._timed(), self._stop_on_failure(len(watched.operands[op.index])):
             kept = {key: staged.array for key, staged in self._old_inputs.items()}
+            operands = self._without_empty(watched.operands[op.index])
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
-            if not self._old_inputs:
-                # Copies that we hold ourselves would never be freed by waiting.
-                self.staging.reserve(operand_bytes(event, operands))
-            self._submit(records)
-            self._release_old_inputs()
+            self._submit(self._rounds[op.graph_id], watched, records)
+        self._old_inputs.clear()
 
     def on_iteration_end(self, step: FinishedStep) -> None:
-        watched = self._watched[step.graph.graph_id]
+        graph_id = step.graph.graph_id
+        watched = self._watched[graph_id]
         for value in watched.parameters:
+            if value.type.size == 0:
+                self._tally.skipped["empty tensor"] += 1
+                continue
             if self._has_stopped():
-                return
-            with self._timed():
-                array = step.array(value)
+                self._lost += 1
+                continue
+            with self._timed(), self._stop_on_failure(1):
                 record = parameter_record(
                     value.name,
                     value.type.dtype,
-                    array,
+                    step.array(value),
                     watched.final_keys[value.id],
                     step.iteration,
-                    step.graph.graph_id,
+                    graph_id,
                     self._clock.next_us(),
                 )
-                self.staging.reserve(array.nbytes)
-                self._submit([record])
+                self._submit(self._rounds[graph_id], watched, [record])
+        self._end_round(graph_id)
+        self._count()
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
-        self._release_old_inputs()
+        self._old_inputs.clear()
+        self._end_round(event.op.graph_id)
 
     def close(self) -> None:
         """Write what waits. Errors of writers are in `tally.error` afterwards."""
-        self.pool.close()
-        self._has_stopped()
-        if not self._tally.error:
+        for graph_id in list(self._rounds):
+            self._end_round(graph_id)
+        try:
+            self.pool.close()
+        finally:
+            self._has_stopped()
             for writer in self._writers:
-                writer.close()
-        self._tally.lost = self.pool.state().lost_records
-        self._tally.tensors_written = self.pool.state().written_records
+                with self._stop_on_failure():
+                    writer.close()
+            self._count()
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _submit(self, records: list[TensorRecord]) -> None:
-        """Copy what the records show and queue them as one job."""
-        held: list[Staged] = []
-        safe: list[TensorRecord] = []
+    def _submit(self, round_: _Round, watched: WatchedGraph, records: Sequence[TensorRecord]) -> None:
+        """Copy what must be copied and queue the records of one operator.
+
+        Tensors that the iteration has handed over before need no copy where writers write once: their records wait,
+        without data, for the job that has it.
+        """
+        fresh: dict[Hashable, TensorRecord] = {}
+        repeats: list[TensorRecord] = []
         for record in records:
-            assert record.key is not None  # every operand of a graph has one
-            staged = self.staging.stage(record.graph_id, record.iteration, record.key, record.data)
+            identity = _identity(record)
+            if self._writes_once and (identity in round_.first or identity in fresh):
+                repeats.append(record)
+            else:
+                fresh[identity if self._writes_once else len(fresh)] = record
+        if fresh:
+            job = self._job(round_, *self._staged(watched, list(fresh.values())))
+            round_.first.update(dict.fromkeys(fresh, job) if self._writes_once else {})
+            self.pool.submit(job)
+        for record in repeats:
+            shadow = replace(record, data=_shape_only(record.data), is_repeat=True)
+            self.pool.submit(self._job(round_, [shadow], []), round_.first[_identity(record)])
+
+    def _staged(
+        self, watched: WatchedGraph, records: Sequence[TensorRecord]
+    ) -> tuple[list[TensorRecord], list[object]]:
+        """The records with arrays that nobody overwrites, and the owners of these arrays."""
+        movable = [record for record in records if not watched.is_constant(record.key)]
+        own = sum(staged.size_bytes for staged in self._old_inputs.values())
+        self.staging.reserve(
+            sum(staged_size(record.data) for record in movable if record.key not in self._old_inputs), own
+        )
+        safe: list[TensorRecord] = []
+        held: list[object] = []
+        for record in records:
+            if watched.is_constant(record.key):
+                safe.append(record)
+                continue
+            name = (record.graph_id, record.iteration, record.key)
+            staged = self._old_inputs.get(record.key) if record.key is not None else None
+            staged = staged or self.staging.stage(name, record.data)
             held.append(staged)
             safe.append(replace(record, data=staged.array.reshape(record.shape)))
+        return safe, held
 
+    def _job(self, round_: _Round, records: list[TensorRecord], held: list[object]) -> Job:
         def write() -> None:
             for writer in self._writers:
-                writer.write(safe)
+                writer.write(records)
+            round_.leave()
 
-        def done() -> None:
-            for staged in held:
-                self.staging.release(staged)
+        round_.enter()
+        size = sum(record.size_bytes for record in records)
+        return Job(size, len(records), write, held)
 
-        self.pool.submit(Job(sum(record.size_bytes for record in safe), len(safe), write, done))
+    def _without_empty(self, operands: Sequence[Operand]) -> Sequence[Operand]:
+        """Source: MindSpore, asynchronous dump: tensors of size 0 are skipped."""
+        empty = sum(0 in operand.info.shape for operand in operands)
+        if not empty:
+            return operands
+        self._tally.skipped["empty tensor"] += empty
+        return [operand for operand in operands if 0 not in operand.info.shape]
 
-    def _release_old_inputs(self) -> None:
-        for staged in self._old_inputs.values():
-            self.staging.release(staged)
-        self._old_inputs.clear()
+    def _end_round(self, graph_id: int) -> None:
+        round_ = self._rounds.pop(graph_id, None)
+        if round_ is not None:
+            self.pool.submit(Job(0, 0, round_.leave))
 
     def _has_stopped(self) -> bool:
         error = self.pool.error
-        if error is not None and not self._tally.error:
+        if error is not None:
+            self._stop(error)
+        return bool(self._tally.error)
+
+    def _stop(self, error: BaseException) -> None:
+        if not self._tally.error:
             self._tally.error = str(error) or type(error).__name__
             log.error("Dump stopped, training goes on: %s", self._tally.error)
-        return error is not None
+
+    def _count(self) -> None:
+        state = self.pool.state()
+        self._tally.lost = state.lost_records + self._lost
+        self._tally.tensors_written = state.written_records
+
+    @contextmanager
+    def _stop_on_failure(self, lost: int = 0) -> Iterator[None]:
+        """Turn a failure to dump into the end of the dump; training goes on without `lost` records."""
+        try:
+            yield
+        except (DumpError, OSError, MemoryError) as error:
+            self._lost += lost
+            self._stop(error)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -179,10 +261,41 @@ class AsyncDumper:
             self._tally.seconds += time.perf_counter() - started
 
 
-def operand_bytes(event: OpEvent, operands: Sequence[Operand]) -> int:
-    """Bytes that copies of these operands take at most."""
-    total = 0
-    for operand in operands:
-        arrays: Sequence[Array] = event.inputs if operand.io == INPUT else event.outputs
-        total += arrays[operand.slot].nbytes
-    return total
+def _identity(tensor: TensorInfo | TensorRecord) -> Hashable:
+    """What two tensors of an iteration must share for one of them to need no data."""
+    return tensor.key, tensor.shape, tensor.dtype, tensor.format
+
+
+def _shape_only(array: Array) -> Array:
+    """An array that says shape, dtype and size, and holds nothing."""
+    return np.ndarray(array.shape, array.dtype, _NO_DATA, 0, (0,) * array.ndim)
+
+
+_NO_DATA = bytes(16)
+
+
+class _Round:
+    """One dumped iteration of one graph: who has which tensor, and how many jobs still need the writers' memory of it.
+
+    The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only.
+    """
+
+    def __init__(self, writers: Sequence[Writer], graph_id: int, iteration: int) -> None:
+        self.first: dict[Hashable, Job] = {}
+        self._writers = writers
+        self._name = (graph_id, iteration)
+        self._jobs = 1
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._jobs += 1
+
+    def leave(self) -> None:
+        """One job less; the last one ends the iteration."""
+        with self._lock:
+            self._jobs -= 1
+            is_last = not self._jobs
+        if is_last:
+            for writer in self._writers:
+                writer.end_iteration(*self._name)

@@ -3,95 +3,123 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from msdump.events import Array
-from msdump.records import TensorKey
 
 _PAGE = 4096
+# From here on a copy has a buffer of whole pages that is used again: fresh pages cost more than the copy itself.
+_PAGED_BYTES = 64 << 10
+# Where the copy starts in its first page: behind the header of an npy file, whose usual length this is, so that pages
+# of memory and pages of the file coincide and the disk can fetch them as they lie.
+_PHASE = 128
 
 
 class Staged:
-    """One copy. `uses` counts records that still need it; owned by Staging, freed when it reaches zero."""
+    """One copy. It lives as long as somebody refers to it; then its memory belongs to Staging again.
 
-    __slots__ = ("array", "buffer", "name", "uses")
+    Owners are counted by the interpreter and by nobody else, so that an exception at any moment, Ctrl-C included,
+    can neither lose memory nor free it too early.
+    """
 
-    def __init__(self, name: tuple[int, int, TensorKey], array: Array, buffer: Array) -> None:
-        self.name = name
+    __slots__ = ("__weakref__", "_buffer", "_staging", "array")
+
+    def __init__(self, staging: Staging, array: Array, buffer: Array) -> None:
+        self._staging = staging
+        self._buffer = buffer
         self.array = array
-        self.buffer = buffer
-        self.uses = 1
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the budget that the copy takes."""
+        return int(self._buffer.nbytes)
+
+    def __del__(self) -> None:
+        self._staging._take_back(self._buffer)
 
 
 class Staging:
-    """Copies in page-aligned buffers that are used again, so that no step pays for fresh pages.
+    """Copies within a budget. A value that is still waiting is copied once however many records name it.
 
-    A value that is still waiting is copied once however many records name it. `reserve`, `share` and `copy` are
-    called by the one thread that runs the graph, `release` by writers.
+    `reserve` and `stage` are called by the one thread that runs the graph; copies die in any thread.
     """
 
     def __init__(self, budget_bytes: int) -> None:
         self._budget = budget_bytes
         self._changed = threading.Condition()
+        self._waiting: WeakValueDictionary[Hashable, Staged] = WeakValueDictionary()
         self._free: dict[int, list[Array]] = {}
         self._free_bytes = 0
-        self._waiting: dict[tuple[int, int, TensorKey], Staged] = {}
         self._held = 0
         self.peak_bytes = 0
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait for a writer."""
+        """Bytes of copies that are alive."""
         return self._held
 
-    def reserve(self, size_bytes: int) -> None:
-        """Wait until `size_bytes` more fit into the budget, or nothing waits any more: what is larger than the
-        whole budget goes through alone."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._held or self._held + size_bytes <= self._budget)
+    def reserve(self, size_bytes: int, own_bytes: int = 0) -> None:
+        """Wait until `size_bytes` more fit into the budget.
 
-    def stage(self, graph_id: int, iteration: int, key: TensorKey, array: Array) -> Staged:
-        """A copy with one more use: the one that already waits, or a new one."""
+        own_bytes   of copies that the caller holds itself: no waiting would free them
+        What is larger than the whole budget goes through alone, when nothing else waits.
+        """
         with self._changed:
-            known = self._waiting.get((graph_id, iteration, key))
-            if known is not None:
-                known.uses += 1
-                return known
-            buffer = self._take(-(-max(array.nbytes, 1) // _PAGE) * _PAGE)
-        view = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
+            self._changed.wait_for(lambda: self._held <= own_bytes or self._held + size_bytes <= self._budget)
+
+    def stage(self, name: Hashable, array: Array) -> Staged:
+        """A copy of the value of that name: the one that is still alive, or a new one."""
+        known = self._waiting.get(name)
+        if known is not None:
+            return known
+        buffer = self._buffer(staged_size(array))
+        first = _PHASE if buffer.size >= _PAGED_BYTES else 0
+        view = buffer[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+        # From here on the buffer has an owner that gives it back.
+        staged = Staged(self, view, buffer)
         np.copyto(view, array)
-        staged = Staged((graph_id, iteration, key), view, buffer)
-        with self._changed:
-            self._waiting[staged.name] = staged
+        self._waiting[name] = staged
         return staged
 
-    def release(self, staged: Staged) -> None:
-        """One use less; the last one frees the copy."""
+    def _buffer(self, size: int) -> Array:
+        """A buffer of exactly `size` bytes; free ones of other sizes go first when memory would pass the budget."""
         with self._changed:
-            staged.uses -= 1
-            if staged.uses == 0:
-                del self._waiting[staged.name]
-                self._free.setdefault(staged.buffer.size, []).append(staged.buffer)
-                self._free_bytes += staged.buffer.size
-                self._held -= staged.buffer.size
-                self._changed.notify_all()
+            self._held += size
+            free = self._free.get(size)
+            if free:
+                self._free_bytes -= size
+                return free.pop()
+            for other in sorted(self._free, reverse=True):
+                while self._free[other] and self._held + self._free_bytes > self._budget:
+                    self._free[other].pop()
+                    self._free_bytes -= other
+            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
+        try:
+            return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
+        except BaseException:
+            with self._changed:
+                self._held -= size
+            raise
 
-    def _take(self, size: int) -> Array:
-        """A buffer of exactly `size` bytes; free buffers of other sizes go first when memory would grow past
-        the budget."""
-        self._held += size
-        free = self._free.get(size)
-        if free:
-            self._free_bytes -= size
-            return free.pop()
-        for other in sorted(self._free, reverse=True):
-            while self._free[other] and self._held + self._free_bytes > self._budget:
-                self._free[other].pop()
-                self._free_bytes -= other
-        self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
-        return _aligned(size)
+    def _take_back(self, buffer: Array) -> None:
+        size = buffer.size
+        with self._changed:
+            self._held -= size
+            if size >= _PAGED_BYTES and self._held + self._free_bytes + size <= self._budget:
+                self._free.setdefault(size, []).append(buffer)
+                self._free_bytes += size
+            self._changed.notify_all()
+
+
+def staged_size(array: Array) -> int:
+    """Bytes of the budget that a copy of this array takes."""
+    if array.nbytes < _PAGED_BYTES - _PHASE:
+        return array.nbytes
+    return -(-(array.nbytes + _PHASE) // _PAGE) * _PAGE
 
 
 def _aligned(size: int) -> Array:

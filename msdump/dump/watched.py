@@ -27,6 +27,12 @@ class WatchedGraph:
             self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
             self.constants = list(enumerate(graph.constants))
         self.has_constants_on_disk = False
+        mutated = {op.inputs[slot].key.value_id for op in self.ops for slot in op.mutates}
+        self._constant_ids = {value.id for value in graph.constants} - mutated
+
+    def is_constant(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody ever writes."""
+        return key is not None and key.value_id in self._constant_ids
 
     @property
     def size(self) -> int:

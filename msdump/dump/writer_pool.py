@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from msdump.errors import DumpError
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Job:
-    """Something to write. `run` writes; `done` is called after it in any case; `records` is what is lost with it."""
+    """Something to write.
+
+    run        writes; called once, by one of the pool's threads, and forgotten then with all that it refers to
+    records    what is lost when it cannot
+    held       whatever must stay alive until it has run; emptied then
+    followers  jobs that may run only after this one; touched by the pool alone
+    """
 
     size_bytes: int
     records: int
     run: Callable[[], None]
-    done: Callable[[], None]
+    held: list[object] = field(default_factory=list)
+    followers: list[Job] = field(default_factory=list)
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,8 @@ class WriterPool:
 
     def __init__(self, threads: int) -> None:
         self._jobs: deque[Job] = deque()
-        self._held = 0
-        self._running = 0
+        self._waiting_jobs = 0
+        self._waiting_bytes = 0
         self._written_bytes = 0
         self._written_records = 0
         self._lost = 0
@@ -55,35 +61,49 @@ class WriterPool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: Job) -> None:
-        """Queue a job, or count it as lost when writing has stopped."""
+    def submit(self, job: Job, after: Job | None = None) -> None:
+        """Queue a job, behind another one when `after` names it; count it as lost when writing has stopped."""
         with self._changed:
-            if self.error is None:
-                self._held += job.size_bytes
-                self._jobs.append(job)
-                self._changed.notify_all()
+            if self.error is not None or self._is_closed:
+                self._lost += job.records
+                job.held.clear()
                 return
-            self._lost += job.records
-        job.done()
+            if after is not None and not after.is_done:
+                after.followers.append(job)
+            else:
+                self._jobs.append(job)
+            self._waiting_jobs += 1
+            self._waiting_bytes += job.size_bytes
+            self._changed.notify_all()
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until everything submitted is written; False after `timeout` seconds."""
+        """Wait until everything submitted is written or lost; False after `timeout` seconds."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._jobs and not self._running, timeout)
+            # A submit that Ctrl-C interrupted may have queued its job without telling anybody.
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: not self._waiting_jobs, timeout)
 
     def close(self) -> None:
-        """Write what is queued, then end the threads. Idempotent."""
-        self.drain()
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+        """Write what is queued, then end the threads. Idempotent.
+
+        Interrupted while it waits (Ctrl-C, SIGTERM), it gives up: what is not written by then is counted as lost.
+        """
+        try:
+            self.drain()
+        finally:
+            with self._changed:
+                self._is_closed = True
+                self._lose(self._jobs)
+                self._jobs.clear()
+                self._changed.notify_all()
+            for thread in self._threads:
+                thread.join()
 
     def state(self) -> PoolState:
         with self._changed:
-            jobs = len(self._jobs) + self._running
-            return PoolState(jobs, self._held, self._written_bytes, self._written_records, self._lost)
+            return PoolState(
+                self._waiting_jobs, self._waiting_bytes, self._written_bytes, self._written_records, self._lost
+            )
 
     def _work(self) -> None:
         while True:
@@ -93,30 +113,50 @@ class WriterPool:
                 if not self._jobs:
                     return
                 job = self._jobs.popleft()
-                self._running += 1
             error: BaseException | None = None
             try:
                 job.run()
-            except (DumpError, OSError, MemoryError, ValueError, TypeError) as failure:
+            except BaseException as failure:  # noqa: BLE001
+                # Whatever it is, it is kept and told: a thread that died of it would leave the step waiting.
                 error = failure
-            job.done()
             with self._changed:
                 self._finish(job, error)
 
     def _finish(self, job: Job, error: BaseException | None) -> None:
-        self._running -= 1
-        self._held -= job.size_bytes
+        """Account for a job that has run; its followers are next."""
+        job.is_done = True
+        job.run = _nothing
+        job.held.clear()
+        self._waiting_jobs -= 1
+        self._waiting_bytes -= job.size_bytes
         if error is None:
             self._written_bytes += job.size_bytes
             self._written_records += job.records
         else:
             self._lost += job.records
             self.error = self.error or error
-        waiting = list(self._jobs) if self.error is not None else []
-        if waiting:
+        if self.error is not None or self._is_closed:
+            self._lose([*job.followers, *self._jobs])
             self._jobs.clear()
-            self._held -= sum(other.size_bytes for other in waiting)
-            self._lost += sum(other.records for other in waiting)
-            for other in waiting:
-                other.done()
+        else:
+            self._jobs.extendleft(reversed(job.followers))
+        job.followers.clear()
         self._changed.notify_all()
+
+    def _lose(self, jobs: Iterable[Job]) -> None:
+        for job in _with_followers(jobs):
+            self._lost += job.records
+            self._waiting_jobs -= 1
+            self._waiting_bytes -= job.size_bytes
+            job.run = _nothing
+            job.held.clear()
+
+
+def _nothing() -> None:
+    """What is left of a job that has run."""
+
+
+def _with_followers(jobs: Iterable[Job]) -> Iterator[Job]:
+    for job in jobs:
+        yield job
+        yield from _with_followers(job.followers)
