@@ -25,6 +25,7 @@ from msdump.events import Array
 
 _CHUNK = 1 << 16  # elements per row of partial results
 _BLOCK = 2048  # elements that a kernel visits twice; they stay in the first-level cache
+_SEARCH_BLOCK = 8192  # elements between two looks at whether the search is over
 _SMALL_BYTES = 256 << 10  # up to here numpy is as good as the import of a compiler
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
@@ -90,6 +91,27 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1) -> Statisti
     flat = _flat(array)
     with np.errstate(all="ignore"):
         return _finish(_totals(flat, row, thread_count), flat, row)
+
+
+def has_non_finite(array: Array, dtype_name: str) -> bool:
+    """True when a value is NaN or Inf, or is the largest one of a dtype that saturates instead.
+
+    Shapes:  any; the first such value ends the search.
+    Dtypes:  all of the table; integers, bools and strings never hold one; of complex numbers either part.
+    Edges:   empty -> False; 0x6E and 0xEE of HiFloat8 and the largest value of a float without Inf count.
+    Source:  MindSpore dump guide, `op_debug_mode`: what an operator that overflows leaves behind.
+    """
+    row = dtypes.dtype(dtype_name)
+    if row.kind not in (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER) or row.numpy_type is None or not array.size:
+        return False
+    flat = _flat(array)
+    if row.kind == dtypes.COMPLEX:
+        flat = flat.view(np.float32 if row.name == "complex64" else np.float64)
+    if row.itemsize == 1:
+        return _byte_search(flat.view(np.uint8), row)
+    name = dtypes.dtype_from_numpy(flat.dtype).name
+    search = None if flat.nbytes <= _SMALL_BYTES else _compiled_search(name)
+    return bool(search(flat.view(_FLOATS[name].unsigned))) if search else _plain_search(flat, name)
 
 
 def md5_hex(array: Array) -> str:
@@ -251,6 +273,10 @@ class _FloatBits:
     shift: int = 0
     scale: float = 1.0
 
+    @property
+    def unsigned(self) -> np.dtype[Any]:
+        return np.dtype(f"u{np.dtype(self.key).itemsize}")
+
 
 _FLOATS = {
     "float16": _FloatBits(np.int16, 0x7C00, 13, 2.0**112),
@@ -318,6 +344,40 @@ def _by_chunk(fill_row: _RowKernel) -> _RowKernel:
     return kernel
 
 
+def _plain_search(flat: Array, name: str) -> bool:
+    """`has_non_finite` by numpy, chunk by chunk."""
+    if name in ("float32", "float64"):
+        return any(not np.isfinite(flat[at : at + _CHUNK]).all() for at in range(0, flat.size, _CHUNK))
+    form = _FLOATS[name]
+    bits, largest = flat.view(form.key), np.iinfo(form.key).max
+    return any((bits[at : at + _CHUNK] & largest).max() >= form.infinity for at in range(0, flat.size, _CHUNK))
+
+
+# Floats of at most a byte: bits that tell the magnitude, and the smallest magnitude that is Inf, NaN or saturated.
+_BYTE_FLOATS = {
+    "float8_e5m2": (0x7F, 0x7C),
+    "float8_e4m3fn": (0x7F, 0x7E),
+    "float8_e8m0": (0xFF, 0xFE),
+    "float6_e3m2": (0x1F, 0x1F),
+    "float6_e2m3": (0x1F, 0x1F),
+    "float4_e2m1": (0x07, 0x07),
+}
+
+
+def _byte_search(codes: Array, row: dtypes.Dtype) -> bool:
+    for at in range(0, codes.size, _CHUNK):
+        chunk = codes[at : at + _CHUNK]
+        if row.kind == dtypes.OTHER:
+            # HiFloat8: 0x80 is NaN, 0x6F and 0xEF are Inf, 0x6E and 0xEE come just below.
+            is_found = bool((((chunk & 0x7E) == 0x6E) | (chunk == 0x80)).any())
+        else:
+            magnitude, first = _BYTE_FLOATS[row.name]
+            is_found = int((chunk & magnitude).max()) >= first
+        if is_found:
+            return True
+    return False
+
+
 # -- kernels: numba ------------------------------------------------------------------------------------------------
 
 
@@ -329,6 +389,7 @@ def _compiled_rows(name: str) -> _RowKernel | None:
         return None
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None
+
     # Read-only inputs (memory maps) are declared; writable arrays convert to them: one compilation for both.
     def vector(dtype_name: str, readonly: bool = True) -> Any:
         return numba.types.Array(numba.from_dtype(np.dtype(dtype_name)), 1, "C", readonly=readonly)
@@ -351,7 +412,7 @@ def _compiled_rows(name: str) -> _RowKernel | None:
     return kernel
 
 
-def _compile(source: Callable[..., None], signature: Any) -> Callable[..., None]:
+def _compile(source: Callable[..., Any], signature: Any) -> Callable[..., Any]:
     import numba
 
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
@@ -455,3 +516,36 @@ def _compilable_int_rows(dtype_name: str) -> Callable[..., None]:
             counts[row, 3], counts[row, 4] = 0, 0
 
     return fill_rows
+
+
+@functools.cache
+def _compiled_search(name: str) -> Callable[[Array], bool] | None:
+    """Whether the exponent of any element has all its bits set; None when there is no compiler."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return None
+    form = _FLOATS[name]
+    vector = numba.types.Array(numba.from_dtype(form.unsigned), 1, "C", readonly=True)
+    return _compile(_compilable_search(form), numba.boolean(vector))
+
+
+def _compilable_search(form: _FloatBits) -> Callable[[Any], bool]:
+    """One added to the last bit of an exponent reaches the sign only if all bits of it are set: no branch per value."""
+    key: Any = form.unsigned.type
+    largest = key(np.iinfo(form.key).max)
+    step, sign, none = key(int(largest) + 1 - form.infinity), key(int(largest) + 1), key(0)
+
+    def search(bits: Any) -> bool:
+        for start in range(0, bits.shape[0], _SEARCH_BLOCK):
+            block = bits[start : min(bits.shape[0], start + _SEARCH_BLOCK)]
+            found = none
+            for i in range(block.shape[0]):
+                found = key(found | key(key(block[i] & largest) + step))
+            if found & sign:
+                return True
+        return False
+
+    return search

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msdump import dtypes, stats
 from msdump.errors import DtypeError
 from msdump.events import Array
-from msdump.stats import Statistics, md5_hex, statistics
+from msdump.stats import Statistics, has_non_finite, md5_hex, statistics
 from msdump.testing import DTYPES, tensors
 
 REAL = [name for name in DTYPES if dtypes.dtype(name).kind != dtypes.COMPLEX]
@@ -201,3 +201,48 @@ def test_without_a_compiler_everything_still_works(monkeypatch: pytest.MonkeyPat
         assert statistics(np.ones(200_000, np.float16), "float16").avg == 1.0
     finally:
         stats._row_kernel.cache_clear()
+
+
+# -- has_non_finite ------------------------------------------------------------------------------------------------
+
+
+def breaks(array: Array, name: str) -> bool:
+    """The same the slow and obvious way."""
+    if dtypes.dtype(name).kind not in (dtypes.FLOAT, dtypes.COMPLEX) or not array.size:
+        return False
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+        is_broken = ~np.isfinite(wide)
+        if array.dtype.itemsize == 1:
+            codes = 1 << {"float6_e3m2": 6, "float6_e2m3": 6, "float4_e2m1": 4}.get(name, 8)
+            every = np.arange(codes, dtype=np.uint8).view(array.dtype).astype(np.float64)
+            if not np.isinf(every).any():
+                is_broken |= np.abs(wide) == np.nanmax(np.abs(every))
+    return bool(is_broken.any())
+
+
+@quick
+@given(st.data())
+def test_a_search_finds_what_is_not_finite_or_is_saturated(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(DTYPES))
+    array = data.draw(tensors(dtypes=[name]))
+    assert has_non_finite(array, name) == breaks(array, name)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "complex64", "float8_e5m2"])
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_one_bad_value_anywhere_in_a_large_array_is_found(name: str, data: st.DataObject) -> None:
+    row = dtypes.dtype(name)
+    size = (400 << 10) // row.itemsize
+    array = np.zeros(size, row.numpy)
+    array[:] = np.array([data.draw(st.sampled_from([0.0, -1.0, 448.0, 5e4]))]).astype(row.numpy)
+    assert not has_non_finite(array, name)
+    array[data.draw(st.integers(0, size - 1))] = data.draw(st.sampled_from([math.nan, math.inf, -math.inf]))
+    assert has_non_finite(array, name)
+    assert has_non_finite(array.reshape(-1, 16).T, name)
+
+
+def test_hifloat8_is_searched_by_its_codes() -> None:
+    bad = [code for code in range(256) if has_non_finite(np.array([0, code], np.uint8), "hifloat8")]
+    assert bad == [0x6E, 0x6F, 0x80, 0xEE, 0xEF]

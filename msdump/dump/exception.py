@@ -1,0 +1,94 @@
+"""ExceptionDumper: when a kernel raises, what it had read and written goes to disk (`op_debug_mode` 4)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from msdump.config.plan import DumpPlan
+from msdump.dump.clock import Clock
+from msdump.dump.input_copies import InputCopies
+from msdump.dump.snapshot import op_records
+from msdump.dump.tally import Tally
+from msdump.dump.watched import WatchedGraph
+from msdump.errors import MsdumpError
+from msdump.events import BEFORE, FinishedStep, OpEvent
+from msdump.formats.writer import Writer
+from msdump.graph.graph import Graph
+
+log = logging.getLogger("msdump")
+
+
+class ExceptionDumper:
+    """Observer that writes the operator whose kernel raised, before the exception goes on.
+
+    writers   get the records of that operator: inputs as it read them, outputs as far as it came
+    All steps are watched, whatever `iteration` says: no one knows the step of a failure in advance. A failure to
+    write is logged and kept in `tally.error`; the kernel's exception is what the caller sees.
+    """
+
+    needs_all_values = False
+
+    def __init__(self, plan: DumpPlan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
+        self._plan = plan
+        self._writers = tuple(writers)
+        self._tally = tally
+        self._clock = clock or Clock()
+        self._watched: dict[int, WatchedGraph] = {}
+        self._copies = InputCopies()
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        watched = WatchedGraph(graph, self._plan)
+        self._watched[graph.graph_id] = watched
+        self._tally.count_graph(graph, watched.masks)
+        return [BEFORE if mask and op.mutates else 0 for op, mask in zip(watched.ops, watched.masks, strict=True)]
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        self._tally.iterations_run += 1
+        return not self._tally.error and self._plan.is_device_enabled
+
+    def before_op(self, event: OpEvent) -> None:
+        started = time.perf_counter()
+        try:
+            self._copies.take(event, event.op.mutates)
+        except MemoryError:
+            self._tally.error = "no memory for copies of what operators overwrite"
+            log.error("Dump stopped, training goes on: %s", self._tally.error)
+        self._tally.seconds += time.perf_counter() - started
+
+    def after_op(self, event: OpEvent) -> None:
+        """Nothing: an operator that returns is not dumped."""
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        """Nothing: only the operator that failed is dumped."""
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        op = event.op
+        watched = self._watched[op.graph_id]
+        operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]
+        if self._tally.error or not operands:
+            return
+        started = time.perf_counter()
+        kept = self._copies.arrays if op.mutates else {}
+        try:
+            records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
+            for writer in self._writers:
+                writer.write(records)
+                writer.end_iteration(op.graph_id, event.iteration)
+            self._tally.tensors_written += len(records)
+            self._tally.iterations_dumped += 1
+            log.error("iteration %d: %s raised %s; it was dumped.", event.iteration, op.full_name, type(error).__name__)
+        except (MsdumpError, OSError, MemoryError) as failure:
+            self._tally.lost += len(operands)
+            self._tally.error = str(failure) or type(failure).__name__
+            log.error("%s raised %s and could not be dumped: %s", op.full_name, type(error).__name__, failure)
+        self._tally.seconds += time.perf_counter() - started
+
+    def close(self) -> None:
+        try:
+            for writer in self._writers:
+                writer.close()
+        except (MsdumpError, OSError) as failure:
+            self._tally.error = self._tally.error or str(failure)
+            log.error("Dump stopped: %s", failure)

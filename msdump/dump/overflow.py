@@ -1,0 +1,233 @@
+"""OverflowDumper: dumps only the operators that turn finite inputs into Inf or NaN (`op_debug_mode` 1, 2, 3)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from msdump import dtypes
+from msdump.config.plan import DumpPlan
+from msdump.dump.clock import Clock
+from msdump.dump.input_copies import InputCopies
+from msdump.dump.snapshot import op_records
+from msdump.dump.tally import Tally
+from msdump.dump.watched import WatchedGraph
+from msdump.errors import MsdumpError
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, OpInfo, TensorInfo
+from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
+from msdump.formats.writer import Writer
+from msdump.graph.graph import Graph
+from msdump.records import TensorKey
+from msdump.stats import has_non_finite
+
+log = logging.getLogger("msdump")
+
+AI_CORE_MODE, ATOMIC_MODE, BOTH_MODE = 1, 2, 3
+
+# Operators that add up in memory, which mode 2 watches; mode 1 watches all others.
+ATOMIC_OP_TYPES = frozenset(
+    {
+        "AccumulateNV2",
+        "AddN",
+        "BiasAddGrad",
+        "Conv2DBackpropFilter",
+        "Conv3DBackpropFilter",
+        "DepthwiseConv2dNativeBackpropFilter",
+        "GatherDGradV2",
+        "ReduceMean",
+        "ReduceSum",
+        "ScatterAdd",
+        "ScatterNd",
+        "ScatterNdAdd",
+        "ScatterNdSub",
+        "ScatterSub",
+        "SegmentSum",
+        "TensorScatterAdd",
+        "TensorScatterSub",
+        "UnsortedSegmentSum",
+    }
+)
+
+# The bits have no public meaning; any of them means that there was an overflow.
+_STATUS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """An operator that overflowed; `slots` are the outputs that show it."""
+
+    graph_id: int
+    iteration: int
+    full_name: str
+    slots: tuple[int, ...]
+
+
+class OverflowDumper:
+    """Observer that looks at every float output once and writes the operators that overflow, at once.
+
+    writers   get the records of an operator that overflowed
+    opdebug   gets the record of its overflow file
+    `found` lists the overflows; after `overflow_number` of them no step is watched any more. A failure to write
+    stops the dump, not the training: it is logged once and kept in `tally.error`.
+    """
+
+    needs_all_values = False
+
+    def __init__(
+        self, plan: DumpPlan, writers: Sequence[Writer], opdebug: Writer, tally: Tally, clock: Clock | None = None
+    ) -> None:
+        self._plan = plan
+        self._writers = tuple(writers)
+        self._opdebug = opdebug
+        self._tally = tally
+        self._clock = clock or Clock()
+        self._watched: dict[int, WatchedGraph] = {}
+        self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+        self._copies = InputCopies()
+        self._is_broken: dict[TensorKey, bool] = {}
+        self._has_dumped = False
+        self.found: list[Overflow] = []
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        watched = WatchedGraph(graph, self._plan)
+        self._watched[graph.graph_id] = watched
+        self._floats[graph.graph_id] = floats = [
+            (_float_slots(op.inputs), _float_slots(op.outputs)) for op in watched.ops
+        ]
+        mode = self._plan.op_debug_mode
+        is_watched = [
+            mask != 0 and outputs != () and is_watched_type(op.op_type, mode)
+            for op, mask, (_, outputs) in zip(watched.ops, watched.masks, floats, strict=True)
+        ]
+        self._tally.count_graph(graph, is_watched)
+        return [
+            (AFTER | (BEFORE if op.mutates else 0)) if is_wanted else 0
+            for op, is_wanted in zip(watched.ops, is_watched, strict=True)
+        ]
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        self._tally.iterations_run += 1
+        self._is_broken.clear()
+        self._has_dumped = False
+        return not self._is_over() and iteration in self._plan.iterations
+
+    def before_op(self, event: OpEvent) -> None:
+        """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
+        if self._is_over():
+            return
+        with self._timed(), self._stop_on_failure(0):
+            self._copies.take(event, event.op.mutates)
+
+    def after_op(self, event: OpEvent) -> None:
+        if self._is_over():
+            return
+        started = time.perf_counter()
+        op = event.op
+        inputs, outputs = self._floats[op.graph_id][op.index]
+        slots = tuple([slot for slot in outputs if self._breaks(op.outputs[slot], event.outputs[slot])])
+        if slots and not any(self._breaks(op.inputs[slot], self._as_read(event, slot)) for slot in inputs):
+            self._dump(event, slots)
+        self._tally.seconds += time.perf_counter() - started
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self._end_iteration(step.graph.graph_id, step.iteration)
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """A kernel that raises is what mode 4 is for; what overflowed before is on disk."""
+        self._end_iteration(event.op.graph_id, event.iteration)
+
+    def close(self) -> None:
+        with self._stop_on_failure(0):
+            for writer in (*self._writers, self._opdebug):
+                writer.close()
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _end_iteration(self, graph_id: int, iteration: int) -> None:
+        if self._has_dumped:
+            with self._stop_on_failure(0):
+                for writer in (*self._writers, self._opdebug):
+                    writer.end_iteration(graph_id, iteration)
+
+    def _is_over(self) -> bool:
+        return bool(self._tally.error) or 0 < self._plan.overflow_number <= len(self.found)
+
+    def _breaks(self, info: TensorInfo, array: Array) -> bool:
+        """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
+        known = self._is_broken.get(info.key)
+        if known is None:
+            known = self._is_broken[info.key] = has_non_finite(array, info.dtype)
+        return known
+
+    def _as_read(self, event: OpEvent, slot: int) -> Array:
+        """An input as it was before the operator ran; memory that it overwrote may be named by several slots."""
+        kept = self._copies.arrays.get(event.op.inputs[slot].key) if event.op.mutates else None
+        return event.inputs[slot] if kept is None else kept
+
+    def _dump(self, event: OpEvent, slots: tuple[int, ...]) -> None:
+        op = event.op
+        watched = self._watched[op.graph_id]
+        operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]
+        kept = self._copies.arrays if op.mutates else {}
+        self.found.append(Overflow(op.graph_id, event.iteration, op.full_name, slots))
+        outputs = ", ".join(map(str, slots))
+        log.warning(
+            "iteration %d: %s overflows: output %s holds Inf or NaN, no input does.",
+            event.iteration,
+            op.full_name,
+            outputs,
+        )
+        if not self._has_dumped:
+            self._has_dumped = True
+            self._tally.iterations_dumped += 1
+        with self._stop_on_failure(len(operands)):
+            records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
+            for writer in self._writers:
+                writer.write(records)
+            self._tally.tensors_written += len(records)
+            # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
+            task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
+            content = _opdebug_of(op)
+            stamp = self._clock.next_us()
+            self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._tally.seconds += time.perf_counter() - started
+
+    @contextmanager
+    def _stop_on_failure(self, asked: int) -> Iterator[None]:
+        """Turn a failure to dump into the end of the dump; training goes on."""
+        before = self._tally.tensors_written
+        try:
+            yield
+        except (MsdumpError, OSError, MemoryError) as error:
+            self._tally.lost += max(0, asked - (self._tally.tensors_written - before))
+            self._tally.error = str(error) or type(error).__name__
+            log.error("Dump stopped, training goes on: %s", self._tally.error)
+
+
+def is_watched_type(op_type: str, op_debug_mode: int) -> bool:
+    """Whether a mode looks at operators of this type.   Source: MindSpore dump guide, `op_debug_mode`."""
+    is_atomic = op_type in ATOMIC_OP_TYPES
+    return op_debug_mode == BOTH_MODE or op_debug_mode == (ATOMIC_MODE if is_atomic else AI_CORE_MODE)
+
+
+def _float_slots(infos: Sequence[TensorInfo]) -> tuple[int, ...]:
+    return tuple(slot for slot, info in enumerate(infos) if dtypes.dtype(info.dtype).kind in _FLOAT_KINDS)
+
+
+_FLOAT_KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
+
+
+def _opdebug_of(op: OpInfo) -> Opdebug:
+    """The unit that computes, or the one that adds in memory; a host has no program counter and no cores to name."""
+    task = TaskStatus(model_id=op.graph_id, stream_id=op.stream_id, task_id=op.task_id, status=_STATUS)
+    return Opdebug(dha=task) if op.op_type in ATOMIC_OP_TYPES else Opdebug(ai_core=task)
