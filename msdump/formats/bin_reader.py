@@ -24,7 +24,7 @@ from msdump.records import INPUT, OUTPUT
 Array = np.ndarray[Any, np.dtype[Any]]
 BUFFER, SPACE = "l1buffer", "space"
 _MAX_NDIM = 32
-_MAX_ELEMENTS = 2**60
+_MAX_ELEMENTS = 2**48
 _MAX_MESSAGE_BYTES = 2**31 - 1  # protobuf takes no more, so a 1.0 file has no more
 
 
@@ -34,7 +34,7 @@ class BinTensor:
 
     io             "input", "output", "l1buffer" or "space"
     dtype_number   OutputDataType; 0 for blocks that are plain bytes
-    shape          None when the file gives none
+    shape, original_shape   None when the file gives none
     payload        the raw bytes, (n,) uint8, mapped from the file
     offset         of the payload in the file; -1 inside a 1.0 container
     """
@@ -44,7 +44,7 @@ class BinTensor:
     dtype_number: int
     format: str
     shape: tuple[int, ...] | None
-    original_shape: tuple[int, ...]
+    original_shape: tuple[int, ...] | None
     sub_format: int
     payload: Array
     offset: int
@@ -78,7 +78,7 @@ class BinTensor:
         Raises:  as `array`, and FormatError when the block cannot hold a tensor of that shape.
         """
         array = self.array()
-        if self.format not in layouts.DEVICE_FORMATS or not self.original_shape:
+        if self.format not in layouts.DEVICE_FORMATS or self.original_shape is None:
             return array
         try:
             return layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
@@ -201,10 +201,10 @@ def _is_left_out(io: str, block: Any) -> bool:
 def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: int) -> BinTensor:
     where = f"{path}, {io} {slot} at offset {offset}" if offset >= 0 else f"{path}, {io} {slot}"
     if io in (BUFFER, SPACE):
-        return BinTensor(io, slot, 0, "ND", None, (), 0, payload, offset, where)
+        return BinTensor(io, slot, 0, "ND", None, None, 0, payload, offset, where)
     shape = _shape(block.shape.dim, where) if block.HasField("shape") else None
     name = layouts.FORMAT_NAME.get(block.format, str(block.format))
-    original = _shape(block.original_shape.dim, where)
+    original = _shape(block.original_shape.dim, where) if block.HasField("original_shape") else None
     return BinTensor(io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where)
 
 

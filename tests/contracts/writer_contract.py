@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import tempfile
+import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,3 +154,107 @@ class WriterContract:
         writer.close()
         writer.close()
         assert self.count_on_disk(tmp_path) == 1
+
+    @pytest.mark.parametrize("threads", [1, 2, 4])
+    def test_several_threads_leave_what_one_leaves(self, tmp_path: Path, threads: int) -> None:
+        """Neighbouring iterations overlap, operators come in any order; each iteration ends when its records did."""
+        firsts, twins = zip(*[_busy_step(step) for step in range(3)], strict=True)
+        roots = tmp_path / "one", tmp_path / "several"
+        writers = []
+        for root, count in zip(roots, (1, threads), strict=True):
+            root.mkdir()
+            writer = self.open_writer(by_iteration(root))
+            for made in (firsts, twins):
+                _in_threads(count, [functools.partial(writer.write, [item]) for step in made for item in step])
+            _in_threads(count, [functools.partial(writer.end_iteration, 0, number) for number in range(3)])
+            writer.close()
+            writers.append(writer)
+        assert self.count_on_disk(roots[1]) == self.count_on_disk(roots[0]) == sum(map(len, firsts + twins))
+        contents = [
+            {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+            for root in roots
+        ]
+        assert contents[0] == contents[1]
+        assert writers[0].counts == writers[1].counts
+
+    @pytest.mark.parametrize("threads", [2, 4])
+    def test_threads_that_bring_the_same_tensor_at_once(self, tmp_path: Path, threads: int) -> None:
+        """Every record is there, whoever was first; a writer may or may not have written the bytes twice."""
+        writer = self.open_writer(by_iteration(tmp_path))
+        made = [record(index, key=TensorKey(1, 0), data=np.arange(9000, dtype=np.float32)) for index in range(24)]
+        _in_threads(threads, [functools.partial(writer.write, [item]) for item in made])
+        writer.close()
+        assert self.count_on_disk(tmp_path) == len(made)
+        assert writer.counts.bytes_written <= writer.counts.bytes_named
+
+    def test_repeats_need_no_data_where_a_writer_says_so(self, tmp_path: Path) -> None:
+        roots = tmp_path / "whole", tmp_path / "repeated"
+        for root, is_repeat in zip(roots, (False, True), strict=True):
+            root.mkdir()
+            writer = self.open_writer(by_iteration(root))
+            if is_repeat and not writer.writes_once:
+                pytest.skip("this writer needs the data of every record")
+            first, second = record(0, key=TensorKey(1, 0)), record(1, key=TensorKey(1, 0))
+            writer.write([first])
+            if is_repeat:
+                second = replace(second, data=np.broadcast_to(np.float32(0), second.shape), is_repeat=True)
+            writer.write([second])
+            if is_repeat:
+                with pytest.raises(WriteError, match="Its first record was not written"):
+                    writer.write([replace(second, key=TensorKey(2, 0))])
+            writer.end_iteration(0, 0)
+            writer.close()
+        contents = [{path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()} for root in roots]
+        assert contents[0] == contents[1]
+
+    def test_an_iteration_may_end_twice_and_without_records(self, tmp_path: Path) -> None:
+        writer = self.open_writer(by_iteration(tmp_path))
+        writer.end_iteration(0, 7)
+        writer.write([record()])
+        writer.end_iteration(0, 0)
+        writer.end_iteration(0, 0)
+        assert self.count_on_disk(tmp_path) == 1
+        writer.write([record(1)])
+        writer.close()
+        assert self.count_on_disk(tmp_path) == 2
+
+
+def _busy_step(step: int) -> tuple[list[TensorRecord], list[TensorRecord]]:
+    """Records of one iteration, one with a name that is too long, and further records with the same tensors."""
+    firsts, twins = [], []
+    for index in range(12):
+        name = f"Default/{'x' * (280 if index == 5 else 3)}ReLU-op{index}"
+        data = np.full((3, index + 1), step * 100 + index, np.float32)
+        stamp = FIRST_US + 1000 * step + index
+        key = TensorKey(index, 0)
+        firsts.append(record(index, op_name=name, data=data, iteration=step, key=key, timestamp_us=stamp))
+        if index % 3 == 0:
+            twins.append(replace(firsts[-1], op_name=f"Default/Twin-op{index}", timestamp_us=stamp + 100))
+    return firsts, twins
+
+
+def _in_threads(count: int, calls: Sequence[Callable[[], None]]) -> None:
+    """Make the calls from several threads; the first error of any of them is raised here."""
+    left = iter(calls)
+    lock = threading.Lock()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        while not errors:
+            with lock:
+                call = next(left, None)
+            if call is None:
+                return
+            try:
+                call()
+            except BaseException as error:  # noqa: BLE001
+                errors.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]

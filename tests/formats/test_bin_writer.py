@@ -1,0 +1,274 @@
+"""Dump files of operators: bytes, round trips of every dtype and format, damaged files."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump import dtypes, layouts
+from msdump.errors import DtypeError, FormatError, LayoutError
+from msdump.events import Array
+from msdump.formats.async_layout import bin_file_name, parse_bin_file_name
+from msdump.formats.bin_reader import BinFile, read_bin
+from msdump.formats.bin_writer import BinWriter, bin_chunks
+from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.writer import Writer
+from msdump.packing import pack
+from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.stats import raw_bytes
+from msdump.testing import tensors
+from tests.contracts.writer_contract import Directory, WriterContract, record
+
+quick = settings(max_examples=50, deadline=None)
+ARRAY_DTYPES = [row.name for row in dtypes.TABLE if row.numpy_type is not None]
+FORMATS_BY_NDIM = {4: ("NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ"), 5: ("NDC1HWC0", "FRACTAL_Z_3D", "FRACTAL_NZ")}
+
+
+class TestBinWriter(WriterContract):
+    def open_writer(self, directory: Directory) -> Writer:
+        return BinWriter(directory)
+
+    def count_on_disk(self, root: Path) -> int:
+        files = [path for path in root.rglob("*") if path.is_file() and path.name != "mapping.csv"]
+        return sum(len(read_bin(path).tensors) for path in files)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    yield from sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def write_one(folder: Path, records: list[TensorRecord], **options: bool) -> BinFile:
+    writer = BinWriter(lambda _: folder, **options)
+    writer.write(records)
+    writer.close()
+    (path,) = files_below(folder)
+    return read_bin(path)
+
+
+def test_golden_bytes(tmp_path: Path) -> None:
+    """A header spelled out by hand: lengths, tags, values."""
+    made = [
+        record(op_type="Add", op_name="Default/Add-op1", task_id=2, stream_id=3, timestamp_us=1700000000000000,
+               io=io, slot=slot, dtype=dtype, data=data)
+        for io, slot, dtype, data in [
+            (INPUT, 0, "float32", np.array([[1.0, -2.0]], np.float32)),
+            (INPUT, 1, "int16", np.array(7, np.int16)),
+            (OUTPUT, 0, "bfloat16", np.ones((1, 2, 1, 1), dtypes.dtype("bfloat16").numpy)),
+        ]
+    ]  # fmt: skip
+    output = bytes.fromhex("081b 1a06 0a0401020101 3004 3a06 0a0401020101")
+    first = bytes.fromhex("0801 1002 1a04 0a020102 2808 3204 0a020102")
+    second = bytes.fromhex("0805 1002 1a00 2802 3200")
+    stamp = bytes.fromhex("10 80 80 f9 c0 c1 c4 82 03")
+    header = b"\x0a\x032.0" + stamp
+    header += b"\x1a" + bytes([len(output)]) + output
+    header += b"\x22" + bytes([len(first)]) + first + b"\x22" + bytes([len(second)]) + second
+    header += b"\x32\x0fDefault/Add-op1"
+    blocks = bytes.fromhex("0000803f 000000c0 0700 803f 803f")
+    writer = BinWriter(lambda _: tmp_path)
+    writer.write(made)
+    writer.close()
+    path = tmp_path / "Add.Default_Add-op1.2.3.1700000000000000"
+    assert path.read_bytes() == len(header).to_bytes(8, "little") + header + blocks
+
+
+@quick
+@given(st.data())
+def test_what_is_written_is_read(data: st.DataObject) -> None:
+    made = [
+        record(index, op_name="Default/X-op1", timestamp_us=5, io=io, slot=slot, dtype=dtype,
+               data=data.draw(tensors(dtypes=["uint8" if dtype == "hifloat8" else dtype])))
+        for index, (io, slot, dtype) in enumerate(
+            (io, slot, data.draw(st.sampled_from(ARRAY_DTYPES)))
+            for io in (INPUT, OUTPUT) for slot in sorted(data.draw(st.sets(st.integers(0, 4), max_size=3)))
+        )
+    ]  # fmt: skip
+    if not made:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        found = write_one(Path(folder), made)
+        assert (found.container, found.version, found.dump_time_us, found.op_name) == ("2.0", "2.0", 5, "Default/X-op1")
+        assert [(t.io, t.slot) for t in found.tensors] == [(item.io, item.slot) for item in made]
+        for tensor, item in zip(found.tensors, made, strict=True):
+            host = layouts.host_format(item.shape)
+            assert (tensor.shape, tensor.original_shape, tensor.format) == (item.shape, item.shape, host)
+            assert dtypes.BY_ACL_NUMBER[tensor.dtype_number].name == item.dtype
+            assert_same_bits(tensor.payload, item)
+            if item.dtype != "hifloat8":
+                assert raw_bytes(tensor.array()) == raw_bytes(item.data)
+
+
+def assert_same_bits(payload: Array, item: TensorRecord) -> None:
+    packed = raw_bytes(item.data) if dtypes.dtype(item.dtype).bits >= 8 else pack(item.data, item.dtype).data
+    assert payload.tobytes() == bytes(packed)
+
+
+@st.composite
+def device_records(draw: st.DrawFn) -> TensorRecord:
+    ndim = draw(st.sampled_from([0, 1, 2, 3, 4, 5]))
+    shape = draw(st.tuples(*[st.integers(0 if ndim < 4 else 1, 20)] * ndim))
+    dtype = draw(st.sampled_from(["float32", "float16", "bfloat16", "int8", "int4", "uint1", "bool", "int64"]))
+    array = draw(tensors(dtypes=[dtype], shapes=st.just(shape)))
+    device_format = draw(st.sampled_from(FORMATS_BY_NDIM.get(ndim, ("FRACTAL_NZ",))))
+    groups = 0
+    if device_format == "FRACTAL_Z":
+        groups = draw(st.sampled_from([0, *(count for count in (2, 3, 4) if shape[0] % count == 0)]))
+    return record(dtype=dtype, data=array, format=device_format, sub_format=groups)
+
+
+@quick
+@given(device_records())
+def test_device_formats_come_back_as_the_host_had_them(item: TensorRecord) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (tensor,) = write_one(folder / "device", [item]).tensors
+        c0 = layouts.cube_size(item.dtype)
+        assert tensor.shape == layouts.device_shape(item.shape, item.format, c0, max(1, item.sub_format))
+        assert (tensor.format, tensor.original_shape, tensor.sub_format) == (item.format, item.shape, item.sub_format)
+        host = tensor.host_array()
+        assert (host.shape, host.dtype) == (item.shape, item.data.dtype.newbyteorder("="))
+        assert raw_bytes(host) == raw_bytes(item.data)
+        (plain,) = write_one(folder / "host", [item], is_host_format=True).tensors
+        assert (plain.format, plain.shape) == (layouts.host_format(item.shape), item.shape)
+        assert raw_bytes(plain.array()) == raw_bytes(item.data)
+
+
+def test_nan_payloads_survive(tmp_path: Path) -> None:
+    bits = np.array([0x7FC00001, 0xFFC12345, 0x7F800001, 0x80000000], np.uint32)
+    (tensor,) = write_one(tmp_path, [record(data=bits.view(np.float32))]).tensors
+    assert tensor.array().view(np.uint32).tolist() == bits.tolist()
+
+
+def test_records_of_an_operator_share_a_file(tmp_path: Path) -> None:
+    writer = BinWriter(lambda _: tmp_path)
+    first, second = record(0, io=INPUT), record(0, slot=1)
+    writer.write([first, second, replace(second, timestamp_us=9), record(1)])
+    writer.close()
+    tensors_by_name = {path.name: len(read_bin(path).tensors) for path in files_below(tmp_path)}
+    assert tensors_by_name == {bin_file_name(first): 2, bin_file_name(replace(second, timestamp_us=9)): 1,
+                               bin_file_name(record(1)): 1}  # fmt: skip
+    assert writer.counts.files == 3
+
+
+def test_a_slot_left_out_keeps_the_others_in_place(tmp_path: Path) -> None:
+    found = write_one(tmp_path, [record(slot=2), record(io=INPUT, slot=1)])
+    assert [(tensor.io, tensor.slot) for tensor in found.tensors] == [(INPUT, 1), (OUTPUT, 2)]
+
+
+def test_long_names_become_digits(tmp_path: Path) -> None:
+    names = ["Default/" + "x" * 300, "Default/" + "x" * 301]
+    writer = BinWriter(lambda _: tmp_path)
+    for index, name in enumerate(names):
+        writer.write([record(index, op_name=name)])
+    writer.close()
+    mapping = read_mapping(tmp_path / "mapping.csv")
+    assert {path.name for path in files_below(tmp_path)} == {"mapping.csv", *mapping}
+    assert all(short.isdecimal() for short in mapping)
+    assert sorted(mapping.values()) == [bin_file_name(record(index, op_name=name)) for index, name in enumerate(names)]
+    assert all(parse_bin_file_name(original) is not None for original in mapping.values())
+    assert sorted(read_bin(tmp_path / short).op_name for short in mapping) == names
+
+
+def test_what_has_no_form_is_refused(tmp_path: Path) -> None:
+    writer = BinWriter(lambda _: tmp_path)
+    for wrong, error in [
+        (record(dtype="float16"), DtypeError),
+        (record(format="NC1HWC0"), LayoutError),
+        (record(format="NCXHW"), LayoutError),
+    ]:
+        with pytest.raises(error):
+            writer.write([wrong])
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL = [
+    record(io=INPUT, dtype="int4", data=np.arange(-4, 3).astype(dtypes.dtype("int4").numpy)),
+    record(data=np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5), format="NC1HWC0"),
+]
+
+
+def look_at_all(found: BinFile) -> None:
+    """Everything that a reader may ask of a file that was accepted."""
+    for tensor in found.tensors:
+        for ask in (tensor.array, tensor.host_array):
+            try:
+                ask()
+            except FormatError:
+                continue
+
+
+def test_every_prefix_is_refused(tmp_path: Path) -> None:
+    data = b"".join(bin_chunks(SMALL))
+    path = tmp_path / "file"
+    for size in [*range(200), *range(200, len(data), 97)]:
+        path.write_bytes(data[:size])
+        with pytest.raises(FormatError, match=rf"{path}.* at offset \d+"):
+            read_bin(path)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**30), st.integers(0, 7), st.booleans())
+def test_a_flipped_bit_gives_a_file_or_a_format_error(place: int, bit: int, is_in_header: bool) -> None:
+    data = bytearray(b"".join(bin_chunks(SMALL)))
+    place %= 120 if is_in_header else len(data)
+    data[place] ^= 1 << bit
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        found = None
+        with contextlib.suppress(FormatError):
+            found = read_bin(file.name)
+        if found is None:
+            with pytest.raises(FormatError, match=file.name):
+                read_bin(file.name)
+        else:
+            look_at_all(found)
+
+
+@quick
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_file_or_a_format_error(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        for container in (None, "1.0", "2.0"):
+            try:
+                found = read_bin(file.name, container)
+            except FormatError:
+                continue
+            look_at_all(found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4"])
+def test_container_1_holds_the_same(tmp_path: Path, dtype: str) -> None:
+    """The old container, made from the new one: data inside the message, no length in front."""
+    from msdump._proto import dump_data_pb2
+
+    values = np.arange(6).reshape(2, 3).astype(dtypes.dtype(dtype).numpy)
+    made = [
+        record(io=io, slot=slot, dtype=dtype, data=values) for io, slot in itertools.product((INPUT, OUTPUT), (0, 1))
+    ]
+    length, header, *blocks = bin_chunks(made)
+    message = dump_data_pb2.DumpData()
+    message.ParseFromString(bytes(header))
+    for entry, payload in zip(message.input, blocks[:2], strict=True):
+        entry.data = bytes(payload)
+    for block, payload in zip(message.output, blocks[2:], strict=True):
+        block.data = bytes(payload)
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(message.SerializeToString())
+    new.write_bytes(b"".join([bytes(length), bytes(header), *map(bytes, blocks)]))
+    one, two = read_bin(old), read_bin(new)
+    assert (one.container, two.container) == ("1.0", "2.0")
+    for left, right in zip(one.tensors, two.tensors, strict=True):
+        assert (left.io, left.slot, left.shape) == (right.io, right.slot, right.shape)
+        assert raw_bytes(left.array()) == raw_bytes(right.array()) == raw_bytes(values)
