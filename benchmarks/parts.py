@@ -68,8 +68,14 @@ def alexnet_step(batch: int) -> Callable[[], Any]:
 def write_config(folder: Path, iterations: str, saved_data: str = "tensor") -> Path:
     settings = {
         "common_dump_settings": {
-            "dump_mode": 0, "path": str(folder / "dump"), "net_name": "AlexNet", "iteration": iterations,
-            "saved_data": saved_data, "input_output": 0, "kernels": [], "support_device": [0],
+            "dump_mode": 0,
+            "path": str(folder / "dump"),
+            "net_name": "AlexNet",
+            "iteration": iterations,
+            "saved_data": saved_data,
+            "input_output": 0,
+            "kernels": [],
+            "support_device": [0],
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
     }
@@ -129,8 +135,12 @@ def measure_sync(base: str | None, place: str, quick: bool) -> None:
             shutil.rmtree(done)
             bare.append(bare_write(folder, list(distinct.values())))
             added.append(dumped - plain)
-        row(f"sync dump on {place}: added time of a dumped step", statistics.median(added) / statistics.median(bare),
-            "<= 1.3", f"bare write() of its {written / rounds / 1e9:.2f} GB")
+        row(
+            f"sync dump on {place}: added time of a dumped step",
+            statistics.median(added) / statistics.median(bare),
+            "<= 1.3",
+            f"bare write() of its {written / rounds / 1e9:.2f} GB",
+        )
         row(f"sync dump on {place}: bytes on disk", written / named, "<= 0.5", "bytes named")
 
 
@@ -170,12 +180,24 @@ def part_train(quick: bool) -> None:
 def torch_step(torch: Any, batch: int) -> Callable[[], Any]:
     layers = torch.nn
     net = layers.Sequential(
-        layers.Conv2d(3, 96, 11, 4, bias=False), layers.ReLU(), layers.MaxPool2d(3, 2),
-        layers.Conv2d(96, 256, 5, padding="same", bias=False), layers.ReLU(), layers.MaxPool2d(3, 2),
-        layers.Conv2d(256, 384, 3, padding="same", bias=False), layers.ReLU(),
-        layers.Conv2d(384, 384, 3, padding="same", bias=False), layers.ReLU(),
-        layers.Conv2d(384, 256, 3, padding="same", bias=False), layers.ReLU(), layers.MaxPool2d(3, 2),
-        layers.Flatten(), layers.Linear(9216, 4096), layers.ReLU(), layers.Linear(4096, 4096), layers.ReLU(),
+        layers.Conv2d(3, 96, 11, 4, bias=False),
+        layers.ReLU(),
+        layers.MaxPool2d(3, 2),
+        layers.Conv2d(96, 256, 5, padding="same", bias=False),
+        layers.ReLU(),
+        layers.MaxPool2d(3, 2),
+        layers.Conv2d(256, 384, 3, padding="same", bias=False),
+        layers.ReLU(),
+        layers.Conv2d(384, 384, 3, padding="same", bias=False),
+        layers.ReLU(),
+        layers.Conv2d(384, 256, 3, padding="same", bias=False),
+        layers.ReLU(),
+        layers.MaxPool2d(3, 2),
+        layers.Flatten(),
+        layers.Linear(9216, 4096),
+        layers.ReLU(),
+        layers.Linear(4096, 4096),
+        layers.ReLU(),
         layers.Linear(4096, 10),
     )
     loss = layers.CrossEntropyLoss()

@@ -46,7 +46,8 @@ class Dtype:
         """numpy dtype of an array of this dtype in memory."""
         if self.numpy_type is None:
             raise DtypeError(f"dtype {self.name}: has no array form.")
-        return np.dtype(self.numpy_type)
+        array_dtype: np.dtype[Any] = np.dtype(self.numpy_type)
+        return array_dtype
 
     @property
     def itemsize(self) -> int:
@@ -106,7 +107,14 @@ for _row in TABLE:
         _BY_NUMPY.setdefault(np.dtype(_row.numpy_type), _row)
 
 # Spellings that users and the seed's list of dtypes use.
-ALIASES = {"int": "int32", "uint": "uint32", "float": "float32", "double": "float64", "half": "float16", "bool_": "bool"}
+ALIASES = {
+    "int": "int32",
+    "uint": "uint32",
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bool_": "bool",
+}
 
 # Dtypes that MindSpore Dump saves.   Source: MindSpore dump guide, notes.
 MINDSPORE_DUMPED = frozenset(

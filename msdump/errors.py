@@ -1,17 +1,17 @@
 """Every exception that msdump raises. Nothing here imports anything.
 
-    MsdumpError
-    +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
-    +- DtypeError (TypeError)                   a dtype that this place cannot take
-    +- LayoutError (ValueError)                 a device format that does not fit the shape
-    +- GraphError (RuntimeError)                the program is wrong
-    |  +- KernelNotFoundError                   nobody knows how to compute this operator
-    |  +- ExecutionError                        an operator failed while it ran
-    +- DumpError (RuntimeError)                 a dump is incomplete
-    |  +- WriteError                            a file could not be written
-    +- FormatError (ValueError)                 a file is not what its name says
-       +- TruncatedFileError                    ... because it ends too early
-       +- UnknownDtypeError                     ... because its dtype is not in the table
+MsdumpError
++- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
++- DtypeError (TypeError)                   a dtype that this place cannot take
++- LayoutError (ValueError)                 a device format that does not fit the shape
++- GraphError (RuntimeError)                the program is wrong
+|  +- KernelNotFoundError                   nobody knows how to compute this operator
+|  +- ExecutionError                        an operator failed while it ran
++- DumpError (RuntimeError)                 a dump is incomplete
+|  +- WriteError                            a file could not be written
++- FormatError (ValueError)                 a file is not what its name says
+   +- TruncatedFileError                    ... because it ends too early
+   +- UnknownDtypeError                     ... because its dtype is not in the table
 """
 
 from __future__ import annotations

@@ -75,8 +75,10 @@ class Session:
             observer.close()
         self._run_seconds = time.perf_counter() - self._started
         if self._tally.error:
-            raise DumpError(f"{self.plan.path}: the dump is not complete, {self._tally.lost} tensors of the step "
-                            f"that failed are missing and later steps were not dumped. {self._tally.error}")
+            raise DumpError(
+                f"{self.plan.path}: the dump is not complete, {self._tally.lost} tensors of the step "
+                f"that failed are missing and later steps were not dumped. {self._tally.error}"
+            )
 
     def report(self) -> RunReport:
         """Counts up to now."""

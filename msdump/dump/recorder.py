@@ -13,7 +13,10 @@ _FILE_MODE = 0o400
 
 
 class GraphRecorder:
-    """Writes the description of each compiled graph, over that of an earlier run.   Source: MindSpore sync dump tree."""
+    """Writes the description of each compiled graph, over that of an earlier run.
+
+    Source: MindSpore sync dump tree.
+    """
 
     def __init__(self, layout: SyncLayout) -> None:
         self._layout = layout

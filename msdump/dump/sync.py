@@ -9,19 +9,19 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from msdump.config.plan import DUMP_INPUT, DumpPlan, node_masks
+from msdump.config.plan import DUMP_INPUT, DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.recorder import GraphRecorder
-from msdump.dump.snapshot import Operand, keys_to_keep, op_records, parameter_record, selected_operands
+from msdump.dump.snapshot import op_records, parameter_record
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError
-from msdump.events import BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import BEFORE, FinishedStep, OpEvent
 from msdump.formats.layout import SyncLayout
 from msdump.formats.order_csv import append_history
 from msdump.formats.writer import Writer
-from msdump.graph.graph import Graph, Value
-from msdump.records import TensorKey, TensorRecord
+from msdump.graph.graph import Graph
+from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
 

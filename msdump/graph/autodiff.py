@@ -82,9 +82,7 @@ def _same_bytes(known: Array | None, data: Array) -> bool:
     return known is not None and known.tobytes() == data.tobytes()
 
 
-def gradients(
-    graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | None = None
-) -> list[Value | None]:
+def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | None = None) -> list[Value | None]:
     """Gradients of `loss` with respect to each value of `wrt`, as new nodes of `graph`.
 
     Shapes:  gradient i has the shape of wrt[i]; `sens` (the gradient of the loss itself) that of the loss.

@@ -205,7 +205,9 @@ class Graph:
         for node in self.nodes:
             for slot, value in enumerate(node.inputs):
                 if value.id not in known:
-                    raise GraphError(f"{node.where}: input {slot} (%{value.name or value.id}) is used before it is made.")
+                    raise GraphError(
+                        f"{node.where}: input {slot} (%{value.name or value.id}) is used before it is made."
+                    )
             definition = node.definition
             if definition.infer is not None:
                 expected = definition.infer([value.type for value in node.inputs], node.primitive.attrs)

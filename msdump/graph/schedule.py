@@ -27,9 +27,7 @@ def remove_dead_nodes(graph: Graph) -> None:
     graph.nodes = kept[::-1]
     graph.constants = [value for value in graph.constants if value.id in wanted]
     graph.parameters = [value for value in graph.parameters if value.id in wanted]
-    graph.parameter_order = [
-        value for value in graph.parameter_order if value.id in wanted or value.parameter is None
-    ]
+    graph.parameter_order = [value for value in graph.parameter_order if value.id in wanted or value.parameter is None]
 
 
 def schedule(graph: Graph) -> None:
@@ -167,5 +165,3 @@ def _parameter_gradients_first(
             if waiting[follower.id] == 0:
                 heapq.heappush(ready, (priority(follower), follower.id, follower))
     return order
-
-

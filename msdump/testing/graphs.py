@@ -93,4 +93,3 @@ def _draw_node(draw: st.DrawFn, graph: Graph, values: list[Value], number: int) 
     source = [SourceLine("train.py", number + 1, f"    x{number} = self.cell(x)")]
     scope = draw(st.sampled_from(["Default", "Default/net-Net/cell-Cell", "Default/net-Net/relu-ReLU"]))
     return graph.add_node(primitive, operands, scope, source).outputs
-

@@ -40,8 +40,9 @@ def write_config(folder: Path, **changes: Any) -> Path:
     }  # fmt: skip
     common.update(changes)
     path = folder / "dump.json"
-    path.write_text(json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True,
-                                                                                      "trans_flag": True}}))
+    path.write_text(
+        json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}})
+    )
     return path
 
 

@@ -62,8 +62,12 @@ class Dump:
     def ops(self, iteration: int) -> Iterator[Op]:
         for name in self._order:
             op_type = name.rsplit("-op", 1)[0]
-            yield Op(op_type, name, self._slots(iteration, op_type, name, "input"),
-                     self._slots(iteration, op_type, name, "output"))
+            yield Op(
+                op_type,
+                name,
+                self._slots(iteration, op_type, name, "input"),
+                self._slots(iteration, op_type, name, "output"),
+            )
 
     def _slots(self, iteration: int, op_type: str, name: str, io: str) -> dict[int, Array]:
         found = {
@@ -116,7 +120,10 @@ def run(reference: Dump, tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "dump.json").write_text(json.dumps(config))
     done = subprocess.run(
         [sys.executable, "-m", "msdump", "run", "--config", "dump.json", "lenet.py"],
-        cwd=folder, capture_output=True, text=True, timeout=300,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -218,13 +225,23 @@ def test_tree_and_modes(run: Run) -> None:
     rank = run.root / "rank_0"
     folders = {str(path.relative_to(rank)) for path in rank.rglob("*") if path.is_dir()}
     assert folders == {
-        ".dump_metadata", "LeNet", "LeNet/0", "LeNet/0/0", "LeNet/0/1", "LeNet/0/constants", "graphs",
+        ".dump_metadata",
+        "LeNet",
+        "LeNet/0",
+        "LeNet/0/0",
+        "LeNet/0/1",
+        "LeNet/0/constants",
+        "graphs",
         "execution_order",
     }
     files = {path.name for path in rank.rglob("*") if path.is_file() and path.suffix != ".npy"}
     assert files == {
-        "data_dump.json", "config.json", "ms_output_trace_code_graph_0.ir", "ms_output_trace_code_graph_0.pb",
-        "ms_execution_order_graph_0.csv", "ms_global_execution_order_graph_0.csv",
+        "data_dump.json",
+        "config.json",
+        "ms_output_trace_code_graph_0.ir",
+        "ms_output_trace_code_graph_0.pb",
+        "ms_execution_order_graph_0.csv",
+        "ms_global_execution_order_graph_0.csv",
     }
     for path in rank.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o400), path
