@@ -18,4 +18,8 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"msdump.{name}")
+    if name == "open":
+        from msdump.formats.dump_dir import DumpDir
+
+        return DumpDir.open
     raise AttributeError(f'module "msdump" has no attribute "{name}".')

@@ -1,0 +1,373 @@
+"""DumpDir: any folder of dump files, whoever wrote it, as a stream of tensors.
+
+    dump = msdump.open("rank_0")                  # or any folder above or below it, or one file
+    for tensor in dump.tensors(iteration=3, op_type="Conv2D", io="output"):
+        tensor.load()                             # a view of the mapped file
+
+Names are read first and bytes last: `files` opens nothing, `tensors` reads the header of one file at a time, `load`
+maps the data. Files are untrusted: what is damaged is counted and named, links that leave the folder are not followed.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msdump.errors import FormatError
+from msdump.formats import dump_name
+from msdump.formats.dump_place import SYNC, Place, parse_place
+from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.layout import MAPPING_FILE, METADATA, STATISTIC_FILE
+from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.order_csv import read_order
+
+_MAX_DEPTH = 40
+_MAX_SIDE_BYTES = 100 << 20  # of mapping.csv and execution orders, as the original's reader takes them
+_UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One folder of a dump and the names of its plain files, sorted."""
+
+    path: str
+    place: Place
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOrder:
+    """Execution order of one graph: full names, and where each form of a name stands in it."""
+
+    full_names: tuple[str, ...] = ()
+    position_by_name: dict[str, int] = field(default_factory=dict)
+
+    def find(self, name: str) -> int | None:
+        """Position of an operator by its full name, its escaped full name, or the last part of it when only one
+        operator has that."""
+        position = self.position_by_name.get(name)
+        return None if position is None or position < 0 else position
+
+
+class DumpDir:
+    """A dump that is being read. Nothing is kept open; one thread at a time.
+
+    path       the folder or file that was opened, absolute
+    is_strict  True: the first damaged file raises
+
+    Iteration order: rank, time, iteration, graph, then execution order where a csv tells it, else time stamps.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], is_strict: bool = False) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.is_strict = is_strict
+        self._damaged: dict[tuple[str, str], FormatError] = {}
+        self._foreign: set[str] = set()
+        self._orders: dict[tuple[str, int], OperatorOrder] = {}
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], strict: bool = False) -> DumpDir:
+        """A dump by any folder of it, or one file.   Raises: FormatError when there is nothing at `path`."""
+        if not os.path.exists(path):
+            raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
+        return cls(path, strict)
+
+    # -- what is there ----------------------------------------------------------------------------
+
+    @property
+    def damaged(self) -> list[tuple[str, FormatError]]:
+        """Files that could not be read so far, each with what is wrong, in the order in which they were met."""
+        return [(path, error) for (path, _), error in self._damaged.items()]
+
+    @property
+    def foreign(self) -> list[str]:
+        """Paths below the folder that belong to no dump: unknown names, links that lead out, devices."""
+        return sorted(self._foreign)
+
+    def folders(self) -> Iterator[Folder]:
+        """Every folder that holds files, in the order in which a run fills them."""
+        return iter(self._walk())
+
+    def files(
+        self,
+        *,
+        rank: int | Collection[int] | None = None,
+        graph: int | str | Collection[int] | None = None,
+        iteration: int | Collection[int] | None = None,
+        op_type: str | Collection[str] | None = None,
+        op_name: str | None = None,
+        io: str | None = None,
+        slot: int | Collection[int] | None = None,
+    ) -> Iterator[DumpedFile]:
+        """Data files whose names fit; none is opened.
+
+        graph     an id, or a glob of the net or model name
+        op_name   a glob of the name in the file name or of the full name
+        io, slot  names that tell them are tested, files that hold several tensors always come
+        """
+        for folder in self._walk():
+            place = folder.place
+            if not (_is_one_of(place.rank_id, rank) and _is_one_of(place.iteration, iteration)):
+                continue
+            if isinstance(graph, str):
+                if not fnmatch.fnmatchcase(place.model or "", graph):
+                    continue
+            elif not _is_one_of(place.graph_id, graph):
+                continue
+            for file in self._files_of(folder):
+                if (
+                    _is_one_of(file.op_type, op_type)
+                    and (op_name is None or _has_name(file, op_name))
+                    and (io is None or file.io in (None, io))
+                    and (file.slot is None or _is_one_of(file.slot, slot))
+                ):
+                    yield file
+
+    def tensors(
+        self,
+        *,
+        rank: int | Collection[int] | None = None,
+        graph: int | str | Collection[int] | None = None,
+        iteration: int | Collection[int] | None = None,
+        op_type: str | Collection[str] | None = None,
+        op_name: str | None = None,
+        io: str | None = None,
+        slot: int | Collection[int] | None = None,
+    ) -> Iterator[DumpedTensor]:
+        """Tensors whose identity fits, see `files`; a file's header is read when its turn comes.
+
+        Raises: FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
+        """
+        # A glob of the full name may only be decided by the header of a file that holds a whole operator.
+        files = self.files(
+            rank=rank, graph=graph, iteration=iteration, op_type=op_type, op_name=op_name, io=io, slot=slot
+        )
+        for file in files:
+            for tensor in self.read(file):
+                if (io is None or tensor.io == io) and _is_one_of(tensor.slot, slot):
+                    yield tensor
+
+    def __iter__(self) -> Iterator[DumpedTensor]:
+        return self.tensors()
+
+    def read(self, file: DumpedFile) -> list[DumpedTensor]:
+        """Tensors of one file; what is damaged in it goes to `damaged`, or raises when opened strictly."""
+        tensors, errors = file.scan()
+        for error in errors:
+            self._damage(file.path, error)
+        return tensors
+
+    # -- what lies beside the tensors -------------------------------------------------------------
+
+    def order(self, rank_dir: str | os.PathLike[str], graph_id: int) -> OperatorOrder:
+        """Execution order of a graph of a synchronous dump; empty when no csv tells it."""
+        key = (os.fspath(rank_dir), graph_id)
+        found = self._orders.get(key)
+        if found is None:
+            found = self._orders[key] = self._read_order(*key)
+        return found
+
+    def overflow_files(self) -> list[DumpedFile]:
+        """Files that say where an operator overflowed, by time stamp."""
+        found = [file for folder in self._walk() for file in self._named(folder) if file.form == dump_name.OVERFLOW]
+        return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
+
+    def statistic_files(self) -> list[tuple[Place, Path]]:
+        """Every statistic.csv and where it lies."""
+        return self._side_files(lambda name: name == STATISTIC_FILE)
+
+    def statistic_dump_files(self) -> list[tuple[Place, Path]]:
+        """Every csv that ACL writes for one operator instead of its tensors."""
+        return self._side_files(lambda name: name.endswith(".csv") and dump_name.parse_dump_name(name[:-4]) is not None)
+
+    def rank_dirs(self) -> list[Path]:
+        """Folders `rank_N` of synchronous dumps, at or above or below the folder that was opened."""
+        found = {
+            os.sep.join(folder.path.split(os.sep)[: folder.place.rank_depth]): None
+            for folder in self._walk()
+            if folder.place.rank_depth
+        }
+        return [Path(path) for path in found]
+
+    def graph_files(self, suffix: str = "pb") -> list[Path]:
+        """Graph files (.pb or .ir) of the ranks, by rank and graph."""
+        return [path for rank in self.rank_dirs() for path in sorted((rank / "graphs").glob(f"*.{suffix}"))]
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _damage(self, path: str, error: FormatError) -> None:
+        if self.is_strict:
+            raise error
+        self._damaged.setdefault((path, str(error)), error)
+
+    def _walk(self) -> list[Folder]:
+        if not self.path.is_dir():
+            parent = os.fspath(self.path.parent)
+            return [Folder(parent, parse_place(_parts(parent)), (self.path.name,))]
+        root = os.path.realpath(self.path)
+        folders: list[Folder] = []
+        seen: set[tuple[int, int]] = set()
+        waiting = [(os.fspath(self.path), 0)]
+        while waiting:
+            path, depth = waiting.pop()
+            names = []
+            try:
+                status = os.stat(path)
+                if (status.st_dev, status.st_ino) in seen or depth > _MAX_DEPTH:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+                with os.scandir(path) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((entry.path, depth + 1))
+                        elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
+                            names.append(entry.name)
+                        else:
+                            self._foreign.add(entry.path)
+            except OSError as error:
+                self._damage(path, _unreadable(path, error))
+            if names:
+                folders.append(Folder(path, parse_place(_parts(path)), tuple(sorted(names))))
+        return sorted(folders, key=lambda folder: (folder.place.sort_key, folder.path))
+
+    def _named(self, folder: Folder) -> Iterator[DumpedFile]:
+        """Files of a folder whose names are those of data files, with long names restored."""
+        originals = self._mapping(folder) if MAPPING_FILE in folder.names else {}
+        for name in folder.names:
+            parsed = dump_name.parse_dump_name(originals.get(name, name))
+            path = os.path.join(folder.path, name)
+            if parsed is not None:
+                yield DumpedFile(path, folder.place, parsed, originals.get(name, name))
+            elif not _is_side_file(folder, name):
+                self._foreign.add(path)
+
+    def _files_of(self, folder: Folder) -> list[DumpedFile]:
+        """Data files of a folder in execution order."""
+        files = [file for file in self._named(folder) if file.form != dump_name.OVERFLOW]
+        place = folder.place
+        if place.layout == SYNC and place.graph_id is not None:
+            order = self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), place.graph_id)
+            files = [_placed(file, order) for file in files]
+        return sorted(files, key=_file_order)
+
+    def _mapping(self, folder: Folder) -> dict[str, str]:
+        path = os.path.join(folder.path, MAPPING_FILE)
+        try:
+            _check_size(path)
+            return read_mapping(path)
+        except FormatError as error:
+            self._damage(path, error)
+        except OSError as error:
+            self._damage(path, _unreadable(path, error))
+        return _whole_rows(path)
+
+    def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
+        path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
+        if not os.path.isfile(path) or os.path.islink(path):
+            return OperatorOrder()
+        try:
+            _check_size(path)
+            full_names = read_order(path)
+        except FormatError as error:
+            self._damage(path, error)
+            return OperatorOrder()
+        except OSError as error:
+            self._damage(path, _unreadable(path, error))
+            return OperatorOrder()
+        return OperatorOrder(tuple(full_names), _positions(full_names))
+
+    def _side_files(self, is_wanted: Any) -> list[tuple[Place, Path]]:
+        return [
+            (folder.place, Path(folder.path, name))
+            for folder in self._walk()
+            for name in folder.names
+            if is_wanted(name)
+        ]
+
+
+def _positions(full_names: list[str]) -> dict[str, int]:
+    """Position by each form of a name; -1 for a form that several operators share."""
+    positions: dict[str, int] = {}
+    for position, full_name in enumerate(full_names):
+        last = full_name.rsplit("/", 1)[-1].rsplit("--", 1)[-1]
+        for form in {full_name, full_name.translate(_UNSAFE_IN_NAME), last}:
+            positions[form] = -1 if positions.get(form, position) != position else position
+    return positions
+
+
+def _placed(file: DumpedFile, order: OperatorOrder) -> DumpedFile:
+    position = order.find(file.op_name)
+    if position is None:
+        return file
+    return replace(file, position=position, known_full_name=order.full_names[position])
+
+
+def _file_order(file: DumpedFile) -> tuple[Any, ...]:
+    """Operators in execution order, then what is no operator (parameters), each by time; inputs before outputs."""
+    last = 1 << 62
+    position = last if file.position is None else file.position
+    stamp = 0 if file.position is not None else (last if file.timestamp_us is None else file.timestamp_us)
+    is_output = file.io == "output"
+    return (position, stamp, is_output, file.slot or 0, file.name.part or 0, file.timestamp_us or 0, file.path)
+
+
+def _is_one_of(value: Any, wanted: Any) -> bool:
+    if wanted is None:
+        return True
+    if isinstance(wanted, (int, str)):
+        return bool(value == wanted)
+    return value in wanted
+
+
+def _has_name(file: DumpedFile, glob: str) -> bool:
+    names = (file.op_name, file.known_full_name, file.op_name if file.known_full_name else None)
+    return any(name is not None and fnmatch.fnmatchcase(name, glob) for name in names) or (
+        file.known_full_name is None and fnmatch.fnmatchcase(file.op_name, glob.translate(_UNSAFE_IN_NAME))
+    )
+
+
+def _is_side_file(folder: Folder, name: str) -> bool:
+    """True for what a dump has beside its data."""
+    if name.startswith(".") and name.endswith(".tmp"):
+        return True  # a file that a writer has not published yet
+    parent = os.path.basename(folder.path)
+    if parent in ("graphs", "execution_order", f".dump_{METADATA}", ".dump_metadata"):
+        return True
+    return name.endswith((".csv", ".json", ".txt", ".core", ".o", ".l1buffer.0.bin")) or ".space." in name
+
+
+def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:
+    """True for a link to a plain file below the root."""
+    if not entry.is_symlink():
+        return False
+    target = os.path.realpath(entry.path)
+    return os.path.isfile(target) and os.path.commonpath((root, target)) == root
+
+
+def _parts(path: str) -> list[str]:
+    return path.split(os.sep)
+
+
+def _check_size(path: str) -> None:
+    size = os.path.getsize(path)
+    if size > _MAX_SIDE_BYTES:
+        raise FormatError(f"{path}: expected at most {_MAX_SIDE_BYTES} bytes, got {size}.")
+
+
+def _unreadable(path: str, error: OSError) -> FormatError:
+    return FormatError(f"{path}: expected to read it, got: {error.strerror or error}.")
+
+
+def _whole_rows(path: str) -> dict[str, str]:
+    """Rows of a damaged mapping.csv that can be understood all the same."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read(_MAX_SIDE_BYTES).decode(errors="replace").split("\n")
+    except OSError:
+        return {}
+    rows = (line.partition(",") for line in lines)
+    return {mapped: original for mapped, comma, original in rows if mapped and comma and original}

@@ -1,0 +1,314 @@
+"""DumpedFile and DumpedTensor: one data file by its name alone, and one tensor in it by the file's header."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from msdump import dtypes, layouts
+from msdump.errors import FormatError, LayoutError, TruncatedFileError
+from msdump.events import Array
+from msdump.formats import dump_name
+from msdump.formats.bin_reader import BinTensor
+from msdump.formats.dump_file import read_dump
+from msdump.formats.dump_name import DumpName
+from msdump.formats.dump_place import Place
+from msdump.formats.npy import read_npy
+from msdump.packing import packed_size
+from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
+
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedFile:
+    """A data file that nobody has opened yet: all that its path says.
+
+    original_name    name of the file, restored where mapping.csv had shortened it
+    position         in the execution order of its graph; None where no csv tells it
+    known_full_name  full name with scope where the execution order tells it
+    """
+
+    path: str
+    place: Place
+    name: DumpName
+    original_name: str
+    position: int | None = None
+    known_full_name: str | None = None
+
+    @property
+    def form(self) -> str:
+        """ "npy", "bin", "raw" or "overflow"."""
+        return self.name.form
+
+    @property
+    def op_type(self) -> str:
+        return self.name.op_type
+
+    @property
+    def op_name(self) -> str:
+        """As the file's name says it: the last part of the full name, or the whole with `_`."""
+        return self.name.op_name
+
+    @property
+    def task_id(self) -> int | None:
+        return self.name.task_id
+
+    @property
+    def stream_id(self) -> int | None:
+        return self.name.stream_id
+
+    @property
+    def timestamp_us(self) -> int | None:
+        return self.name.timestamp_us
+
+    @property
+    def io(self) -> str | None:
+        """None when the file holds a whole operator."""
+        return self.name.io
+
+    @property
+    def slot(self) -> int | None:
+        """None when the file holds a whole operator."""
+        return self.name.slot
+
+    def scan(self) -> tuple[list[DumpedTensor], list[FormatError]]:
+        """Read the header: inputs and outputs in the file's order, and what is damaged. Never raises."""
+        try:
+            if self.form == dump_name.NPY:
+                return [_npy_tensor(self)], []
+            if self.form == dump_name.RAW:
+                return [_raw_tensor(self)], []
+            return _bin_tensors(self)
+        except FormatError as error:
+            return [], [error]
+        except OSError as error:
+            return [], [FormatError(f"{self.path}: expected to read it, got: {error.strerror or error}.")]
+
+    def tensors(self) -> list[DumpedTensor]:
+        """Inputs and outputs in the file's order.   Raises: FormatError for the first thing that is damaged."""
+        found, errors = self.scan()
+        if errors:
+            raise errors[0]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedTensor:
+    """One tensor of a dump; its bytes stay on disk until `load`.
+
+    full_name       with scope where the execution order or the file's header tells it, else None
+    part            index in a list of tensors that is one argument, else None
+    dtype           a name of the dtype table, of what `load` returns (bfloat16 in npy is float32)
+    shape           as stored; original_shape is the host's where the file tells it, else None
+    format          as stored: "DefaultFormat", "ND", "NC1HWC0", ...
+    offset          of the data in the file; -1 inside a 1.0 container
+    """
+
+    file: DumpedFile
+    io: str
+    slot: int
+    dtype: str
+    shape: tuple[int, ...]
+    format: str
+    offset: int
+    size_bytes: int
+    full_name: str | None = None
+    part: int | None = None
+    original_shape: tuple[int, ...] | None = None
+    sub_format: int = 0
+    block: BinTensor | None = None
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def op_type(self) -> str:
+        return self.file.op_type
+
+    @property
+    def op_name(self) -> str:
+        return self.file.op_name
+
+    @property
+    def rank_id(self) -> int | None:
+        return self.file.place.rank_id
+
+    @property
+    def graph_id(self) -> int | None:
+        """Graph id or model id."""
+        return self.file.place.graph_id
+
+    @property
+    def model(self) -> str | None:
+        """Net name or model name."""
+        return self.file.place.model
+
+    @property
+    def iteration(self) -> int | None:
+        """None for constants and where no folder tells it."""
+        return self.file.place.iteration
+
+    @property
+    def position(self) -> int | None:
+        """In the execution order of its graph, where a csv tells it."""
+        return self.file.position
+
+    @property
+    def task_id(self) -> int | None:
+        return self.file.task_id
+
+    @property
+    def stream_id(self) -> int | None:
+        return self.file.stream_id
+
+    @property
+    def timestamp_us(self) -> int | None:
+        return self.file.timestamp_us
+
+    @property
+    def is_parameter(self) -> bool:
+        """A graph input or constant, which no operator made."""
+        return self.op_type == "Parameter"
+
+    @property
+    def content_id(self) -> tuple[int, int, int]:
+        """(device, inode, offset): equal ids are the same bytes, hard links included.   Raises: OSError."""
+        status = os.stat(self.path)
+        return status.st_dev, status.st_ino, self.offset
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}, {self.io} {self.slot}"
+
+    def load(self) -> Array:
+        """The tensor as it is stored, read-only and mapped from the file where no bits have to be unpacked.
+
+        Raises:  FormatError when the file has changed or cannot be an array of that dtype; OSError.
+        """
+        try:
+            if self.file.form == dump_name.NPY:
+                return read_npy(self.path)
+            if self.block is None:
+                raise FormatError(f"{self.where}: expected a block of a dump file, got none.")
+            return self._filled(self.block).array()
+        except (ValueError, OverflowError, MemoryError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{self.where}: expected an array of {self.dtype} {self.shape}, got: {error}.") from error
+
+    def load_host(self) -> Array:
+        """The tensor as the host has it, in its original shape; for formats without an index rule as `load`.
+
+        Raises:  as `load`.
+        """
+        array = self.load()
+        if self.format not in layouts.DEVICE_FORMATS or self.original_shape is None:
+            return array
+        try:
+            return layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
+        except (LayoutError, ZeroDivisionError) as error:
+            raise FormatError(f"{self.where}: {error}") from error
+
+    def _filled(self, block: BinTensor) -> BinTensor:
+        """The block with its bytes."""
+        if self.offset >= 0:
+            return replace(block, payload=_mapped(self.path, self.offset, self.size_bytes))
+        for tensor in read_dump(self.path).tensors:
+            if (tensor.io, tensor.slot) == (self.io, self.slot):
+                return tensor
+        raise FormatError(f"{self.where}: expected the tensor that was there a moment ago, got none.")
+
+
+def _npy_tensor(file: DumpedFile) -> DumpedTensor:
+    array = read_npy(file.path)
+    name = file.name
+    assert name.io is not None and name.slot is not None  # npy names without them get output 0
+    return DumpedTensor(
+        file,
+        name.io,
+        name.slot,
+        dtypes.dtype_from_numpy(array.dtype).name,
+        tuple(array.shape),
+        name.format or DEFAULT_FORMAT,
+        os.path.getsize(file.path) - array.nbytes,
+        array.nbytes,
+        file.known_full_name,
+        name.part,
+    )
+
+
+def _raw_tensor(file: DumpedFile) -> DumpedTensor:
+    name = file.name
+    assert name.io is not None and name.slot is not None and name.dtype is not None and name.shape is not None
+    row = dtypes.dtype(name.dtype)
+    needed, actual = packed_size(name.dtype, math.prod(name.shape)), os.path.getsize(file.path)
+    if row.acl_number is None or needed != actual:
+        raise FormatError(f"{file.path}: expected {needed} bytes for {name.dtype} {name.shape}, got {actual}.")
+    format_name = name.format or "ND"
+    block = BinTensor(
+        name.io, name.slot, row.acl_number, format_name, name.shape, None, 0, _NO_BYTES, 0, f"{file.path}, {name.io}"
+    )
+    return DumpedTensor(file, name.io, name.slot, row.name, name.shape, format_name, 0, actual, block=block)
+
+
+def _bin_tensors(file: DumpedFile) -> tuple[list[DumpedTensor], list[FormatError]]:
+    found: list[DumpedTensor] = []
+    errors: list[FormatError] = []
+    content = read_dump(file.path)
+    full_name = content.op_name if "/" in content.op_name else file.known_full_name
+    for tensor in content.tensors:
+        if tensor.io not in (INPUT, OUTPUT):
+            continue
+        row = dtypes.BY_ACL_NUMBER.get(tensor.dtype_number)
+        size = tensor.payload.size
+        shape: tuple[int, ...]
+        if tensor.dtype_number == 0:
+            name, shape = "uint8", (size,)
+        elif row is None:
+            name, shape = f"acl_{tensor.dtype_number}", tensor.shape or ()
+        else:
+            name = row.name
+            shape = (size * 8 // row.bits,) if tensor.shape is None else tensor.shape
+            needed = packed_size(name, math.prod(shape))
+            if needed > size:
+                errors.append(
+                    TruncatedFileError(f"{tensor.where}: expected {needed} data bytes for {name} {shape}, got {size}.")
+                )
+                continue
+        found.append(
+            DumpedTensor(
+                file,
+                tensor.io,
+                tensor.slot,
+                name,
+                shape,
+                tensor.format,
+                tensor.offset,
+                size,
+                full_name,
+                original_shape=tensor.original_shape,
+                sub_format=tensor.sub_format,
+                block=replace(tensor, payload=_NO_BYTES),
+            )
+        )
+    return found, errors
+
+
+def _mapped(path: str, offset: int, size: int) -> Array:
+    """Bytes of a file, mapped.   Raises: TruncatedFileError when the file has become shorter."""
+    if size == 0:
+        return _NO_BYTES
+    with open(path, "rb") as file:
+        actual = os.fstat(file.fileno()).st_size
+        if offset + size > actual:
+            raise TruncatedFileError(
+                f"{path} at offset {offset}: expected {size} bytes, got {max(0, actual - offset)}."
+            )
+        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(buffer, np.uint8, size, offset)
