@@ -21,17 +21,21 @@ BEFORE, AFTER = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """What is known about one operand before anything ran."""
+    """What is known about one operand before anything ran. `sub_format`: group count of FRACTAL_Z."""
 
     key: TensorKey
     dtype: str
     shape: tuple[int, ...]
     format: str = DEFAULT_FORMAT
+    sub_format: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
-    """What is known about one operator before anything ran. `index` is its place in the execution order."""
+    """What is known about one operator before anything ran. `index` is its place in the execution order.
+
+    is_marked   the script asked for it with `set_dump`
+    """
 
     graph_id: int
     index: int
@@ -42,6 +46,7 @@ class OpInfo:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     mutates: tuple[int, ...] = ()
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def op_records(
             event.iteration,
             graph_id,
             info.key,
+            sub_format=info.sub_format,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
+from msdump import dtypes, layouts
 from msdump.graph.graph import CONSTANT, PARAMETER, Graph, Node, Value
 from msdump.graph.listing import format_source_line, listed_parameters, shown_attrs, spare_op_ids
 from msdump.records import DEFAULT_FORMAT
@@ -21,6 +21,8 @@ from msdump.records import DEFAULT_FORMAT
 _INDENT = "      "
 # Of the memory model: operators work on the parameters' memory itself.
 _GRAPH_ATTRS = ("enable_zero_copy_in_graph : 1",)
+# Formats that the original calls by another name here than in files.
+_FORMAT_NAMES = {"": DEFAULT_FORMAT, "FRACTAL_Z": "FracZ"}
 # Elements of a constant that are shown in full; of larger ones the first and last three along each axis.
 _SHOWN_ELEMENTS = 64
 
@@ -28,7 +30,7 @@ _SHOWN_ELEMENTS = 64
 def ir_text(graph: Graph) -> str:
     """The whole file. Equal graphs give equal text.
 
-    Raises: GraphError for an attribute that has no plain form.
+    Raises: GraphError for an attribute that has no plain form; LayoutError for a format that does not fit its shape.
     """
     return "".join(f"{line}\n" for line in _lines(graph))
 
@@ -160,7 +162,11 @@ def _shape_text(value: Value) -> str:
 
 def _device_type(value: Value, dtype: str = "") -> str:
     element = dtype or dtypes.dtype(value.type.dtype).ir_name
-    return f"<{element}x{value.format or DEFAULT_FORMAT}[const vector][{', '.join(map(str, value.type.shape))}]>"
+    shape = value.type.shape
+    if value.format in layouts.DEVICE_FORMATS:
+        shape = layouts.device_shape(shape, value.format, layouts.cube_size(value.type.dtype), max(1, value.sub_format))
+    name = _FORMAT_NAMES.get(value.format, value.format)
+    return f"<{element}x{name}[const vector][{', '.join(map(str, shape))}]>"
 
 
 def _constant_text(value: Value) -> str:

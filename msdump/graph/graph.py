@@ -15,6 +15,8 @@ from msdump.graph.types import TensorType
 from msdump.records import DEFAULT_FORMAT, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"
+# Source: MindSpore, `set_dump`: forward and backward of these are one operator, so a mark shows the backward only.
+_SHOWN_BACKWARD = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Value:
     node, index   who makes it and as which output; None, 0 unless kind is "result"
     parameter  the memory behind kind "parameter"
     constant   the data behind kind "constant" (read only)
-    format     device format, DefaultFormat unless a pass chose another
+    format     device format, DefaultFormat unless a pass chose another; `sub_format` is its group count, if any
     """
 
     id: int
@@ -62,6 +64,7 @@ class Value:
     parameter: Parameter | None = None
     constant: Array | None = None
     format: str = DEFAULT_FORMAT
+    sub_format: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -73,6 +76,7 @@ class Node:
     source    the user's lines, outermost first
     forward   for a backward node: the forward node it belongs to
     stage     "forward", "backward" or "update" (optimizer): what the scheduler goes by
+    has_mark  the script marked the cell or primitive that made it (`set_dump`)
     """
 
     id: int
@@ -85,6 +89,7 @@ class Node:
     stage: str = "forward"
     op_id: int = -1
     stream_id: int = 0
+    has_mark: bool = False
 
     @property
     def op_type(self) -> str:
@@ -99,6 +104,11 @@ class Node:
         """Source: MindSpore IR, `{scope}/{Type}-op{N}`."""
         last = f"{self.op_type}-op{self.op_id}"
         return f"{self.scope}/{last}" if self.scope else last
+
+    @property
+    def is_marked(self) -> bool:
+        """Marked itself, or as the backward of a marked node.   Source: MindSpore, `set_dump`."""
+        return self.has_mark or (self.forward is not None and self.forward.is_marked)
 
     @property
     def where(self) -> str:
@@ -227,6 +237,7 @@ class Graph:
         Task ids are launch ordinals. A mutated parameter read before and after has two keys.
         """
         keys = KeyTable(self)
+        differentiated = {node.forward.id for node in self.nodes if node.forward is not None}
         infos: list[OpInfo] = []
         for node in self.nodes:
             input_keys = [keys.of(value) for value in node.inputs]
@@ -245,6 +256,7 @@ class Graph:
                     tuple(_info(v, k) for v, k in zip(node.inputs, input_keys, strict=True)),
                     tuple(_info(v, keys.of(v)) for v in node.outputs),
                     node.definition.mutates,
+                    node.is_marked and not (node.op_type in _SHOWN_BACKWARD and node.id in differentiated),
                 )
             )
         return infos
@@ -291,7 +303,7 @@ class KeyTable:
 
 
 def _info(value: Value, key: TensorKey) -> TensorInfo:
-    return TensorInfo(key, value.type.dtype, value.type.shape, value.format)
+    return TensorInfo(key, value.type.dtype, value.type.shape, value.format, value.sub_format)
 
 
 def _types(types: Sequence[Any]) -> str:

@@ -32,7 +32,7 @@ def remove_dead_nodes(graph: Graph) -> None:
 
 def schedule(graph: Graph) -> None:
     """Put `graph.nodes` into execution order.   Source: execution order of real AlexNet and LeNet-5 runs."""
-    needs = _dependencies(graph.nodes)
+    needs = dependencies(graph.nodes)
     groups = _ordered_groups(graph, needs)
     group_of: dict[int, int] = {node.id: at for at, group in enumerate(groups) for node in group}
     place: dict[int, int] = {}
@@ -74,7 +74,7 @@ def _schedule_with_needs(
         stack.extend((need, False) for need in reversed(needs[current.id]) if need.stage == UPDATE)
 
 
-def _dependencies(nodes: Sequence[Node]) -> dict[int, list[Node]]:
+def dependencies(nodes: Sequence[Node]) -> dict[int, list[Node]]:
     """Node id -> nodes that must run before it: makers of its operands, and order of reads and writes of memory."""
     needs: dict[int, list[Node]] = {}
     root: dict[int, int] = {}

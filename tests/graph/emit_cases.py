@@ -68,7 +68,7 @@ def hand_graph() -> Graph:
     back = graph.add_node(
         Primitive(SAME), [hidden.outputs[0], pair.outputs[0]], back_scope, [step, cell], conv, "backward"
     )
-    back.outputs[0].format = "NC1HWC0"
+    back.outputs[0].format = "FRACTAL_NZ"
     update = graph.add_node(
         Primitive(SAME, {"use_nesterov": True}, "opt"), [weight, back.outputs[0], rate], "", [], stage="update"
     )
