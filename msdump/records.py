@@ -56,6 +56,11 @@ class TensorRecord:
     is_repeat: bool = False
 
     @property
+    def identity(self) -> tuple[TensorKey | None, tuple[int, ...], str, str]:
+        """What two records of one iteration and graph share when the same file can stand for both."""
+        return self.key, self.data.shape, self.dtype, self.format
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.data.shape)
 

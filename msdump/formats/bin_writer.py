@@ -36,6 +36,7 @@ class BinWriter:
     """
 
     writes_once = False
+    takes_empty = False
 
     def __init__(
         self,

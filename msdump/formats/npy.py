@@ -105,6 +105,7 @@ class NpyWriter:
     """
 
     writes_once = True
+    takes_empty = False
 
     def __init__(
         self,

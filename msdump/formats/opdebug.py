@@ -241,6 +241,7 @@ class OpdebugJsonWriter:
     """
 
     writes_once = False
+    takes_empty = False
 
     def __init__(self, directory: Callable[[TensorRecord], Path], mode: int = 0o400, dir_mode: int = 0o700) -> None:
         self._directory = directory

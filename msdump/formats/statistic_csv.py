@@ -109,6 +109,7 @@ class StatisticWriter:
     """
 
     writes_once = True
+    takes_empty = True
 
     def __init__(
         self,

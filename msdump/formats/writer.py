@@ -39,9 +39,11 @@ class Writer(Protocol):
 
     writes_once  True: the writer puts every distinct tensor of an iteration on disk once and needs no data for
                  records that repeat one; False: it needs the data of every record
+    takes_empty  True: outputs without elements have something to say to this writer; False: they never come
     """
 
     writes_once: bool
+    takes_empty: bool
 
     @property
     def counts(self) -> WriteCounts: ...

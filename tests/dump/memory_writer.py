@@ -18,6 +18,7 @@ class MemoryWriter:
     """Keeps copies of the records; raises from the call number `fails_at` on."""
 
     writes_once = False
+    takes_empty = False
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.batches: list[list[TensorRecord]] = []

@@ -224,6 +224,7 @@ class FullDisk:
     """A writer on a disk that takes `room` records."""
 
     writes_once = False
+    takes_empty = False
 
     def __init__(self, room: int) -> None:
         from msdump.formats.writer import WriteCounts
@@ -312,3 +313,20 @@ def test_sigkill_leaves_no_damaged_file(tmp_path: Path) -> None:
     for path in (tmp_path / "dump").rglob("statistic.csv"):
         assert path.read_text().endswith("\n")
         read_statistic_csv(path)
+
+
+def test_empty_tensor_has_no_file_and_one_row() -> None:
+    from msdump.graph.compile import finish
+    from msdump.graph.primitive import Primitive
+    from msdump.graph.types import TensorType
+
+    graph = Graph()
+    value = graph.add_input("x", TensorType("float32", (0, 3)))
+    graph.outputs = [graph.add_node(Primitive("Neg"), [value], "Default").outputs[0]]
+    with dumping(saved_data="full") as (opened, root):
+        Executor(finish(graph), opened.observers).run([np.empty((0, 3), np.float32)], 0)
+        opened.close()
+        assert tensors_on_disk(root, 0) == {}
+        (row,) = read_statistic_csv(root / "rank_0/Net/0/0/statistic.csv")
+        assert opened.report().skipped == {"empty tensor": 3}
+    assert (row.io, row.slot, row.count, row.max) == ("output", 0, 0, None)
