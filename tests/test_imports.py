@@ -21,7 +21,7 @@ ALLOWED = {
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
-    "numba": ("stats.py", "kernels/"),
+    "numba": ("stats.py", "kernels/", "analysis/"),
     "pydantic": ("config/", "frontends/mindspore/"),
     "pydantic_core": ("config/", "frontends/mindspore/"),
     "pytest": ("testing/",),
