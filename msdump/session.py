@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import datetime
 import logging
+import os
+import signal
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from msdump.errors import DumpError
@@ -13,13 +20,16 @@ from msdump.errors import DumpError
 if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
     from msdump.dump.tally import Tally
+    from msdump.dump.writer_pool import WriterPool
     from msdump.events import Observer
     from msdump.formats.writer import Writer
+    from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
 
 # What MindSpore version the metadata claims: the one whose output the seed describes and peers were compared with.
 MS_VERSION = "2.0.0"
+_ASYNC_MODE = 0o600
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,22 @@ class RunReport:
 
 
 class Session:
-    """One process's dump. Made at the first graph compile; `close` is idempotent and also runs at exit."""
+    """One process's dump. Made at the first graph compile; `close` is idempotent and also runs at exit.
 
-    def __init__(self, plan: DumpPlan, observers: tuple[Observer, ...], writers: tuple[Writer, ...], tally: Tally):
+    pool   threads that write while the script goes on, for whoever shows their progress; None when there are none
+    """
+
+    def __init__(
+        self,
+        plan: DumpPlan,
+        observers: tuple[Observer, ...],
+        writers: tuple[Writer, ...],
+        tally: Tally,
+        pool: WriterPool | None = None,
+    ) -> None:
         self.plan = plan
         self.observers = observers
+        self.pool = pool
         self._writers = writers
         self._tally = tally
         self._next_iteration = plan.initial_iteration
@@ -111,23 +132,26 @@ class Session:
 
 _session: Session | None = None
 _is_decided = False
+_pid = 0  # of the process that opened the session
 
 
-def open_mindspore(device_target: str, device_id: int, is_pynative: bool = False) -> Session | None:
+def open_mindspore(
+    device_target: str, device_id: int, is_pynative: bool = False, jit_level: str = ""
+) -> Session | None:
     """The process's session for MindSpore Dump; None when Dump is off.
 
     The environment and the JSON are read once, at the first call; a call that raises decides nothing.
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
-    global _session, _is_decided
+    global _session, _is_decided, _pid
     if _is_decided:
         return _session
     from msdump.config.environment import Environment
     from msdump.config.plan import plan_mindspore
 
-    plan = plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative)
+    plan = plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level)
     if plan is not None and plan.is_device_enabled:
-        _session = _start(plan)
+        _session, _pid = _start(plan), os.getpid()
         atexit.register(_close_at_exit)
     _is_decided = True
     return _session
@@ -139,6 +163,10 @@ def current() -> Session | None:
 
 
 def _start(plan: DumpPlan) -> Session:
+    return _start_async(plan) if plan.engine == "async" else _start_sync(plan)
+
+
+def _start_sync(plan: DumpPlan) -> Session:
     from msdump.dump.sync import SyncDumper
     from msdump.dump.tally import Tally
     from msdump.formats.layout import SyncLayout
@@ -164,9 +192,66 @@ def _start(plan: DumpPlan) -> Session:
     return Session(plan, (dumper,), (*writers, constants), tally)
 
 
+def _start_async(plan: DumpPlan) -> Session:
+    from msdump.dump.asynchronous import AsyncDumper
+    from msdump.dump.budget import staging_budget
+    from msdump.dump.tally import Tally
+    from msdump.formats.async_layout import PlainLayout, format_time
+    from msdump.formats.atomic import make_dirs
+
+    budget = staging_budget()
+    layout = PlainLayout(plan.path, format_time(datetime.datetime.now()), plan.device_id)
+    make_dirs(layout.device_dir)
+
+    def directory(record: TensorRecord) -> Path:
+        # The names that graphs have in their own files.
+        return layout.data_dir(f"kernel_graph_{record.graph_id}", record.graph_id, record.iteration)
+
+    writers = _async_writers(plan, directory)
+    tally = Tally()
+    dumper = AsyncDumper(plan, writers, tally, budget)
+    _flush_on_sigterm()
+    return Session(plan, (dumper,), writers, tally, dumper.pool)
+
+
+def _async_writers(plan: DumpPlan, directory: Callable[[TensorRecord], Path]) -> tuple[Writer, ...]:
+    """Writers that the plan asks for; files get the modes of the engine that MindSpore hands such dumps to."""
+    from msdump.formats.async_layout import npy_file_name
+    from msdump.formats.bin_writer import BinWriter
+    from msdump.formats.npy import NpyWriter
+    from msdump.formats.statistic_csv import StatisticWriter
+
+    if plan.file_format == "bin":
+        return (BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag),)
+    writers: list[Writer] = []
+    if plan.saves_tensor:
+        writers.append(NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name))
+    if plan.saves_statistic:
+        # Digests are computed by the threads that write, which there are several of.
+        writers.append(StatisticWriter(directory, plan.statistic_categories, _ASYNC_MODE, md5_threads=0))
+    return tuple(writers)
+
+
+def _flush_on_sigterm() -> None:
+    """Let SIGTERM end the script as an exception would, so that what waits is written.
+
+    Only where nobody else handles the signal, and only in the thread that may.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end_script)
+
+
+def _end_script(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _pid:
+        # A child that was forked has neither the writers' threads nor anything to write.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    raise SystemExit(128 + number)
+
+
 def _close_at_exit() -> None:
     """The script ended without closing: a dump that is not complete is said aloud, as nobody else can."""
-    if _session is not None:
+    if _session is not None and os.getpid() == _pid:
         try:
             _session.close()
         except DumpError as error:
@@ -178,4 +263,6 @@ def reset_for_tests() -> None:
     global _session, _is_decided
     if _session is not None:
         atexit.unregister(_close_at_exit)
+    if signal.getsignal(signal.SIGTERM) is _end_script:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _session, _is_decided = None, False

@@ -19,10 +19,10 @@ from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import DumpError
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, TensorInfo
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
-from msdump.records import INPUT, TensorKey, TensorRecord
+from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -97,7 +97,7 @@ class AsyncDumper:
             overwritten = {
                 operand.info.key: event.inputs[operand.slot]
                 for operand in self._watched[op.graph_id].operands[op.index]
-                if operand.io == INPUT and operand.slot in op.mutates and _identity(operand.info) not in known
+                if operand.io == INPUT and operand.slot in op.mutates and _identity(operand) not in known
             }
             self.staging.reserve(sum(staged_size(array) for array in overwritten.values()))
             for key, array in overwritten.items():
@@ -112,7 +112,7 @@ class AsyncDumper:
             return
         with self._timed(), self._stop_on_failure(len(watched.operands[op.index])):
             kept = {key: staged.array for key, staged in self._old_inputs.items()}
-            operands = self._without_empty(watched.operands[op.index])
+            operands = watched.operands[op.index]
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
             self._submit(self._rounds[op.graph_id], watched, records)
         self._old_inputs.clear()
@@ -121,9 +121,6 @@ class AsyncDumper:
         graph_id = step.graph.graph_id
         watched = self._watched[graph_id]
         for value in watched.parameters:
-            if value.type.size == 0:
-                self._tally.skipped["empty tensor"] += 1
-                continue
             if self._has_stopped():
                 self._lost += 1
                 continue
@@ -169,8 +166,10 @@ class AsyncDumper:
         fresh: dict[Hashable, TensorRecord] = {}
         repeats: list[TensorRecord] = []
         for record in records:
-            identity = _identity(record)
-            if self._writes_once and (identity in round_.first or identity in fresh):
+            identity = record.identity
+            if record.data.size == 0:
+                self._submit_empty(round_, record)
+            elif self._writes_once and (identity in round_.first or identity in fresh):
                 repeats.append(record)
             else:
                 fresh[identity if self._writes_once else len(fresh)] = record
@@ -180,7 +179,7 @@ class AsyncDumper:
             self.pool.submit(job)
         for record in repeats:
             shadow = replace(record, data=_shape_only(record.data), is_repeat=True)
-            self.pool.submit(self._job(round_, [shadow], []), round_.first[_identity(record)])
+            self.pool.submit(self._job(round_, [shadow], []), round_.first[record.identity])
 
     def _staged(
         self, watched: WatchedGraph, records: Sequence[TensorRecord]
@@ -204,23 +203,29 @@ class AsyncDumper:
             safe.append(replace(record, data=staged.array.reshape(record.shape)))
         return safe, held
 
-    def _job(self, round_: _Round, records: list[TensorRecord], held: list[object]) -> Job:
+    def _job(
+        self,
+        round_: _Round,
+        records: list[TensorRecord],
+        held: list[object],
+        writers: Sequence[Writer] | None = None,
+        record_count: int | None = None,
+    ) -> Job:
         def write() -> None:
-            for writer in self._writers:
+            for writer in self._writers if writers is None else writers:
                 writer.write(records)
             round_.leave()
 
         round_.enter()
         size = sum(record.size_bytes for record in records)
-        return Job(size, len(records), write, held)
+        return Job(size, len(records) if record_count is None else record_count, write, held)
 
-    def _without_empty(self, operands: Sequence[Operand]) -> Sequence[Operand]:
-        """Source: MindSpore, asynchronous dump: tensors of size 0 are skipped."""
-        empty = sum(0 in operand.info.shape for operand in operands)
-        if not empty:
-            return operands
-        self._tally.skipped["empty tensor"] += empty
-        return [operand for operand in operands if 0 not in operand.info.shape]
+    def _submit_empty(self, round_: _Round, record: TensorRecord) -> None:
+        """Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics."""
+        self._tally.skipped["empty tensor"] += 1
+        writers = [writer for writer in self._writers if writer.takes_empty]
+        if writers and record.io == OUTPUT and not record.is_parameter:
+            self.pool.submit(self._job(round_, [record], [], writers, record_count=0))
 
     def _end_round(self, graph_id: int) -> None:
         round_ = self._rounds.pop(graph_id, None)
@@ -261,9 +266,10 @@ class AsyncDumper:
             self._tally.seconds += time.perf_counter() - started
 
 
-def _identity(tensor: TensorInfo | TensorRecord) -> Hashable:
-    """What two tensors of an iteration must share for one of them to need no data."""
-    return tensor.key, tensor.shape, tensor.dtype, tensor.format
+def _identity(operand: Operand) -> Hashable:
+    """`identity` of the record that will be made of an operand."""
+    info = operand.info
+    return info.key, info.shape, info.dtype, info.format
 
 
 def _shape_only(array: Array) -> Array:

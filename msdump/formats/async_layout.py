@@ -196,9 +196,17 @@ class PlainLayout:
     def __init__(self, root: str | os.PathLike[str], time: str, device_id: int) -> None:
         self.root = Path(root)
         self.device_dir = self.root / time / str(device_id)
+        self._data_dirs: dict[tuple[str, int, int], Path] = {}
 
     def data_dir(self, model_name: str, model_id: int, iteration: int) -> Path:
-        return self.device_dir / safe_piece(model_name) / str(model_id) / str(iteration)
+        """Folder of one iteration of a model; any thread may ask."""
+        key = (model_name, model_id, iteration)
+        path = self._data_dirs.get(key)
+        if path is None:
+            if len(self._data_dirs) >= 1024:
+                self._data_dirs.clear()
+            path = self._data_dirs[key] = self.device_dir / safe_piece(model_name) / str(model_id) / str(iteration)
+        return path
 
 
 class AclLayout:

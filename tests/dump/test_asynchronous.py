@@ -73,7 +73,7 @@ def run_all(case: GraphCase, observers: Sequence[Observer]) -> list[bytes]:
 
 def dump_sync(case: GraphCase, plan: DumpPlan, root: Path) -> tuple[list[bytes], Tally]:
     tally = Tally()
-    writers = [NpyWriter(by_iteration(root)), StatisticWriter(by_iteration(root))]
+    writers: list[Writer] = [NpyWriter(by_iteration(root)), StatisticWriter(by_iteration(root))]
     layout = SyncLayout(root / "sync", 0, "Net")
     dumper = SyncDumper(plan, layout, writers, NpyWriter(lambda _: layout.constants_dir(0)), tally, fixed_clock())
     return run_all(case, [dumper]), tally
@@ -168,7 +168,7 @@ def test_bin_files_hold_the_same_tensors_as_npy_files(case: GraphCase, threads: 
 def test_each_tensor_is_written_once(case: GraphCase, threads: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        counts = []
+        counts: list[WriteCounts] = []
         plan = make_plan(folder)
         for count in (1, threads):
             writers = [NpyWriter(by_iteration(folder / str(len(counts))))]
@@ -194,6 +194,7 @@ class Gate:
 
     def __init__(self, writes_once: bool = False) -> None:
         self.writes_once = writes_once
+        self.takes_empty = False
         self.counts = WriteCounts()
         self.permits = threading.Semaphore(0)
         self.is_entered = threading.Semaphore(0)
@@ -380,7 +381,7 @@ def test_a_wait_can_be_interrupted(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return wait_for(predicate, timeout)
 
-    dumper.staging._changed.wait_for = interrupted  # type: ignore[method-assign]
+    dumper.staging._changed.wait_for = interrupted  # type: ignore[assignment,method-assign]
     gate.permits.release(100)
     with pytest.raises(KeyboardInterrupt):
         executor.run(case.inputs, 0)
@@ -422,10 +423,14 @@ def test_no_memory_for_a_copy_stops_the_dump_not_the_training(tmp_path: Path) ->
     assert (tally.error, tally.lost, tally.tensors_written) == ("no room for a copy", 7, 0)
 
 
-def test_empty_tensors_are_skipped_and_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("takes_empty", [False, True])
+def test_empty_tensors_are_for_those_who_take_them(tmp_path: Path, takes_empty: bool) -> None:
     case, gate, tally = chain(2, 0), Gate(), Tally()
+    gate.takes_empty = takes_empty
+    gate.permits.release(100)
     dumper = AsyncDumper(make_plan(tmp_path), [gate], tally, 1 << 20, threads=1)
     Executor(case.graph, [dumper]).run(case.inputs, 0)
     dumper.close()
-    assert gate.seen == []
+    assert len(gate.seen) == (2 if takes_empty else 0)
     assert tally.skipped == {"empty tensor": 5}
+    assert (tally.tensors_written, tally.lost) == (0, 0)
