@@ -43,7 +43,6 @@ _RULES = {
 
 # Operators that work element by element take what they are given, and hand it on.
 _ELEMENTWISE = frozenset(
-    # fmt: off
     {
         "Abs",
         "Add",
@@ -79,7 +78,6 @@ _ELEMENTWISE = frozenset(
         "TanhGrad",
         "ZerosLike",
     }
-    # fmt: on
 )
 
 
