@@ -8,12 +8,13 @@ import runpy
 import signal
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msdump.cli.main import FAILED, INTERRUPTED
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, MsdumpError
 
 
 def run_script(path: str, arguments: Sequence[str]) -> int:
@@ -71,11 +72,25 @@ def _status_of(execute: Callable[[], object]) -> int:
         return _code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except MsdumpError as error:
+        _print_own_error(error)
+        return FAILED
     except BaseException as error:  # noqa: BLE001 - Python's own top level prints everything, and so does this
         error = error.with_traceback(_without_launcher(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILED
     return 0
+
+
+def _print_own_error(error: MsdumpError) -> None:
+    """The user's frames and the message: how msdump found out is nobody's concern, the message says what to do."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    told = traceback.TracebackException.from_exception(error)
+    told.__cause__ = told.__context__ = None
+    told.stack = traceback.StackSummary.from_list(
+        [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(package)]
+    )
+    print("".join(told.format()), end="", file=sys.stderr)
 
 
 def _code_of(error: SystemExit) -> int:

@@ -120,6 +120,16 @@ def test_a_wrong_configuration_stops_the_script_before_the_first_step(folder: Pa
     assert "launch.py" not in done.stderr
 
 
+def test_an_error_of_ours_shows_the_scripts_frames_only(folder: Path) -> None:
+    configure(folder, net_name="a b")
+    done = train(folder, "1")
+    frames = [line for line in done.stderr.splitlines() if line.lstrip().startswith("File ")]
+    assert len(frames) == 1
+    assert "train.py" in frames[0]
+    assert "During handling" not in done.stderr
+    assert "net_name only supports alphabetic, digit" in done.stderr
+
+
 def test_a_script_that_fails_keeps_its_status_and_its_dump(folder: Path) -> None:
     configure(folder)
     done = train(folder, "3", "sys.exit(9)")
