@@ -175,6 +175,7 @@ class SyncDumper:
             if value.constant is not None
         ]
         self._constants.write(records)
+        self._tally.tensors_written += len(records)
 
     def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
         """Source: seed, notes: Print's string cannot be saved, an error is logged, other data is not affected."""

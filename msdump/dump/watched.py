@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msdump.config.plan import DumpPlan, node_masks
+from msdump.config.sections import DUMP_MARKED
 from msdump.dump.snapshot import Operand, keys_to_keep, selected_operands
 from msdump.events import Array
 from msdump.graph.graph import Graph, Value
@@ -14,7 +15,7 @@ class WatchedGraph:
 
     def __init__(self, graph: Graph, plan: DumpPlan) -> None:
         self.ops = graph.op_infos()
-        self.masks = node_masks(plan, [op.full_name for op in self.ops])
+        self.masks = node_masks(plan, [op.full_name for op in self.ops], [op.is_marked for op in self.ops])
         self.operands: list[tuple[Operand, ...]] = [
             selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
         ]
@@ -25,7 +26,8 @@ class WatchedGraph:
         self.constants: list[tuple[int, Value]] = []
         if plan.dumps_output:
             self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
-            self.constants = list(enumerate(graph.constants))
+            # Marks are for operators; a constant belongs to no cell.
+            self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
         self.has_constants_on_disk = False
         mutated = {op.inputs[slot].key.value_id for op in self.ops for slot in op.mutates}
         self._constant_ids = {value.id for value in graph.constants} - mutated
