@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from msdump.graph.read_pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
+MARKED = 2  # `dump_mode`: what set_dump marks
 _EPILOG = """
 exit status: 0 the configuration holds; 1 it does not, or a graph file cannot be read; 3 something in it can never
 match. Environment variables that change what a configuration means are read as a run would read them:
@@ -109,6 +110,9 @@ def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
 
 
 def _print_estimate(plan: DumpPlan, found: Estimate, stream: TextIO) -> None:
+    if plan.dump_mode == MARKED:
+        print(f"\n{found.name}: which operators are marked is known only when the script runs", file=stream)
+        return
     header = ("op type", "operators", "dumped", "tensors", "bytes")
     cells = [
         (row.op_type, str(row.operators), str(row.selected), str(row.tensors), format_bytes(row.size_bytes))

@@ -103,9 +103,8 @@ def never_matches(plan: DumpPlan, full_names: Iterable[str] | None = None) -> li
         found.append(f"device {plan.device_id} is not in support_device: nothing will be dumped.")
     if not plan.iterations.ranges:
         found.append("iteration matches no number: nothing will be dumped.")
-    if plan.selectors == ():
-        reason = "no operator is marked by set_dump" if plan.dump_mode == DUMP_MARKED else "kernels is empty"
-        found.append(f"{reason}: no operator will be dumped.")
+    if plan.selectors == () and plan.dump_mode != DUMP_MARKED:
+        found.append("kernels is empty: no operator will be dumped.")
     if full_names is not None:
         for text, advice in unmatched_selectors(plan, full_names).items():
             found.append(f'"{text}" matches no operator of the graph. {advice}'.rstrip())
@@ -130,7 +129,7 @@ def _operators_text(plan: DumpPlan) -> str:
     if plan.selectors is None:
         return "all"
     if plan.dump_mode == DUMP_MARKED:
-        return "those marked by set_dump"
+        return "those that the script marks with set_dump"
     return "those that kernels lists" if plan.selectors else "none: kernels is empty"
 
 
@@ -146,6 +145,8 @@ def _tensors_text(plan: DumpPlan) -> str:
     if not plan.dumps_output:
         return "inputs of operators; no parameters, no constants"
     sides = "inputs and outputs" if plan.dumps_input else "outputs"
+    if plan.dump_mode == DUMP_MARKED:
+        return f"{sides} of operators; no parameters, no constants"
     return f"{sides} of operators, parameters, constants"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from msdump.config.environment import Environment
-from msdump.config.iterations import IterationSet
+from msdump.config.iterations import ALL_ITERATIONS, IterationSet, format_iterations
 from msdump.config.mindspore import MindSporeConfig, load_mindspore_config
 from msdump.config.sections import (
     ASCEND,
     ASYNC,
+    COMMON,
     CPU,
     DUMP_ALL,
     DUMP_LISTED,
@@ -29,6 +30,7 @@ from msdump.config.selectors import FullNameSelector, Selector, advice, parse_se
 from msdump.errors import ConfigError, did_you_mean
 
 DUMP_INPUT, DUMP_OUTPUT = 1, 2
+OVERFLOW_MODES, EXCEPTION_MODE = (1, 2, 3), 4
 DEVICE_TARGETS = (CPU, GPU, ASCEND)
 
 _logger = logging.getLogger("msdump")
@@ -40,13 +42,15 @@ class DumpPlan:
 
     engine                "sync" or "async"
     iterations            numbers as in folder names; the first step of a run has `initial_iteration`
-    selectors             None = every operator; () = none
+    selectors             None = every operator; () = none of its own, as in dump_mode 2
     file_format           "npy" or "bin"
     op_debug_mode         0 = ordinary dump; always 0 in sync
     overflow_number       0 = no limit
     statistic_categories  None = the columns of the guide
     is_device_enabled     False: this device is not in `support_device`, so Dump is off
     config_text           the user's file, byte for byte
+    jit_level             "" unless the script chose one; "O0" decides on the folders of a dump through ACL
+    is_acl_dump           both variables name the same file
     """
 
     engine: str
@@ -72,6 +76,8 @@ class DumpPlan:
     config_path: Path
     is_strict: bool
     initial_iteration: int = 0
+    jit_level: str = ""
+    is_acl_dump: bool = False
 
     @property
     def dumps_parameters(self) -> bool:
@@ -80,6 +86,10 @@ class DumpPlan:
 
     def is_dumped_iteration(self, iteration: int) -> bool:
         return self.is_device_enabled and iteration in self.iterations
+
+    def watches(self, iteration: int) -> bool:
+        """True when something of this iteration may be dumped: the step of an exception is not known before."""
+        return self.is_dumped_iteration(iteration) or (self.is_device_enabled and self.op_debug_mode == EXCEPTION_MODE)
 
     def selects(self, full_name: str) -> bool:
         """True when the operator or parameter of that name is asked for."""
@@ -97,7 +107,11 @@ class DumpPlan:
 
 
 def plan_mindspore(
-    environment: Environment, device_target: str, device_id: int | None = None, is_pynative: bool = False
+    environment: Environment,
+    device_target: str,
+    device_id: int | None = None,
+    is_pynative: bool = False,
+    jit_level: str = "",
 ) -> DumpPlan | None:
     """The plan that environment and configuration file ask for; None when Dump is off.
 
@@ -123,8 +137,18 @@ def plan_mindspore(
     if device_id is None:
         device_id = environment.device_id or 0
     rank_id = 0 if environment.is_strict else environment.rank_id or 0
-    plan = _plan(config, environment.is_strict, device_target, device_id, rank_id)
-    for text in (*config.warnings, *_limits(plan, is_pynative)):
+    plan = replace(
+        _plan(config, environment.is_strict, device_target, device_id, rank_id),
+        jit_level=jit_level,
+        is_acl_dump=environment.is_acl_dump,
+    )
+    if is_pynative and plan.op_debug_mode in OVERFLOW_MODES and plan.iterations != ALL_ITERATIONS:
+        raise ConfigError(
+            f'{COMMON}.iteration: expected "all" for overflow detection (op_debug_mode {plan.op_debug_mode}) in '
+            f'PYNATIVE_MODE, got "{format_iterations(plan.iterations)}". Set it to "all".\n'
+            f"Configuration file: {config.file.path}"
+        )
+    for text in (*config.warnings, *_limits(plan)):
         _logger.warning(text)
     return plan
 
@@ -167,7 +191,7 @@ def _selectors(dump_mode: int, texts: Sequence[str]) -> tuple[Selector, ...] | N
     return parse_selectors(texts) if dump_mode == DUMP_LISTED else ()
 
 
-def _limits(plan: DumpPlan, is_pynative: bool) -> list[str]:
+def _limits(plan: DumpPlan) -> list[str]:
     """What this run will not dump although the configuration is right."""
     found = []
     if not plan.is_device_enabled:
@@ -177,26 +201,24 @@ def _limits(plan: DumpPlan, is_pynative: bool) -> list[str]:
             "asynchronous dump: this version writes npy files in the folders of the synchronous dump, "
             "when the step has ended."
         )
-    if plan.dump_mode == DUMP_MARKED:
-        found.append("dump_mode 2: operators are marked by set_dump, which this version does not have; none is dumped.")
     if plan.op_debug_mode:
         found.append(
             f"op_debug_mode {plan.op_debug_mode}: this version does not look for overflow; every operator is dumped."
         )
-    if is_pynative:
-        found.append(
-            "PYNATIVE_MODE: operators that run one by one are not dumped; only compiled graphs are "
-            "(GRAPH_MODE, jit, value_and_grad of a compiled function)."
-        )
     return found
 
 
-def node_masks(plan: DumpPlan, full_names: Iterable[str]) -> list[int]:
-    """One mask per operator: 0, DUMP_INPUT, DUMP_OUTPUT or both."""
-    if not plan.is_device_enabled:
-        return [0 for _ in full_names]
+def node_masks(plan: DumpPlan, full_names: Sequence[str], marks: Sequence[bool] | None = None) -> list[int]:
+    """One mask per operator: 0, DUMP_INPUT, DUMP_OUTPUT or both.
+
+    marks   for dump_mode 2: whether the script marked the operator; None = it marked none
+    """
+    if plan.dump_mode == DUMP_MARKED:
+        wanted = list(marks) if marks is not None else [False] * len(full_names)
+    else:
+        wanted = [plan.selects(full_name) for full_name in full_names]
     selected = DUMP_INPUT * plan.dumps_input | DUMP_OUTPUT * plan.dumps_output
-    return [selected if plan.selects(full_name) else 0 for full_name in full_names]
+    return [selected if is_wanted and plan.is_device_enabled else 0 for is_wanted in wanted]
 
 
 def unmatched_selectors(plan: DumpPlan, full_names: Iterable[str]) -> dict[str, str]:

@@ -132,9 +132,10 @@ def _check_dump_mode(value: int, info: ValidationInfo) -> int:
         first_line = f"Dump config parse failed, dump_mode should be 0, 1 or 2, but got {value}"
         raise refusal(first_line, info, "0 (all), 1 (those in kernels) or 2 (those marked by set_dump)", value)
     context = _context(info)
-    if value == DUMP_MARKED and (context.profile.device_target != ASCEND or context.engine != ASYNC):
+    is_native = context.profile.device_target == ASCEND and context.engine == ASYNC
+    if value == DUMP_MARKED and context.profile.is_strict and not is_native:
         first_line = "Cell dump is only supported in Ascend async dump. Please set dump_mode to 0 or 1."
-        fix = 'Set dump_mode to 1 and list the operators in kernels, e.g. "name-regex(Default/network.*)".'
+        fix = "List the operators in kernels, or unset MSDUMP_STRICT to dump marked cells with any engine."
         raise refusal(first_line, info, f"0 or 1 with device target {context.profile.device_target}", value, fix)
     return value
 

@@ -207,7 +207,7 @@ def _mode_and_path_mistakes() -> list[Mistake]:
     return [
         *_unsigned("dump_mode"),
         _common("dump_mode", 3, "Dump config parse failed, dump_mode should be 0, 1 or 2, but got 3"),
-        _common("dump_mode", 2, cell, targets=("CPU", "GPU")),
+        _common("dump_mode", 2, cell, targets=("CPU", "GPU"), is_strict=True),
         *_string("path"),
         Mistake("path", _drops(COMMON, "path"), empty),
         _common("path", "", empty),

@@ -239,9 +239,16 @@ def test_acl_dump_knows_one_debug_mode_more():
     assert message.startswith("Dump Json Parse Failed. op_debug_mode should be 0, 1, 2, 3, 4\n")
 
 
-def test_marked_operators_are_for_ascend_async():
-    assert parse(right(is_async=True, dump_mode=2), device_target="Ascend").common.dump_mode == 2
-    assert refusal(right(dump_mode=2), device_target="Ascend").startswith("Cell dump is only supported in Ascend async")
+@pytest.mark.parametrize("device_target", ["CPU", "GPU", "Ascend"])
+@pytest.mark.parametrize("is_async", [True, False])
+def test_marked_operators_are_for_ascend_async_when_strict(device_target, is_async):
+    config = right(is_async=is_async, dump_mode=2)
+    assert parse(config, device_target=device_target).common.dump_mode == 2
+    if device_target == "Ascend" and is_async:
+        assert parse(config, device_target=device_target, is_strict=True).common.dump_mode == 2
+    else:
+        message = refusal(config, device_target=device_target, is_strict=True)
+        assert message.startswith("Cell dump is only supported in Ascend async dump. Please set dump_mode to 0 or 1.\n")
 
 
 def test_statistics_are_allowed_where_the_original_refuses():

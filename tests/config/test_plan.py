@@ -92,6 +92,8 @@ def test_all_fields(folder, caplog):
         "config_path": (folder / "data_dump.json").resolve(),
         "is_strict": False,
         "initial_iteration": 0,
+        "jit_level": "",
+        "is_acl_dump": False,
     }
     assert not caplog.records
 
@@ -141,10 +143,13 @@ def test_listed_kernels(folder, kernels, selected):
     assert node_masks(plan(folder, dump_mode=0, kernels=kernels), NAMES) == [3] * 6
 
 
-def test_marked_operators_select_nothing_and_say_so(folder, caplog):
-    made = plan(folder, "Ascend", dump_mode=2, op_debug_mode=0)
+@given(marks=st.lists(st.booleans(), min_size=len(NAMES), max_size=len(NAMES)), device=st.sampled_from(["CPU", "GPU"]))
+def test_marked_operators_are_those_and_no_others(tmp_path_factory, marks, device):
+    made = plan(tmp_path_factory.mktemp("plan"), device, dump_mode=2, kernels=[NAMES[0]])
+    assert node_masks(made, NAMES, marks) == [(DUMP_INPUT | DUMP_OUTPUT) * is_marked for is_marked in marks]
     assert not any(node_masks(made, NAMES))
-    assert "dump_mode 2" in caplog.text
+    assert not any(made.selects(name) for name in NAMES)
+    assert node_masks(dataclasses.replace(made, is_device_enabled=False), NAMES, marks) == [0] * len(NAMES)
 
 
 def test_overflow_takes_every_operator(folder, caplog):
@@ -166,13 +171,33 @@ def test_trans_flag_without_its_section(folder):
 
 def test_pynative(folder, caplog):
     assert plan(folder, is_pynative=True) is not None
-    assert "PYNATIVE_MODE: operators that run one by one are not dumped" in caplog.text
+    assert "PYNATIVE" not in caplog.text
     strict = Environment(is_strict=True)
     with pytest.raises(ConfigError) as caught:
         plan(folder, "GPU", is_pynative=True, environment=strict)
     first_line = "In GPU or CPU, Dump is disabled in PyNative mode. Please set mode to GRAPH_MODE in context."
     assert str(caught.value).splitlines()[0] == first_line
     assert plan(folder, "Ascend", is_pynative=True, environment=strict) is not None
+
+
+def test_overflow_detection_in_pynative_needs_all_iterations(folder):
+    settings = {"file_format": "npy", "op_debug_mode": 3}
+    assert plan(folder, "CPU", is_pynative=True, **settings, iteration="all") is not None
+    with pytest.raises(ConfigError) as caught:
+        plan(folder, "CPU", is_pynative=True, **settings, iteration="0|5-8")
+    assert str(caught.value).startswith(
+        'common_dump_settings.iteration: expected "all" for overflow detection (op_debug_mode 3) in PYNATIVE_MODE, '
+        'got "0|5-8". Set it to "all".'
+    )
+    assert plan(folder, "CPU", is_pynative=True, file_format="npy", iteration="0|5-8") is not None
+    assert plan(folder, "CPU", is_pynative=False, **settings, iteration="0|5-8") is not None
+
+
+def test_the_iteration_of_an_exception_is_not_known_before(folder):
+    made = plan(folder, "CPU", iteration="3")
+    assert [made.watches(iteration) for iteration in (2, 3)] == [False, True]
+    assert dataclasses.replace(made, op_debug_mode=4).watches(2)
+    assert not dataclasses.replace(made, op_debug_mode=4, is_device_enabled=False).watches(2)
 
 
 def test_unknown_device_target(folder):

@@ -35,6 +35,7 @@ from msdump.frontends.mindspore.common.dtype import (
     uint32,
     uint64,
 )
+from msdump.frontends.mindspore.common.dump import set_dump
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import (
@@ -132,6 +133,7 @@ __all__ = [
     "set_context",
     "set_deterministic",
     "set_device",
+    "set_dump",
     "set_seed",
     "single",
     "string",
@@ -148,14 +150,7 @@ __all__ = [
 __version__ = "2.0.0"
 
 # `dataset` brings Pillow and `numpy` is rarely used: both are loaded when they are asked for.
-__getattr__ = explain_missing(
-    __name__,
-    {
-        "set_dump": "Dump of single cells is not there yet: list the operators' names in `kernels` of the Dump "
-        "configuration instead."
-    },
-    lazy=("dataset", "numpy"),
-)
+__getattr__ = explain_missing(__name__, lazy=("dataset", "numpy"))
 
 
 def from_numpy(array: Any) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 from msdump.errors import did_you_mean
 
 ROOT = "msdump.frontends.mindspore"
-_NOT_PUBLIC = {"annotations", "explain_missing", "Any", "importlib"}
+_TOOLS = {"annotations", "explain_missing", "Any", "importlib"}
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
@@ -33,8 +33,7 @@ def explain_missing(
         namespace = vars(sys.modules[module_name])
         if name.startswith("__"):
             raise AttributeError(f"module '{shown}' has no attribute '{name}'")
-        public = sorted({*namespace, *lazy} - _NOT_PUBLIC)
-        public = [known for known in public if not known.startswith("_")]
+        public = sorted({*_public_names(namespace), *lazy})
         hint = (hints or {}).get(name) or did_you_mean(name, public)
         message = f"module '{shown}' has no attribute '{name}' in msdump. {hint}".rstrip()
         message += f"\nSupported here: {', '.join(public)}."
@@ -43,6 +42,13 @@ def explain_missing(
         raise AttributeError(message, name=name, obj=sys.modules[module_name])
 
     return __getattr__
+
+
+def _public_names(namespace: dict[str, Any]) -> list[str]:
+    """What `__all__` says; without it, what was defined or imported there and is neither private nor a tool."""
+    if "__all__" in namespace:
+        return list(namespace["__all__"])
+    return [name for name in namespace if not name.startswith("_") and name not in _TOOLS]
 
 
 def _is_import_from(frame: Any) -> bool:

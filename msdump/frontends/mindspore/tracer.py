@@ -25,6 +25,10 @@ from msdump.graph.primitive import Primitive
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.nn.cell import Cell
 
+# Flag of a cell and attribute of an operator: what `set_dump` said of it. A cell of which it said nothing goes with
+# the cell that calls it.
+MARK = "dump"
+
 _current: ContextVar[Tracer | None] = ContextVar("msdump_mindspore_tracer", default=None)
 
 
@@ -55,6 +59,7 @@ class Tracer:
         self._owner = object()
         self._path: list[Cell] = []
         self._scopes = ["Default"]
+        self._marks = [False]
         self._stage = "forward"
         self._constants: dict[int, tuple[Tensor, Value]] = {}
 
@@ -76,11 +81,22 @@ class Tracer:
             scope = "/".join([scope, *_components(self._path[-1], cell)])
         self._path.append(cell)
         self._scopes.append(scope)
+        self._marks.append(bool(cell.get_flags().get(MARK, self._marks[-1])))
         try:
             yield
         finally:
             self._path.pop()
             self._scopes.pop()
+            self._marks.pop()
+
+    @contextmanager
+    def marking(self, is_marked: bool) -> Iterator[None]:
+        """While this is open, operators are marked, or not, whatever their cell says."""
+        self._marks.append(is_marked)
+        try:
+            yield
+        finally:
+            self._marks.pop()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
@@ -104,6 +120,7 @@ class Tracer:
         except KernelNotFoundError as error:
             place = f"{lines[-1]}: " if lines else ""
             raise KernelNotFoundError(f"{place}{error}") from error
+        node.has_mark = self._marks[-1]
         if self.is_recording:
             self.run([node])
         return tuple(self.tensor_of(value) for value in node.outputs)

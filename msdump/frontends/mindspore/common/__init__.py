@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.common import api, dtype, dump, initializer, parameter, seed, tensor
+from msdump.frontends.mindspore.common import api, dtype, initializer, parameter, seed, tensor
 from msdump.frontends.mindspore.common.api import JitConfig, jit, ms_function, ms_memory_recycle
 from msdump.frontends.mindspore.common.dtype import *  # noqa: F403
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -16,7 +16,6 @@ __all__ = [
     "ParameterTuple",
     "Tensor",
     "api",
-    "dump",
     "get_seed",
     "initializer",
     "jit",
@@ -30,4 +29,5 @@ __all__ = [
 __all__ += dtype.__all__
 __all__ += ["dtype"]
 
-__getattr__ = explain_missing(__name__)
+# `dump` needs cells, which need what is here.
+__getattr__ = explain_missing(__name__, lazy=("dump",))

@@ -15,7 +15,7 @@ from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compil
 from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
 from msdump.frontends.mindspore.precision import computing_in
 from msdump.frontends.mindspore.promotion import cast
-from msdump.frontends.mindspore.tracer import Tracer, current_tracer
+from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
 
 
 class Cell:
@@ -81,7 +81,7 @@ class Cell:
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
-        return (self.training, self._compute_dtype)
+        return (self.training, self._compute_dtype, self._flags.get(MARK))
 
     # -- attributes ---------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ Unique = functional_primitive("Unique", F.unique, "Distinct elements and places.
 class RealDiv(Primitive):
     """x / y in the common dtype."""
 
-    def __call__(self, x: Any, y: Any) -> Tensor:
+    def compute(self, x: Any, y: Any) -> Tensor:
         return call(self.name, *promoted(x, y))
 
 
@@ -203,7 +203,7 @@ class Div(RealDiv):
 class _DTypeOf(Primitive):
     """The dtype of a tensor."""
 
-    def __call__(self, x: Tensor) -> Type:
+    def compute(self, x: Tensor) -> Type:
         return x.dtype
 
 
@@ -234,14 +234,14 @@ class Concat(Primitive):
     def __init__(self, axis: int = 0) -> None:
         super().__init__(axis=axis)
 
-    def __call__(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute(self, tensors: Sequence[Tensor]) -> Tensor:
         return F.concat(tensors, self.attrs["axis"])
 
 
 class Stack(Concat):
     """Tensors along a new axis."""
 
-    def __call__(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute(self, tensors: Sequence[Tensor]) -> Tensor:
         return F.stack(tensors, self.attrs["axis"])
 
 
@@ -258,7 +258,7 @@ class Split(Primitive):
     def __init__(self, axis: int = 0, output_num: int = 1) -> None:
         super().__init__(axis=axis, output_num=output_num)
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
         return execute(self.name, [x], self.attrs)
 
 
@@ -282,7 +282,7 @@ class OneHot(Primitive):
     def __init__(self, axis: int = -1) -> None:
         super().__init__(axis=axis)
 
-    def __call__(self, indices: Tensor, depth: int, on_value: Any, off_value: Any) -> Tensor:
+    def compute(self, indices: Tensor, depth: int, on_value: Any, off_value: Any) -> Tensor:
         return F.one_hot(indices, depth, on_value, off_value, self.attrs["axis"])
 
 
@@ -292,7 +292,7 @@ class _Reduce(Primitive):
     def __init__(self, keep_dims: bool = False) -> None:
         super().__init__(keep_dims=keep_dims)
 
-    def __call__(self, x: Tensor, axis: Any = ()) -> Tensor:
+    def compute(self, x: Tensor, axis: Any = ()) -> Tensor:
         axes = int(axis) if isinstance(axis, int) else tuple(axis)
         return call(self.name, x, axis=axes, **self.attrs)
 
@@ -357,7 +357,7 @@ class CumSum(Primitive):
     def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
         super().__init__(exclusive=exclusive, reverse=reverse)
 
-    def __call__(self, x: Tensor, axis: int) -> Tensor:
+    def compute(self, x: Tensor, axis: int) -> Tensor:
         return call(self.name, x, axis=axis, **self.attrs)
 
 
@@ -380,14 +380,14 @@ class StridedSlice(Primitive):
             shrink_axis_mask=shrink_axis_mask,
         )
 
-    def __call__(self, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
+    def compute(self, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
         return call(self.name, x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **self.attrs)
 
 
 class Slice(Primitive):
     """A box of a tensor."""
 
-    def __call__(self, x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
+    def compute(self, x: Tensor, begin: Sequence[int], size: Sequence[int]) -> Tensor:
         return call(self.name, x, begin=tuple(begin), size=tuple(size))
 
 
@@ -419,7 +419,7 @@ class Dropout(Primitive):
     def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:
         super().__init__(keep_prob=keep_prob, Seed0=Seed0, Seed1=Seed1)
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
         seeds = self.attrs["Seed0"], self.attrs["Seed1"]
         return F.dropout_with_mask(x, self.attrs["keep_prob"], seeds[0] if any(seeds) else None, seeds[1])
 
@@ -511,7 +511,7 @@ class AllReduce(Primitive):
     def __init__(self, op: str = "sum", group: str = "") -> None:
         super().__init__(op=op, group=group)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def compute(self, x: Tensor) -> Tensor:
         return x
 
 

@@ -7,10 +7,14 @@ from typing import Any
 
 from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.promotion import as_tensor
+from msdump.frontends.mindspore.tracer import MARK, current_tracer
 
 
 class Primitive:
-    """Interface of operator objects. `name` is the op type, `attrs` what the constructor was given."""
+    """Interface of operator objects. `name` is the op type, `attrs` what the constructor was given.
+
+    Subclasses write `compute`; a call is `compute` under the operator's own mark, if `set_dump` gave it one.
+    """
 
     def __init__(self, name: str = "", **attrs: Any) -> None:
         self.name = name or type(self).__name__
@@ -25,7 +29,15 @@ class Primitive:
         """Accepted: there is one device."""
         return self
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        mark, tracer = self.attrs.get(MARK), current_tracer()
+        if mark is None or tracer is None:
+            return self.compute(*inputs, **kwargs)
+        with tracer.marking(mark == "true"):
+            return self.compute(*inputs, **kwargs)
+
+    def compute(self, *inputs: Any) -> Any:
+        """The operator on these operands; subclasses write it where operands and attributes differ."""
         outputs = execute(self.name, [as_tensor(item) for item in inputs], self.attrs)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -44,8 +56,8 @@ def functional_primitive(name: str, function: Callable[..., Any], doc: str) -> t
         def __init__(self) -> None:
             super().__init__(name)
 
-        def __call__(self, *inputs: Any) -> Any:
-            return function(*inputs)
+        def compute(self, *inputs: Any, **kwargs: Any) -> Any:
+            return function(*inputs, **kwargs)
 
     Functional.__name__ = Functional.__qualname__ = name
     Functional.__doc__ = doc
