@@ -16,6 +16,8 @@ from msdump.errors import ConfigError, MsdumpError
 COMMANDS = {
     "run": "run a training script and dump what its configuration asks for",
     "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
+    "convert": "convert dump files to npy, bin, torch or safetensors files",
+    "msaccucmp": "take the command lines of CANN's msaccucmp.py",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 
 from msdump import dtypes
-from msdump.formats.async_layout import BinFileName, parse_bin_file_name
+from msdump.formats.async_layout import BinFileName, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.layout import NUMBER, parse_data_file_name
 from msdump.records import INPUT, OUTPUT
 
@@ -71,6 +71,9 @@ def parse_dump_name(text: str) -> DumpName | None:
         return _npy(text)
     if text.endswith(".bin"):
         return _raw(text)
+    if text.endswith(".json"):
+        overflow = parse_overflow_json_name(text)
+        return None if overflow is None else _of_bin(overflow)
     exception = _EXCEPTION.fullmatch(text)
     if exception is not None:
         numbers = int(exception["task"]), int(exception["stream"]), int(exception["time"])

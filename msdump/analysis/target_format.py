@@ -1,0 +1,160 @@
+"""From the format in which a tensor was dumped to the one that the user asks for: the pairs of msaccucmp.
+
+Source: CANN, format conversion of dump files; built-in pairs and their shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msdump import layouts
+from msdump.analysis.custom_format import CustomFormats
+from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.errors import LayoutError
+from msdump.events import Array
+
+_HOST_4D = ("NCHW", "NHWC", "HWCN")
+_HOST_5D = ("NCDHW", "NDHWC", "DHWCN")
+# Where N, C, H, W (or N, C, D, H, W) stand in a shape of that format.
+_AXES = {
+    "NCHW": (0, 1, 2, 3),
+    "NHWC": (0, 3, 1, 2),
+    "HWCN": (3, 2, 0, 1),
+    "NCDHW": (0, 1, 2, 3, 4),
+    "NDHWC": (0, 4, 1, 2, 3),
+    "DHWCN": (4, 3, 0, 1, 2),
+}
+PAIRS = frozenset(
+    [("FRACTAL_NZ", target) for target in ("NCHW", "NHWC", "ND")]
+    + [("FRACTAL_Z", target) for target in ("NCHW", "HWCN")]
+    + [("NC1HWC0", target) for target in _HOST_4D]
+    + [("NDC1HWC0", target) for target in ("NCDHW", "ND")]
+    + [("NCHW", "NHWC"), ("NCHW", "FRACTAL_Z")]
+    + [("NHWC", "NCHW"), ("NHWC", "HWCN"), ("NHWC", "FRACTAL_Z")]
+    + [("HWCN", "NCHW"), ("HWCN", "NHWC"), ("HWCN", "FRACTAL_Z")]
+)
+# Formats that the original has no name for, and short names that it has.
+_NAMELESS = frozenset({"FRACTAL_ZZ", "NC", "NCL"})
+_SHORT = {"DECONV_SP_STRIDE8_TRANS": "FRACTAL_DECONV_SP_STRIDE8_TRANS"} | {
+    f"LOOKUP_{part}": f"HASHTABLE_LOOKUP_{part}" for part in ("LOOKUPS", "KEYS", "VALUE", "OUTPUT", "HITS")
+}
+_C0 = 16  # of formats that are made here
+
+
+def parse_format(name: str) -> str:
+    """The format that the user means.   Raises: AnalysisError for a name that the original does not know."""
+    full = _SHORT.get(name, name)
+    if full not in layouts.FORMAT_NUMBER or full in _NAMELESS:
+        known = ", ".join(sorted({target for _, target in PAIRS}))
+        raise AnalysisError(
+            ExitCode.INVALID_PARAM,
+            f'--format: expected the name of a format, got "{name}". Converters lead to {known}.',
+        )
+    return full
+
+
+def to_format(
+    array: Array,
+    source: str,
+    target: str,
+    shape: Sequence[int] | None,
+    groups: int = 0,
+    custom: CustomFormats | None = None,
+) -> Array:
+    """The tensor in another format.
+
+    shape    what the tensor is without padding: what the user gives, else what the file gives; it is read in the
+             axis order of `target` when it fits the padded shape that way, else in any other order that does
+    groups   `sub_format` of the file, for FRACTAL_Z
+    Edges:   NCHW, NHWC and HWCN with other than 4 axes count as ND. The same format: nothing changes.
+    Raises:  AnalysisError: nobody converts this pair, or the shape does not fit.
+    """
+    if source in _HOST_4D and array.ndim != 4:
+        source = "ND"
+    if source == target:
+        return array
+    if custom is not None and custom.has(source, target):
+        return custom.convert(array, source, target, shape)
+    if (source, target) not in PAIRS:
+        raise AnalysisError(
+            ExitCode.INVALID_FORMAT,
+            f"expected a format with a way to {target}, got {source}. Write convert_{source}_to_{target}.py and give "
+            "its folder with -c.",
+        )
+    try:
+        if source == "FRACTAL_NZ":
+            return _from_nz(array, shape)
+        if source == "FRACTAL_Z":
+            return _from_fractal_z(array, target, shape, groups)
+        if source in ("NC1HWC0", "NDC1HWC0"):
+            return _from_channels(array, source, target, shape)
+        if target == "FRACTAL_Z":
+            return layouts.to_device(layouts.transpose_host(array, source, "NCHW"), "FRACTAL_Z", _C0)
+        return layouts.transpose_host(array, source, target)
+    except (LayoutError, ZeroDivisionError) as error:
+        raise AnalysisError(ExitCode.INVALID_SHAPE, f"{source} to {target}: {error}") from error
+
+
+def _from_nz(array: Array, shape: Sequence[int] | None) -> Array:
+    if not shape or array.ndim < 4:
+        raise AnalysisError(
+            ExitCode.INVALID_PARAM,
+            f"FRACTAL_NZ: expected a shape to cut {array.shape} down to, got {shape}. Give it with -s.",
+        )
+    try:
+        return layouts.from_device(array, "FRACTAL_NZ", shape)
+    except LayoutError as error:
+        raise AnalysisError(ExitCode.INVALID_PARAM, f"{error} Give the right shape with -s.") from error
+
+
+def _from_fractal_z(array: Array, target: str, shape: Sequence[int] | None, groups: int) -> Array:
+    groups = max(1, groups)
+    for order in _orders(target, _HOST_4D):
+        logical = _logical(shape, order)
+        if logical is None or min(logical) < 1 or logical[0] % groups:
+            continue
+        expected = layouts.device_shape(logical, "FRACTAL_Z", array.shape[-1], groups)
+        if math.prod(expected) == array.size:
+            return layouts.transpose_host(layouts.from_device(array, "FRACTAL_Z", logical, groups), "NCHW", target)
+    raise AnalysisError(
+        ExitCode.INVALID_SHAPE,
+        f"FRACTAL_Z to {target}: expected a shape of four axes that fits {array.shape}, got {shape}. "
+        "The file must tell the original shape.",
+    )
+
+
+def _from_channels(array: Array, source: str, target: str, shape: Sequence[int] | None) -> Array:
+    """NC1HWC0 and NDC1HWC0: the channels come together, then their padding is cut off."""
+    is_3d = source == "NDC1HWC0"
+    if array.ndim != (6 if is_3d else 5):
+        raise AnalysisError(ExitCode.INVALID_SHAPE, f"{source}: expected {6 if is_3d else 5} axes, got {array.shape}.")
+    host = "NCDHW" if is_3d else "NCHW"
+    axes = (0, 2, 5, 1, 3, 4) if is_3d else (0, 1, 4, 2, 3)
+    parts = tuple(array.shape[axis] for axis in axes)
+    padded = (parts[0], parts[1] * parts[2], *parts[3:])
+    full = array.transpose(axes).reshape(padded)
+    order = target if target in _AXES else host
+    for candidate in _orders(order, _HOST_5D if is_3d else _HOST_4D):
+        logical = _logical(shape, candidate)
+        if logical is not None and _is_padded(logical, padded, array.shape[-1]):
+            return layouts.transpose_host(full[:, : logical[1]], host, order)
+    turned = layouts.transpose_host(full, host, order)
+    if shape is not None and len(shape) == turned.ndim:
+        return turned[tuple(slice(0, size) for size in shape)]
+    return turned
+
+
+def _orders(first: str, others: Sequence[str]) -> list[str]:
+    return [first, *(order for order in others if order != first)]
+
+
+def _logical(shape: Sequence[int] | None, order: str) -> tuple[int, ...] | None:
+    """(N, C, H, W) or (N, C, D, H, W) of a shape in some order; None when it has other axes."""
+    axes = _AXES[order]
+    return None if shape is None or len(shape) != len(axes) else tuple(shape[axis] for axis in axes)
+
+
+def _is_padded(logical: tuple[int, ...], padded: tuple[int, ...], c0: int) -> bool:
+    rest = logical[0] == padded[0] and logical[2:] == padded[2:]
+    return rest and c0 > 0 and -(-logical[1] // c0) * c0 == padded[1]

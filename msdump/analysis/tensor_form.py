@@ -1,0 +1,158 @@
+"""A tensor as the bytes of a file: npy, raw, torch, safetensors. Nothing is copied where the bytes stay as they are.
+
+safetensors: u64 little-endian length of the header; the header, JSON padded with blanks to eight bytes, with dtype,
+shape and the first and last byte of each tensor; then the tensors.   Source: the safetensors format.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.errors import UnknownDtypeError
+from msdump.events import Array
+from msdump.formats.bin_reader import BinTensor
+from msdump.formats.npy import npy_array
+from msdump.stats import raw_bytes
+
+Chunk: TypeAlias = "bytes | memoryview"
+
+_RESOURCE, _INT64 = 23, 8
+_HIFLOAT8 = "hifloat8"
+_SAFETENSORS_DTYPE = {
+    "bool": "BOOL",
+    "int8": "I8",
+    "uint8": "U8",
+    "int16": "I16",
+    "uint16": "U16",
+    "int32": "I32",
+    "uint32": "U32",
+    "int64": "I64",
+    "uint64": "U64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "complex64": "C64",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fn": "F8_E4M3",
+}
+_TORCH_NATIVE = frozenset({"bfloat16", "float8_e5m2", "float8_e4m3fn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A decoded tensor.
+
+    dtype   a name of the dtype table; `array` is of that dtype, HiFloat8 excepted, whose codes are uint8
+    """
+
+    array: Array
+    dtype: str
+
+
+def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
+    """The tensor in the format in which it was dumped.
+
+    is_raw   keep HiFloat8 as its codes; otherwise it becomes float32
+    Edges:   plain bytes become int8, a scalar one element on one axis, as in the original.
+    Raises:  UnknownDtypeError, TruncatedFileError.
+    """
+    if tensor.dtype_number == 0:
+        return Value(tensor.payload.view(np.int8), "int8")
+    if tensor.dtype_number == _RESOURCE:
+        tensor = BinTensor(
+            tensor.io, tensor.slot, _INT64, tensor.format, tensor.shape, tensor.original_shape, tensor.sub_format,
+            tensor.payload, tensor.offset, tensor.where,
+        )  # fmt: skip
+    row = dtypes.BY_ACL_NUMBER.get(tensor.dtype_number)
+    if row is None or row.numpy_type is None:
+        name = f"number {tensor.dtype_number}" if row is None else row.name
+        raise UnknownDtypeError(f"{tensor.where}: expected a dtype that an array can have, got {name}.")
+    try:
+        array = tensor.array()
+    except (ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, UnknownDtypeError):
+            raise
+        raise AnalysisError(ExitCode.INVALID_DUMP_DATA, str(error)) from error
+    shape = array.shape or (1,)
+    if row.name != _HIFLOAT8:
+        return Value(array.reshape(shape), row.name)
+    if is_raw:
+        return Value(tensor.payload[: math.prod(shape)].reshape(shape), _HIFLOAT8)
+    return Value(array.reshape(shape), "float32")
+
+
+def npy_chunks(value: Value) -> list[Chunk]:
+    """File as numpy itself writes it, but for the copy."""
+    array = _widened(value).array
+    header = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    return [header.getvalue(), raw_bytes(array)]
+
+
+def raw_value(value: Value) -> Value:
+    """What a raw file holds: the tensor as it was dumped, but whole bytes for elements that are less."""
+    return _widened(value) if dtypes.dtype(value.dtype).bits < 8 else value
+
+
+def raw_chunks(value: Value) -> list[Chunk]:
+    return [raw_bytes(value.array)]
+
+
+def torch_chunks(value: Value) -> list[Chunk]:
+    """File of torch.save. torch must be there."""
+    import torch
+
+    native = value.dtype if value.dtype in _TORCH_NATIVE and hasattr(torch, value.dtype) else None
+    array = np.array(value.array if native else _widened(value).array)
+    if native is None:
+        tensor = torch.from_numpy(array)
+    else:
+        code = torch.from_numpy(array.view(np.uint8 if array.itemsize == 1 else np.int16))
+        tensor = code.view(getattr(torch, native))
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    return [file.getbuffer()]
+
+
+def safetensors_chunks(values: Mapping[str, Value], metadata: Mapping[str, str]) -> list[Chunk]:
+    """One file with all tensors of an operator.   Raises: UnknownDtypeError for complex128."""
+    described: dict[str, Any] = {"__metadata__": dict(metadata)}
+    chunks: list[Chunk] = []
+    at = 0
+    # Wide elements first, as the format's own writer has it, so that every tensor is aligned.
+    for name, value in sorted(values.items(), key=lambda item: -item[1].array.itemsize):
+        kept = value if value.dtype in _SAFETENSORS_DTYPE else _widened(value)
+        dtype = _SAFETENSORS_DTYPE.get(kept.dtype)
+        if dtype is None:
+            raise UnknownDtypeError(f"{name}: expected a dtype that safetensors has, got {kept.dtype}. Use npy.")
+        data = raw_bytes(kept.array)
+        described[name] = {
+            "dtype": dtype, "shape": list(kept.array.shape), "data_offsets": [at, at + data.nbytes],
+        }  # fmt: skip
+        chunks.append(data)
+        at += data.nbytes
+    header = json.dumps(described, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return [len(header).to_bytes(8, "little"), header, *chunks]
+
+
+def size_of(chunks: Sequence[Chunk]) -> int:
+    return sum(memoryview(chunk).nbytes for chunk in chunks)
+
+
+def _widened(value: Value) -> Value:
+    """The value in the dtype that an npy file has for it."""
+    if value.dtype == _HIFLOAT8:
+        return Value(value.array, "uint8")
+    return Value(npy_array(value.array, value.dtype), dtypes.dtype(value.dtype).npy_name)

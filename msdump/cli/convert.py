@@ -1,0 +1,137 @@
+"""`msdump convert PATH...`: every dump file below the paths as npy, bin, torch or safetensors files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.report_text import format_bytes, format_count
+from msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from msdump.analysis.convert import ConvertOptions, Result
+
+NOTHING_FOUND = 3
+_SHOWN_FAILURES = 20
+_EPILOG = """
+Folders keep their places below DIR. A name that is too long is told by mapping.csv beside the file.
+exit status: 0 everything is converted; 1 something could not be; 2 wrong usage; 3 there was nothing to convert.
+`msdump msaccucmp convert` takes the command lines of CANN's tool.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "convert",
+        help=COMMANDS["convert"],
+        description="Convert dump files, and whatever lies below folders, to files that other tools read.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="a dump, any folder of one, or a file")
+    add("-o", "-out", "--output", dest="output", default="converted", metavar="DIR", help="for the results (converted)")
+    add("-t", "--type", default="npy", choices=("npy", "bin", "msnpy", "pt", "safetensors"), help="what to write (npy)")
+    add("-f", "--format", default=None, metavar="FORMAT", help="convert to NCHW, NHWC, HWCN, ND, NCDHW or FRACTAL_Z")
+    add("-s", "--shape", default=None, metavar="N,N,...", help="shape without padding, where files do not tell it")
+    side = parser.add_mutually_exclusive_group()
+    side.add_argument("--output-tensor", type=int, default=None, metavar="N", help="only this output; with --format")
+    side.add_argument("--input-tensor", type=int, default=None, metavar="N", help="only this input; with --format")
+    add("-c", "--custom", default=None, metavar="DIR", help="folder that holds format_convert, your own converters")
+    add("--threads", type=int, default=None, metavar="N", help="files at a time (one for each core, at most 8)")
+    add("-q", "--quiet", action="store_true", help="only failures")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert; the result is the exit status that `--help` explains."""
+    from msdump.analysis.convert import convert_files, dump_sources
+
+    options = _options(args)
+    sources = [source for path in args.paths for source in dump_sources(path, options)]
+    if not sources:
+        print("msdump convert: expected dump files, found none.", file=sys.stderr)
+        return NOTHING_FOUND
+    started = time.perf_counter()
+    failed: list[Result] = []
+    files = written = 0
+    with _progress(len(sources), args.quiet) as advanced:
+        for result in advanced(convert_files(sources, options, args.threads)):
+            files += len(result.written)
+            written += result.written_bytes
+            if result.problems:
+                failed.append(result)
+    _print_failures(failed)
+    if not args.quiet:
+        seconds = time.perf_counter() - started
+        print(
+            f"{format_count(len(sources), 'dump file')}: {format_count(files, 'file')} in {options.output}, "
+            f"{format_bytes(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
+        )
+    return FAILED if failed else 0
+
+
+def _options(args: argparse.Namespace) -> ConvertOptions:
+    """Raises: ConfigError for options that do not go together."""
+    from msdump.analysis.convert import ConvertOptions
+    from msdump.analysis.custom_format import CustomFormats
+    from msdump.analysis.exit_codes import AnalysisError
+
+    only = None
+    if args.output_tensor is not None:
+        only = ("output", args.output_tensor)
+    elif args.input_tensor is not None:
+        only = ("input", args.input_tensor)
+    try:
+        shape = None if args.shape is None else tuple(int(size) for size in args.shape.split(","))
+    except ValueError as error:
+        raise ConfigError(f'--shape: expected numbers with commas, such as 1,3,4, got "{args.shape}".') from error
+    if shape is not None and min(shape) < 1:
+        raise ConfigError(f'--shape: expected sizes from 1 on, got "{args.shape}".')
+    if args.threads is not None and args.threads < 1:
+        raise ConfigError(f"--threads: expected a number from 1 on, got {args.threads}.")
+    try:
+        custom = None if args.custom is None else CustomFormats(args.custom)
+        return ConvertOptions(Path(args.output), args.type, args.format, shape, only, custom)
+    except AnalysisError as error:
+        raise ConfigError(str(error)) from error
+
+
+@contextmanager
+def _progress(total: int, is_quiet: bool) -> Iterator[Any]:
+    """A function that passes results on and shows how far they are, where somebody can see it."""
+    if is_quiet or not sys.stderr.isatty():
+        yield iter
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("convert", total=total)
+
+        def advanced(results: Iterable[Result]) -> Iterator[Result]:
+            for result in results:
+                progress.advance(task)
+                yield result
+
+        yield advanced
+
+
+def _print_failures(failed: list[Result]) -> None:
+    messages = [
+        problem.message if result.path in problem.message else f"{os.path.basename(result.path)}: {problem.message}"
+        for result in failed
+        for problem in result.problems
+    ]
+    for message in messages[:_SHOWN_FAILURES]:
+        print(f"msdump convert: {message}", file=sys.stderr)
+    if len(messages) > _SHOWN_FAILURES:
+        print(f"msdump convert: and {len(messages) - _SHOWN_FAILURES} more.", file=sys.stderr)

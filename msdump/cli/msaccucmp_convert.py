@@ -1,0 +1,150 @@
+"""`msaccucmp convert`: the original's options, exit codes and output names."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
+
+if TYPE_CHECKING:
+    from msdump.analysis.convert import ConvertOptions, Result
+
+FAILED_LIST = "convert_failed_file_list.txt"
+_SHAPE = re.compile(r"([0-9]+,)+[0-9]+")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this sub-command."""
+    parser = subparsers.add_parser("convert", help=SUBCOMMANDS["convert"][1], allow_abbrev=False)
+    add = parser.add_argument
+    add(
+        "-d",
+        "--dump_file",
+        dest="dump_file",
+        required=True,
+        type=path_argument,
+        help="a file, files with commas between them, or a folder, whose own folders are left out",
+    )
+    add("-f", "--format", dest="format", default=None, help="format to convert to")
+    add("-s", "--shape", dest="shape", default=None, help="shape without padding, such as 1,3,224,224; with -f")
+    add("-o", "--output_tensor", dest="output_tensor", type=int, default=None, help="the only output; with -f")
+    add("-i", "--input_tensor", dest="input_tensor", type=int, default=None, help="the only input; with -f")
+    add(
+        "-c",
+        "--custom_script_path",
+        dest="custom_script_path",
+        default=None,
+        type=path_argument,
+        help="folder that holds format_convert; with -f",
+    )
+    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
+    add(
+        "-v",
+        "--version",
+        dest="dump_version",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        help="1: protobuf files, 2: files of container 2.0 (2)",
+    )
+    add("-t", "--type", dest="type", choices=("npy", "bin", "msnpy", "pt", "safetensors"), default="npy",
+        help="form of the results (npy)")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert; the result is the original's code."""
+    from msdump.analysis.convert import convert_files
+    from msdump.analysis.exit_codes import ExitCode
+
+    options = _options(args)
+    sources = _sources(args.dump_file)
+    if isinstance(sources, ExitCode):
+        return sources
+    code = ExitCode.NONE
+    failed: list[Result] = []
+    for result in convert_files(sources, options):
+        _tell(result)
+        if result.code:
+            failed.append(result)
+            code = code or result.code
+    if failed and os.path.isdir(args.dump_file):
+        _write_failed_list(failed, options)
+    log("INFO", f"{len(sources) - len(failed)} of {len(sources)} dump files are converted.")
+    return code
+
+
+def _options(args: argparse.Namespace) -> ConvertOptions:
+    """Raises: AnalysisError with the original's code."""
+    from pathlib import Path
+
+    from msdump.analysis.convert import ConvertOptions
+    from msdump.analysis.custom_format import CustomFormats
+    from msdump.analysis.exit_codes import AnalysisError, ExitCode
+
+    needs_format = (args.shape, args.output_tensor, args.input_tensor, args.custom_script_path)
+    if args.format is None and any(value is not None for value in needs_format):
+        raise AnalysisError(ExitCode.INVALID_PARAM, "-s, -o, -i and -c: expected -f with them, got none.")
+    if args.output_tensor is not None and args.input_tensor is not None:
+        raise AnalysisError(ExitCode.INVALID_PARAM, "-o and -i: expected one of them, got both.")
+    shape = None
+    if args.shape is not None:
+        shape = tuple(int(size) for size in args.shape.split(",")) if _SHAPE.fullmatch(args.shape) else ()
+        if not shape or min(shape) < 1:
+            raise AnalysisError(
+                ExitCode.INVALID_PARAM, f'-s: expected sizes from 1 on with commas, such as 1,3,4, got "{args.shape}".'
+            )
+    only = None
+    if args.output_tensor is not None:
+        only = ("output", args.output_tensor)
+    elif args.input_tensor is not None:
+        only = ("input", args.input_tensor)
+    if args.output and (os.path.islink(args.output.rstrip("/")) or os.path.isfile(args.output)):
+        raise AnalysisError(ExitCode.INVALID_PATH, f"{args.output}: expected a folder, got a link or a file.")
+    custom = None if args.custom_script_path is None else CustomFormats(args.custom_script_path)
+    container = {1: "1.0", 2: "2.0"}[args.dump_version]
+    return ConvertOptions(Path(args.output or "."), args.type, args.format, shape, only, custom, container)
+
+
+def _sources(dump_file: str) -> Any:
+    """Files to convert, or the code that ends the command."""
+    from msdump.analysis.convert import named_sources
+    from msdump.analysis.exit_codes import ExitCode
+    from msdump.formats.layout import MAPPING_FILE
+
+    if os.path.isdir(dump_file):
+        with os.scandir(dump_file) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        if not found:
+            log("ERROR", f"{dump_file}: expected a folder with dump files, got an empty one.")
+            return ExitCode.INVALID_PARAM
+        return named_sources([entry.path for entry in found if entry.is_file() and entry.name != MAPPING_FILE])
+    names = [name.strip() for name in dump_file.split(",")]
+    paths = [name for name in names if os.path.isfile(name)]
+    for name in names:
+        if name not in paths:
+            log("ERROR" if len(names) == 1 else "WARNING", f"{name}: expected a dump file, got nothing.")
+    return named_sources(paths) if paths else ExitCode.INVALID_PATH
+
+
+def _tell(result: Result) -> None:
+    for problem in result.problems:
+        log("ERROR" if result.code else "WARNING", problem.message)
+    for path in result.written:
+        log("INFO", f"{path} is written.")
+
+
+def _write_failed_list(failed: list[Result], options: ConvertOptions) -> None:
+    """`path`, or `path,output:0,...` when only some tensors failed."""
+    from msdump.formats.atomic import make_dirs, write_file
+
+    lines = [
+        ",".join([result.path, *(problem.tensor for problem in result.problems if problem.tensor is not None)])
+        for result in failed
+    ]
+    make_dirs(options.output)
+    path = options.output / FAILED_LIST
+    write_file(path, ["".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")], 0o600, replace=True)
+    log("ERROR", f"{len(failed)} dump files could not be converted as a whole; {path} names them.")
