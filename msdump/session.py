@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import functools
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -157,6 +158,11 @@ def open_mindspore(
     return _session
 
 
+def is_decided() -> bool:
+    """Whether the environment was read already, so that `current` is the answer for this process."""
+    return _is_decided
+
+
 def current() -> Session | None:
     """The session of this process, if a graph was compiled with Dump on."""
     return _session
@@ -207,29 +213,34 @@ def _start_async(plan: DumpPlan) -> Session:
         # The names that graphs have in their own files.
         return layout.data_dir(f"kernel_graph_{record.graph_id}", record.graph_id, record.iteration)
 
-    writers = _async_writers(plan, directory)
+    writers, data_offsets = _async_writers(plan, directory)
     tally = Tally()
-    dumper = AsyncDumper(plan, writers, tally, budget)
+    dumper = AsyncDumper(plan, writers, tally, budget, data_offsets=data_offsets)
     _flush_on_sigterm()
     return Session(plan, (dumper,), writers, tally, dumper.pool)
 
 
-def _async_writers(plan: DumpPlan, directory: Callable[[TensorRecord], Path]) -> tuple[Writer, ...]:
-    """Writers that the plan asks for; files get the modes of the engine that MindSpore hands such dumps to."""
+def _async_writers(
+    plan: DumpPlan, directory: Callable[[TensorRecord], Path]
+) -> tuple[tuple[Writer, ...], Callable[[Sequence[TensorRecord]], Sequence[int]]]:
+    """Writers that the plan asks for, and where data begins in their files.
+
+    Files get the modes of the engine that MindSpore hands such dumps to, and go past the page cache.
+    """
+    from msdump.formats import bin_writer, npy
     from msdump.formats.async_layout import npy_file_name
-    from msdump.formats.bin_writer import BinWriter
-    from msdump.formats.npy import NpyWriter
     from msdump.formats.statistic_csv import StatisticWriter
 
     if plan.file_format == "bin":
-        return (BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag),)
+        binary = bin_writer.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag, is_direct=True)
+        return (binary,), functools.partial(bin_writer.data_offsets, is_host_format=plan.trans_flag)
     writers: list[Writer] = []
     if plan.saves_tensor:
-        writers.append(NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name))
+        writers.append(npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True))
     if plan.saves_statistic:
         # Digests are computed by the threads that write, which there are several of.
         writers.append(StatisticWriter(directory, plan.statistic_categories, _ASYNC_MODE, md5_threads=0))
-    return tuple(writers)
+    return tuple(writers), npy.data_offsets
 
 
 def _flush_on_sigterm() -> None:

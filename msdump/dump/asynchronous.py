@@ -32,6 +32,7 @@ class AsyncDumper:
 
     writers       get the records of one operator at a time, from several threads at once
     budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped
+    data_offsets  where in its file the data of each record of an operator begins; the same for each run of it
     on_step       called in the step's thread before a dumped iteration begins
     A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`, with the
     number of records that were lost.
@@ -47,6 +48,7 @@ class AsyncDumper:
         budget_bytes: int,
         threads: int = 2,
         clock: Clock | None = None,
+        data_offsets: Callable[[Sequence[TensorRecord]], Sequence[int]] | None = None,
         on_step: Callable[[Graph, int], None] | None = None,
     ) -> None:
         self._plan = plan
@@ -54,6 +56,8 @@ class AsyncDumper:
         self._writes_once = all(writer.writes_once for writer in writers)
         self._tally = tally
         self._clock = clock or Clock()
+        self._data_offsets = data_offsets
+        self._offsets: dict[Hashable, Sequence[int]] = {}
         self._on_step = on_step
         self.staging = Staging(budget_bytes)
         self.pool = WriterPool(threads)
@@ -192,16 +196,26 @@ class AsyncDumper:
         )
         safe: list[TensorRecord] = []
         held: list[object] = []
-        for record in records:
+        for record, offset in zip(records, self._offsets_of(records), strict=True):
             if watched.is_constant(record.key):
                 safe.append(record)
                 continue
             name = (record.graph_id, record.iteration, record.key)
             staged = self._old_inputs.get(record.key) if record.key is not None else None
-            staged = staged or self.staging.stage(name, record.data)
+            staged = staged or self.staging.stage(name, record.data, offset)
             held.append(staged)
             safe.append(replace(record, data=staged.array.reshape(record.shape)))
         return safe, held
+
+    def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
+        if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:
+            return [0] * len(records)
+        first = records[0]
+        name = (first.graph_id, first.op_name, len(records))
+        found = self._offsets.get(name)
+        if found is None:
+            found = self._offsets[name] = self._data_offsets(records)
+        return found
 
     def _job(
         self,
@@ -278,6 +292,8 @@ def _shape_only(array: Array) -> Array:
 
 
 _NO_DATA = bytes(16)
+# Below this it does not matter how a copy lies.
+_ALIGNED_BYTES = 1 << 20
 
 
 class _Round:

@@ -14,9 +14,6 @@ from msdump.events import Array
 _PAGE = 4096
 # From here on a copy has a buffer of whole pages that is used again: fresh pages cost more than the copy itself.
 _PAGED_BYTES = 64 << 10
-# Where the copy starts in its first page: behind the header of an npy file, whose usual length this is, so that pages
-# of memory and pages of the file coincide and the disk can fetch them as they lie.
-_PHASE = 128
 
 
 class Staged:
@@ -71,13 +68,17 @@ class Staging:
         with self._changed:
             self._changed.wait_for(lambda: self._held <= own_bytes or self._held + size_bytes <= self._budget)
 
-    def stage(self, name: Hashable, array: Array) -> Staged:
-        """A copy of the value of that name: the one that is still alive, or a new one."""
+    def stage(self, name: Hashable, array: Array, file_offset: int = 0) -> Staged:
+        """A copy of the value of that name: the one that is still alive, or a new one.
+
+        file_offset   where the bytes will begin in their file: pages of memory are made to coincide with pages of
+                      the file, so that the disk can fetch them as they lie
+        """
         known = self._waiting.get(name)
         if known is not None:
             return known
         buffer = self._buffer(staged_size(array))
-        first = _PHASE if buffer.size >= _PAGED_BYTES else 0
+        first = file_offset % _PAGE if buffer.size >= _PAGED_BYTES else 0
         view = buffer[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
         # From here on the buffer has an owner that gives it back.
         staged = Staged(self, view, buffer)
@@ -117,9 +118,10 @@ class Staging:
 
 def staged_size(array: Array) -> int:
     """Bytes of the budget that a copy of this array takes."""
-    if array.nbytes < _PAGED_BYTES - _PHASE:
+    if array.nbytes < _PAGED_BYTES:
         return array.nbytes
-    return -(-(array.nbytes + _PHASE) // _PAGE) * _PAGE
+    # Whole pages, and room to begin anywhere in the first one.
+    return (array.nbytes // _PAGE + 2) * _PAGE
 
 
 def _aligned(size: int) -> Array:

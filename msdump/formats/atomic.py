@@ -13,13 +13,12 @@ import mmap
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from msdump.errors import WriteError
-
-Buffer: TypeAlias = "bytes | bytearray | memoryview | mmap.mmap"
+from msdump.formats import direct
+from msdump.formats.direct import Buffer
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_TMPFILE = getattr(os, "O_TMPFILE", 0)
@@ -87,16 +86,19 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
 class Folder:
     """An open folder that files are published in; owns its descriptor. Any thread may call it.
 
-    Keeping the folder open spares each file the walk along the path.
+    Keeping the folder open spares each file the walk along the path. With `is_direct` big files are written past the
+    page cache where the filesystem does such a thing: nearly free for the processor, and at the disk's full pace when
+    more is written than the cache may hold; who writes little and waits for it is better served by the cache.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], is_direct: bool = False) -> None:
         self.path = os.fspath(path)
         try:
             self._fd = os.open(self.path, _OPEN_FOLDER)
         except OSError as error:
             raise _write_error(self.path, "a folder to write to", error) from error
         self._has_unnamed = bool(_O_TMPFILE)
+        self._is_direct = is_direct and direct.is_worthwhile(self._fd)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -142,8 +144,7 @@ class Folder:
                 "Move it away or choose another path."
             ) from error
         except OSError as error:
-            size = sum(memoryview(chunk).nbytes for chunk in chunks)
-            raise _write_error(self._where(name), f"to write {size} bytes", error) from error
+            raise _write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error
 
     def link(self, existing: str, name: str, existing_folder: Folder | None = None) -> bool:
         """Give a file a further name; False when links are refused and a copy was made.   Raises: WriteError."""
@@ -173,9 +174,27 @@ class Folder:
         return os.path.join(self.path, name)
 
     def _write_unnamed(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool) -> int:
-        fd = os.open(".", _O_TMPFILE | os.O_WRONLY | _O_CLOEXEC, mode, dir_fd=self._fd)
+        if self._is_direct and _size(chunks) >= direct.DIRECT_BYTES:
+            try:
+                return self._publish_unnamed(name, chunks, mode, replace, direct.O_DIRECT, direct.write_direct)
+            except OSError as error:
+                if error.errno not in direct.NO_DIRECT:
+                    raise
+                self._is_direct = False
+        return self._publish_unnamed(name, chunks, mode, replace, 0, _write_all)
+
+    def _publish_unnamed(
+        self,
+        name: str,
+        chunks: Sequence[Buffer],
+        mode: int,
+        replace: bool,
+        flags: int,
+        fill: Callable[[int, Sequence[Buffer]], int],
+    ) -> int:
+        fd = os.open(".", _O_TMPFILE | os.O_WRONLY | _O_CLOEXEC | flags, mode, dir_fd=self._fd)
         try:
-            size = _write_all(fd, chunks)
+            size = fill(fd, chunks)
             _set_mode(fd, mode)
             source = f"/proc/self/fd/{fd}"
             if not replace:
@@ -341,6 +360,10 @@ def _set_mode(fd: int, mode: int) -> None:
 
 def _sibling_name() -> str:
     return f".{os.getpid()}-{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
+
+
+def _size(chunks: Sequence[Buffer]) -> int:
+    return sum(memoryview(chunk).nbytes for chunk in chunks)
 
 
 def _write_all(fd: int, chunks: Sequence[Buffer]) -> int:

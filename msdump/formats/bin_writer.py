@@ -6,18 +6,19 @@ nothing is ever copied into a protobuf field.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msdump import dtypes, layouts
 from msdump.errors import DtypeError, LayoutError
-from msdump.events import Array
 from msdump.formats.async_layout import bin_file_name
 from msdump.formats.dump_folder import OpenFolders
 from msdump.formats.writer import Counter, WriteCounts
-from msdump.packing import pack
+from msdump.packing import pack, packed_size
 from msdump.records import DEFAULT_FORMAT, INPUT, TensorRecord
 from msdump.stats import raw_bytes
 
@@ -30,6 +31,7 @@ class BinWriter:
     directory        folder that a record belongs to; made when its first record comes
     mode             of files; `dir_mode` of the folders it makes
     is_host_format   True: every tensor is written as the host has it, whatever format its record names
+    is_direct        write big files past the page cache, see `Folder`
 
     Records that follow one another and name the same operator share a file, until an input or output comes again.
     Arrays are not kept. Any thread may call it: files are written outside all locks.
@@ -44,11 +46,13 @@ class BinWriter:
         mode: int = 0o400,
         dir_mode: int = 0o700,
         is_host_format: bool = False,
+        is_direct: bool = False,
     ) -> None:
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
         self._is_host_format = is_host_format
+        self._is_direct = is_direct
         self._iterations: dict[tuple[int, int], OpenFolders] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
@@ -81,7 +85,8 @@ class BinWriter:
             name = (record.graph_id, record.iteration)
             found = self._iterations.get(name)
             if found is None:
-                found = self._iterations[name] = OpenFolders(self._directory, self._mode, self._dir_mode)
+                folders = OpenFolders(self._directory, self._mode, self._dir_mode, self._is_direct)
+                found = self._iterations[name] = folders
             return found
 
 
@@ -93,6 +98,34 @@ def bin_chunks(records: Sequence[TensorRecord], is_host_format: bool = False) ->
              unknown or does not fit the shape.
     Source:  CANN container 2.0.
     """
+    header, blocks = _header(records, is_host_format)
+    payloads = [_payload(block.record, block.format) for block in blocks]
+    return [len(header).to_bytes(8, "little"), header, *payloads]
+
+
+def data_offsets(records: Sequence[TensorRecord], is_host_format: bool = False) -> list[int]:
+    """Where in its file the data of each record of one operator begins; the same for each run of that operator."""
+    header, blocks = _header(records, is_host_format)
+    offset = 8 + len(header)
+    offset_by_place: dict[tuple[str, int], int] = {}
+    for block in blocks:
+        offset_by_place[block.record.io, block.record.slot] = offset
+        offset += block.size_bytes
+    return [offset_by_place[record.io, record.slot] for record in records]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """One tensor as the header describes it."""
+
+    record: TensorRecord
+    format: str
+    shape: tuple[int, ...]
+    size_bytes: int
+
+
+def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_Block]]:
+    """The serialized header, and its tensors in the order of their data. Looks at no data."""
     from msdump._proto import dump_data_pb2
 
     first = records[0]
@@ -101,45 +134,51 @@ def bin_chunks(records: Sequence[TensorRecord], is_host_format: bool = False) ->
         dump_time=first.timestamp_us,
         op_name=first.op_name.encode(errors="replace").decode(),
     )
-    payloads: list[memoryview] = []
-    for is_input, blocks in ((True, message.input), (False, message.output)):
+    blocks: list[_Block] = []
+    for is_input, entries in ((True, message.input), (False, message.output)):
         of_side = sorted((r for r in records if (r.io == INPUT) is is_input), key=lambda record: record.slot)
         for record in of_side:
-            while len(blocks) < record.slot:
-                blocks.add()
-            payloads.append(_describe(record, blocks.add(), is_host_format))
-    header = message.SerializeToString()
-    return [len(header).to_bytes(8, "little"), header, *payloads]
+            while len(entries) < record.slot:
+                entries.add()
+            blocks.append(_block(record, is_host_format))
+            _describe(blocks[-1], entries.add())
+    return message.SerializeToString(), blocks
 
 
-def _describe(record: TensorRecord, block: Any, is_host_format: bool) -> memoryview:
-    """Fill the header entry of one tensor; returns its bytes on disk."""
+def _block(record: TensorRecord, is_host_format: bool) -> _Block:
     row = dtypes.dtype(record.dtype)
     if record.data.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"bin: expected an array of {row.name}, got one of {record.data.dtype}.")
-    host = layouts.host_format(record.data.shape)
-    format_name = host if is_host_format or record.format == DEFAULT_FORMAT else record.format
-    array = _in_format(record, format_name)
-    payload = raw_bytes(array) if row.bits >= 8 else pack(array, row.name).data
-    block.data_type = row.acl_number
-    block.format = layouts.FORMAT_NUMBER[format_name]
-    block.sub_format = record.sub_format
-    block.size = payload.nbytes
+    shape = record.data.shape
+    is_host = is_host_format or record.format == DEFAULT_FORMAT
+    name = layouts.host_format(shape) if is_host else record.format
+    if name not in layouts.FORMAT_NUMBER:
+        raise LayoutError(f"{record.op_name}, {record.io} {record.slot}: no device format is called {name}.")
+    if name in layouts.DEVICE_FORMATS:
+        shape = layouts.device_shape(shape, name, layouts.cube_size(record.dtype), max(1, record.sub_format))
+    return _Block(record, name, shape, packed_size(row.name, math.prod(shape)))
+
+
+def _describe(block: _Block, entry: Any) -> None:
+    """Fill the header's entry of one tensor."""
+    entry.data_type = dtypes.dtype(block.record.dtype).acl_number
+    entry.format = layouts.FORMAT_NUMBER[block.format]
+    entry.sub_format = block.record.sub_format
+    entry.size = block.size_bytes
     # A scalar has a shape without dimensions, which is not the same as no shape.
-    block.shape.SetInParent()
-    block.shape.dim.extend(array.shape)
-    block.original_shape.SetInParent()
-    block.original_shape.dim.extend(record.data.shape)
-    return payload
+    entry.shape.SetInParent()
+    entry.shape.dim.extend(block.shape)
+    entry.original_shape.SetInParent()
+    entry.original_shape.dim.extend(block.record.data.shape)
 
 
-def _in_format(record: TensorRecord, format_name: str) -> Array:
-    if format_name not in layouts.FORMAT_NUMBER:
-        raise LayoutError(f"{record.op_name}, {record.io} {record.slot}: no device format is called {format_name}.")
-    if format_name not in layouts.DEVICE_FORMATS:
-        return record.data
-    c0 = layouts.cube_size(record.dtype)
-    return layouts.to_device(record.data, format_name, c0, max(1, record.sub_format))
+def _payload(record: TensorRecord, format_name: str) -> memoryview:
+    array = record.data
+    if format_name in layouts.DEVICE_FORMATS:
+        c0 = layouts.cube_size(record.dtype)
+        array = layouts.to_device(array, format_name, c0, max(1, record.sub_format))
+    row = dtypes.dtype(record.dtype)
+    return raw_bytes(array) if row.bits >= 8 else pack(array, row.name).data
 
 
 def _operators(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:

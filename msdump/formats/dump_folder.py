@@ -19,9 +19,9 @@ class DumpFolder(Folder):
     mode, dir_mode   of mapping.csv and of folders that are made
     """
 
-    def __init__(self, path: Path, mode: int, dir_mode: int) -> None:
+    def __init__(self, path: Path, mode: int, dir_mode: int, is_direct: bool = False) -> None:
         make_dirs(path, dir_mode)
-        super().__init__(path)
+        super().__init__(path, is_direct)
         self._mode = mode
         self._mapped: set[str] = set()
         self._lock = threading.Lock()
@@ -43,10 +43,13 @@ class DumpFolder(Folder):
 class OpenFolders:
     """The folders of one iteration, by the path that `directory` names for a record. Any thread may call it."""
 
-    def __init__(self, directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int) -> None:
+    def __init__(
+        self, directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int, is_direct: bool = False
+    ) -> None:
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
+        self._is_direct = is_direct
         self._folders: dict[Path, DumpFolder] = {}
         self._lock = threading.Lock()
 
@@ -57,7 +60,7 @@ class OpenFolders:
             with self._lock:
                 folder = self._folders.get(path)
                 if folder is None:
-                    folder = self._folders[path] = DumpFolder(path, self._mode, self._dir_mode)
+                    folder = self._folders[path] = DumpFolder(path, self._mode, self._dir_mode, self._is_direct)
         return folder
 
     def close(self) -> None:

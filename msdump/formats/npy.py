@@ -59,6 +59,11 @@ def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
     return _MAGIC + b"\x01\x00" + struct.pack("<H", length) + text.encode("ascii") + b" " * blanks + b"\n"
 
 
+def data_offsets(records: Sequence[TensorRecord]) -> list[int]:
+    """Where in its file the data of each record begins."""
+    return [len(npy_header(record.dtype, record.data.shape)) for record in records]
+
+
 def npy_array(array: Array, dtype_name: str) -> Array:
     """The array as a .npy file holds it: little-endian, and widened where the dtype table says so.
 
@@ -98,6 +103,7 @@ class NpyWriter:
     directory   folder that a record belongs to; made when its first record comes
     mode        of files; `dir_mode` of the folders it makes
     file_name   name of a record's file, which `mapping.csv` replaces when it is too long
+    is_direct   write big files past the page cache, see `Folder`
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -113,11 +119,13 @@ class NpyWriter:
         mode: int = 0o400,
         dir_mode: int = 0o700,
         file_name: Callable[[TensorRecord], str] = data_file_name,
+        is_direct: bool = False,
     ) -> None:
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
         self._file_name = file_name
+        self._is_direct = is_direct
         self._iterations: dict[tuple[int, int], _Iteration] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
@@ -148,7 +156,7 @@ class NpyWriter:
             with self._lock:
                 found = self._iterations.get(name)
                 if found is None:
-                    folders = OpenFolders(self._directory, self._mode, self._dir_mode)
+                    folders = OpenFolders(self._directory, self._mode, self._dir_mode, self._is_direct)
                     found = self._iterations[name] = _Iteration(folders)
         return found
 

@@ -19,14 +19,14 @@ from msdump.errors import DtypeError, FormatError, LayoutError
 from msdump.events import Array
 from msdump.formats.async_layout import bin_file_name, parse_bin_file_name
 from msdump.formats.bin_reader import BinFile, read_bin
-from msdump.formats.bin_writer import BinWriter, bin_chunks
+from msdump.formats.bin_writer import BinWriter, bin_chunks, data_offsets
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.writer import Writer
 from msdump.packing import pack
 from msdump.records import INPUT, OUTPUT, TensorRecord
 from msdump.stats import raw_bytes
 from msdump.testing import tensors
-from tests.contracts.writer_contract import Directory, WriterContract, record
+from tests.contracts.writer_contract import FIRST_US, Directory, WriterContract, record
 
 quick = settings(max_examples=50, deadline=None)
 ARRAY_DTYPES = [row.name for row in dtypes.TABLE if row.numpy_type is not None]
@@ -272,3 +272,18 @@ def test_container_1_holds_the_same(tmp_path: Path, dtype: str) -> None:
     for left, right in zip(one.tensors, two.tensors, strict=True):
         assert (left.io, left.slot, left.shape) == (right.io, right.slot, right.shape)
         assert raw_bytes(left.array()) == raw_bytes(right.array()) == raw_bytes(values)
+
+
+@quick
+@given(st.lists(device_records(), max_size=4), st.booleans())
+def test_offsets_are_where_the_data_is(made: list[TensorRecord], is_host_format: bool) -> None:
+    made = [replace(item, io=(INPUT, OUTPUT)[index % 2], slot=index // 2) for index, item in enumerate(reversed(made))]
+    if made:
+        data = b"".join(bin_chunks(made, is_host_format))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            offset_by_place = {(tensor.io, tensor.slot): tensor.offset for tensor in read_bin(file.name).tensors}
+        assert data_offsets(made, is_host_format) == [offset_by_place[item.io, item.slot] for item in made]
+        later = [replace(item, timestamp_us=FIRST_US + 10**9) for item in made]
+        assert data_offsets(later, is_host_format) == data_offsets(made, is_host_format)
