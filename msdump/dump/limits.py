@@ -1,0 +1,264 @@
+"""Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
+
+Both engines meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached
+is a WriteError, and that is what ends a dump: training goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msdump import dtypes, layouts
+from msdump.config.sizes import format_size, parse_size
+from msdump.dump.rotation import Rotation
+from msdump.errors import ConfigError, WriteError
+from msdump.formats.npy import npy_header
+from msdump.formats.writer import WriteCounts, Writer
+from msdump.records import TensorRecord
+
+BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
+# Space that is left for others unless the user says otherwise: this much, on small disks this part of them.
+_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART = 64 << 20, 0.05
+# More than the protobuf header of an operator takes for one tensor, and more than a row of statistics.
+_HEADER_BYTES, _ROW_BYTES = 512, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLimits:
+    """What the user set. None: no budget, the default floor, all iterations are kept."""
+
+    budget_bytes: int | None = None
+    floor_bytes: int | None = None
+    keep_iterations: int | None = None
+
+
+def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
+    """Limits from MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR and MSDUMP_KEEP_ITERATIONS; empty ones count as unset.
+
+    Raises: ConfigError naming the variable.
+    """
+    budget, floor, keep = (environ.get(name, "").strip() for name in (BUDGET, FLOOR, KEEP))
+    if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
+        raise ConfigError(
+            f'environment variable {KEEP}: expected a number from 1 on, got "{keep}". '
+            "Set it to the number of iterations that may lie on the disk, or unset it."
+        )
+    return DiskLimits(
+        parse_size(BUDGET, budget) if budget else None,
+        parse_size(FLOOR, floor, smallest=0) if floor else None,
+        int(keep) if keep else None,
+    )
+
+
+class DiskUsage(Protocol):
+    """What is asked of a disk, in bytes."""
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def free(self) -> int: ...
+
+
+def disk_usage(path: Path) -> DiskUsage:
+    """Of the disk that holds `path`, or will hold it once it is made."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return shutil.disk_usage(path)
+
+
+class DiskGuard:
+    """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
+
+    root    folder of the dump
+    usage   asks the disk; injected by tests
+    """
+
+    def __init__(self, root: Path, limits: DiskLimits, usage: Callable[[Path], DiskUsage] = disk_usage) -> None:
+        self._root = root
+        self._limits = limits
+        self._usage = usage
+        self._writers: list[Writer] = []
+        self._lock = threading.Lock()
+        self._reserved = 0
+        self._removed = 0
+        self.rotation = None if limits.keep_iterations is None else Rotation(root, limits.keep_iterations)
+
+    def watch(self, writer: Writer) -> None:
+        """Count what this writer puts on the disk."""
+        self._writers.append(writer)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that the dump has on the disk now."""
+        return sum(writer.counts.bytes_written for writer in self._writers) - self._removed
+
+    def reserve(self, size_bytes: int) -> None:
+        """Hold room for a write until `release`.   Raises: WriteError when a limit would be passed."""
+        with self._lock:
+            self._check_budget(size_bytes)
+            self._check_floor(size_bytes)
+            self._reserved += size_bytes
+
+    def release(self, size_bytes: int) -> None:
+        """The write is done, and counted by its writer, or has failed."""
+        with self._lock:
+            self._reserved -= size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Bytes were removed from the disk."""
+        with self._lock:
+            self._removed += size_bytes
+
+    def _check_budget(self, size_bytes: int) -> None:
+        budget = self._limits.budget_bytes
+        used = self.used_bytes + self._reserved
+        if budget is not None and used + size_bytes > budget:
+            raise WriteError(
+                f"{self._root}: expected at most {budget} bytes of dump ({BUDGET}), got {used} and {size_bytes} more "
+                f"to write. Raise the budget, dump less, or set {KEEP}."
+            )
+
+    def _check_floor(self, size_bytes: int) -> None:
+        floor = self._limits.floor_bytes
+        if floor == 0:
+            return
+        usage = self._usage(self._root)
+        if floor is None:
+            floor = int(min(_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART * usage.total))
+        if usage.free - self._reserved - size_bytes < floor:
+            raise WriteError(
+                f"{self._root}: expected at least {format_size(floor)} of the disk to stay free ({FLOOR}), got "
+                f"{usage.free} bytes free and {self._reserved + size_bytes} to write. Free space, dump less, or set "
+                f"{FLOOR} or {KEEP}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a kind of writer takes of the disk.
+
+    size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
+    is_deferred  written when the iteration ends, not when the writer gets the record
+    """
+
+    size_of: Callable[[TensorRecord, bool], int]
+    is_deferred: bool = False
+
+
+class LimitedWriter:
+    """A writer that keeps within the limits: all records of an operator, or a WriteError before the first of them.
+
+    directory  folder of a record when its iteration may be removed later; None: what is written stays (constants)
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        guard: DiskGuard,
+        footprint: Footprint,
+        directory: Callable[[TensorRecord], Path] | None = None,
+    ) -> None:
+        self.writes_once = writer.writes_once
+        self.takes_empty = writer.takes_empty
+        self._writer = writer
+        self._guard = guard
+        self._footprint = footprint
+        self._directory = directory
+        self._open: dict[tuple[int, int], _OpenIteration] = {}
+        self._lock = threading.Lock()
+        guard.watch(writer)
+        self._rotation = guard.rotation if directory is not None else None
+        if self._rotation is not None:
+            self._rotation.join(self)
+
+    @property
+    def counts(self) -> WriteCounts:
+        return self._writer.counts
+
+    def write(self, records: Sequence[TensorRecord]) -> None:
+        """Raises: WriteError when a limit is reached, and what the writer raises."""
+        if not records:
+            return
+        with self._lock:
+            iteration = self._open.setdefault((records[0].graph_id, records[0].iteration), _OpenIteration())
+            size = sum(self._footprint.size_of(record, iteration.repeats(record)) for record in records)
+        self._guard.reserve(size)
+        if self._footprint.is_deferred:
+            with self._lock:
+                iteration.promised_bytes += size
+        try:
+            if self._rotation is not None and self._directory is not None:
+                self._rotation.expect([(self._directory(record), record) for record in records])
+            self._writer.write(records)
+        finally:
+            if not self._footprint.is_deferred:
+                self._guard.release(size)
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        """Finish the iteration, then remove the oldest if there are too many.   Raises: WriteError."""
+        try:
+            self._writer.end_iteration(graph_id, iteration)
+        finally:
+            with self._lock:
+                ended = self._open.pop((graph_id, iteration), None)
+            self._guard.release(ended.promised_bytes if ended is not None else 0)
+        if self._rotation is not None:
+            self._guard.give_back(self._rotation.end(self, graph_id, iteration))
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+        finally:
+            self._guard.release(sum(each.promised_bytes for each in self._open.values()))
+            self._open.clear()
+
+
+class _OpenIteration:
+    """Tensors that an iteration has on disk, and bytes that are promised to it but not written."""
+
+    def __init__(self) -> None:
+        self._known: set[Hashable] = set()
+        self.promised_bytes = 0
+
+    def repeats(self, record: TensorRecord) -> bool:
+        """Whether the tensor came before; it is known from now on."""
+        if record.is_repeat or (record.key is not None and record.identity in self._known):
+            return True
+        if record.key is not None:
+            self._known.add(record.identity)
+        return False
+
+
+def npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes of the npy file of a record; a repeated tensor is a further name of its file."""
+    if is_repeat:
+        return 0
+    row = dtypes.dtype(record.dtype)
+    return len(npy_header(record.dtype, record.shape)) + record.data.size * dtypes.dtype(row.npy_name).itemsize
+
+
+def bin_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most in the dump file of its operator, padding of device formats included."""
+    size = record.data.size
+    if record.format in layouts.DEVICE_FORMATS:
+        c0 = layouts.cube_size(record.dtype)
+        size = max(size, math.prod(layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))))
+    return _HEADER_BYTES + len(record.op_name) * 4 + size * dtypes.dtype(record.dtype).itemsize
+
+
+def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most as a row of statistics."""
+    return _ROW_BYTES + 4 * len(record.op_name)
+
+
+NPY_FOOTPRINT = Footprint(npy_size)
+BIN_FOOTPRINT = Footprint(bin_size)
+STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=True)

@@ -1,0 +1,140 @@
+"""Rotation: keeps the last iterations of a dump on the disk and removes older ones whole, own files only."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msdump.errors import FormatError, WriteError
+from msdump.formats.async_layout import bin_file_name, npy_file_name, overflow_json_name
+from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE, data_file_name
+from msdump.formats.mapping_csv import read_mapping
+from msdump.records import TensorRecord
+
+log = logging.getLogger("msdump")
+
+_Name = tuple[int, int]
+# Files that a folder has once, whoever writes to it.
+_COMMON_FILES = (STATISTIC_FILE, MAPPING_FILE)
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+class _Iteration:
+    """What an iteration may have left: folder -> names that its records have in any layout."""
+
+    def __init__(self) -> None:
+        self.names: dict[Path, set[str]] = {}
+        self.finished_by: set[object] = set()
+
+
+class Rotation:
+    """The iterations of one dump, oldest first. Any thread may call it.
+
+    root   folder of the dump; nothing above it is touched
+    keep   how many complete iterations stay; one that is being written comes on top
+
+    A file is removed when its name is that of a record that this process wrote into this folder in that iteration.
+    statistic.csv and mapping.csv go when the folder did not have them before. Folders go when they are empty and
+    belong to no other iteration.
+    """
+
+    def __init__(self, root: Path, keep: int) -> None:
+        self._root = root
+        self._keep = keep
+        self._writers: set[object] = set()
+        self._iterations: dict[_Name, _Iteration] = {}
+        self._owner: dict[Path, _Name | None] = {}
+        """Folder -> the only iteration that used it; None when several did."""
+        self._lock = threading.Lock()
+
+    def join(self, writer: object) -> None:
+        """An iteration is complete when everybody who joined has ended it."""
+        self._writers.add(writer)
+
+    def expect(self, records: Sequence[tuple[Path, TensorRecord]]) -> None:
+        """Files of these records are about to appear in these folders."""
+        with self._lock:
+            for folder, record in records:
+                name = (record.graph_id, record.iteration)
+                iteration = self._iterations.setdefault(name, _Iteration())
+                names = iteration.names.get(folder)
+                if names is None:
+                    names = iteration.names[folder] = {
+                        common for common in _COMMON_FILES if not os.path.lexists(folder / common)
+                    }
+                    for place in self._below_root(folder):
+                        self._owner[place] = name if self._owner.setdefault(place, name) == name else None
+                names.update(_names_of(record))
+
+    def end(self, writer: object, graph_id: int, iteration: int) -> int:
+        """A writer has ended an iteration; returns the bytes that the removal of older ones freed.
+
+        Raises: WriteError when something cannot be removed.
+        """
+        freed = 0
+        with self._lock:
+            ended = self._iterations.get((graph_id, iteration))
+            if ended is not None:
+                ended.finished_by.add(writer)
+            complete = [name for name, each in self._iterations.items() if each.finished_by >= self._writers]
+            for name in complete[: -self._keep]:
+                freed += self._remove(name, self._iterations.pop(name))
+        return freed
+
+    def _below_root(self, folder: Path) -> Iterator[Path]:
+        """The folder and those above it, deepest first."""
+        while folder not in (self._root, folder.parent):
+            yield folder
+            folder = folder.parent
+
+    def _remove(self, name: _Name, iteration: _Iteration) -> int:
+        freed = 0
+        for folder, names in iteration.names.items():
+            try:
+                freed += _remove_files(folder, names)
+                for place in self._below_root(folder):
+                    if self._owner.get(place) != name:
+                        break
+                    with contextlib.suppress(FileNotFoundError):
+                        os.rmdir(place)
+                    del self._owner[place]
+            except OSError as error:
+                if error.errno in _NOT_EMPTY:
+                    continue
+                raise WriteError(
+                    f"{folder}: expected to remove iteration {name[1]}, got {error.strerror}. "
+                    "Do not change the folders while the dump runs."
+                ) from error
+        log.info("%s: removed iteration %d of graph %d, %d bytes.", self._root, name[1], name[0], freed)
+        return freed
+
+
+def _names_of(record: TensorRecord) -> tuple[str, ...]:
+    """Names that the file of a record has in one layout or another."""
+    numbers = (record.task_id, record.stream_id, record.timestamp_us)
+    return data_file_name(record), npy_file_name(record), bin_file_name(record), overflow_json_name(*numbers)
+
+
+def _remove_files(folder: Path, names: set[str]) -> int:
+    """Remove the files of these names, and those that stand for them because a name was too long; bytes freed."""
+    try:
+        present = os.listdir(folder)
+    except FileNotFoundError:
+        return 0
+    originals: dict[str, str] = {}
+    if MAPPING_FILE in present:
+        with contextlib.suppress(FormatError):
+            originals = read_mapping(folder / MAPPING_FILE)
+    freed = 0
+    for name in present:
+        if name in names or originals.get(name) in names:
+            status = os.stat(folder / name, follow_symlinks=False)
+            os.unlink(folder / name)
+            # Writers do not count mapping.csv, so nobody is owed its bytes.
+            freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
+    return freed
