@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import length_hint
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Executor:
         self._observers = tuple(observers)
         self.memory = Memory(graph, is_reused=not any(watcher.needs_all_values for watcher in self._observers))
         self._launches = self._bind(provider)
+        self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self._launches]
         self._inputs = [self.memory.array(value) for value in graph.inputs]
         self._outputs = [self.memory.array(value) for value in graph.outputs]
         masks = [watcher.on_graph(graph) for watcher in self._observers]
@@ -68,7 +70,9 @@ class Executor:
                  for a note that names the operator and its source line (Python 3.11 and later).
         """
         self._load(arrays)
-        watching = [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)]
+        watching = (
+            [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)] if self._observers else []
+        )
         if watching:
             self._run_watched(watching, iteration)
         else:
@@ -88,12 +92,13 @@ class Executor:
             np.copyto(buffer, array)
 
     def _run_plain(self) -> None:
-        launch: _Launch | None = None
+        calls = iter(self._calls)
         try:
-            for launch in self._launches:
-                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
+            for kernel, inputs, attrs, outputs in calls:
+                kernel(inputs, attrs, outputs)
         except Exception as error:
-            _annotate(error, launch)
+            # What is left in the iterator says who raised, without a counter on the way.
+            _annotate(error, self._launches[len(self._calls) - length_hint(calls) - 1])
             raise
 
     def _run_watched(self, watching: list[Observer], iteration: int) -> None:
@@ -135,6 +140,6 @@ def _show(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """Launch of an operator whose output already lies in its input's memory."""
 
 
-def _annotate(error: Exception, launch: _Launch | None) -> None:
-    if launch is not None and hasattr(error, "add_note"):
+def _annotate(error: Exception, launch: _Launch) -> None:
+    if hasattr(error, "add_note"):
         error.add_note(f"in {launch.node.full_name}: {launch.node.where}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import given, settings
 from msdump import dtypes
 from msdump.errors import ExecutionError
 from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Value
 from msdump.graph.memory import plan_memory
+from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.testing.graphs import GraphCase, graphs
 
@@ -136,3 +139,21 @@ def test_wrong_input_is_refused() -> None:
         executor.run([])
     with pytest.raises(ExecutionError, match=r"expected input x as float32\[2\], got float64\[2\]"):
         executor.run([np.zeros(2)])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions take notes from Python 3.11 on")
+@pytest.mark.parametrize("needs_all_values", [None, True])
+def test_error_of_a_kernel_names_its_operator(needs_all_values: bool | None) -> None:
+    graph = Graph()
+    table = graph.add_input("table", TensorType("float32", (2,)))
+    index = graph.add_input("index", TensorType("int32", (1,)))
+    first = graph.add_node(Primitive("Neg"), [table], "Default/first-Neg").outputs[0]
+    picked = graph.add_node(Primitive("Gather", {"axis": 0}), [first, index], "Default/pick-Gather").outputs[0]
+    graph.outputs = [graph.add_node(Primitive("Neg"), [picked], "Default/last-Neg").outputs[0]]
+    watchers = () if needs_all_values is None else (Watcher(needs_all_values),)
+    executor = Executor(finish(graph), watchers)
+    with pytest.raises(ExecutionError) as caught:
+        executor.run([np.zeros(2, np.float32), np.array([7], np.int32)])
+    (note,) = caught.value.__notes__
+    assert note.startswith("in Default/pick-Gather/Gather-op1")
+    assert all(watcher.errors == [caught.value] for watcher in watchers)
