@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
     "PIL": ("frontends/mindspore/dataset/",),
-    "google": ("_proto/", "graph/emit_pb.py", "graph/read_pb.py", "formats/", "frontends/mindspore/train/"),
+    "google": ("_proto/", "graph/emit_pb.py", "graph_files/read_pb.py", "formats/", "frontends/mindspore/train/"),
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),

@@ -16,7 +16,7 @@ from msdump.errors import ConfigError, FormatError
 if TYPE_CHECKING:
     from msdump.config.explain import Estimate
     from msdump.config.plan import DumpPlan
-    from msdump.graph.read_pb import GraphSummary
+    from msdump.graph_files.read_pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
 MARKED = 2  # `dump_mode`: what set_dump marks
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     """Graph files as values.   Raises: FormatError, also for a file that cannot be opened."""
-    from msdump.graph.read_pb import read_model
+    from msdump.graph_files.read_pb import read_model
 
     if paths:
         import msdump.kernels  # noqa: F401  fills the registry, which knows what an operator overwrites

@@ -12,7 +12,8 @@ from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, un
 from msdump.config.sections import ASCEND, CPU, DUMP_MARKED, SYNC
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
-from msdump.graph.read_pb import GraphSummary, NodeSummary, TensorSummary
+from msdump.graph_files.read_pb import GraphSummary, NodeSummary
+from msdump.graph_files.tensor_summary import TensorSummary
 
 
 class ValueUse(NamedTuple):

@@ -15,7 +15,8 @@ import numpy as np
 
 from msdump import dtypes, layouts
 from msdump.graph.graph import CONSTANT, PARAMETER, Graph, Node, Value
-from msdump.graph.listing import format_source_line, listed_parameters, shown_attrs, spare_op_ids
+from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
+from msdump.graph_files.source_line import format_source_line
 from msdump.records import DEFAULT_FORMAT
 
 _INDENT = "      "

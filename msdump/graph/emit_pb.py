@@ -19,8 +19,9 @@ import numpy as np
 from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.graph.graph import Graph, Node, Value
-from msdump.graph.listing import format_source_line, listed_parameters, shown_attrs, spare_op_ids
+from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
 from msdump.graph.types import TensorType
+from msdump.graph_files.source_line import format_source_line
 
 if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb

@@ -12,23 +12,12 @@ from msdump.errors import GraphError
 from msdump.events import Array, OpInfo, TensorInfo
 from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
 from msdump.graph.types import TensorType
+from msdump.graph_files.source_line import SourceLine
 from msdump.records import DEFAULT_FORMAT, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"
 # Source: MindSpore, `set_dump`: forward and backward of these are one operator, so a mark shows the backward only.
 _SHOWN_BACKWARD = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLine:
-    """One frame of the user's script. `code` keeps its indent."""
-
-    path: str
-    line: int
-    code: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
 
 
 @dataclass(eq=False, slots=True)

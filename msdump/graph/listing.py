@@ -1,21 +1,14 @@
-"""What every picture of a graph (.ir, .pb) shows alike: attributes, source lines, the values behind operand names."""
+"""What every picture of a graph (.ir, .pb) shows alike: attributes, the values behind operand names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from msdump.errors import GraphError
-from msdump.graph.graph import Graph, Node, SourceLine, Value
-
-# The path stops at the first ":LINE/", so that a slice in the code ("a[0:2/n]") is not taken for the line number.
-_SOURCE_LINE = re.compile(r"# (?:inlined:)?In file (?P<path>.+?):(?P<line>[0-9]+)/(?P<code>.*)/")
-
-# All that str.splitlines takes for the end of a line.
-_LINE_END = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+from msdump.graph.graph import Graph, Node, Value
 
 
 def shown_attrs(node: Node) -> dict[str, Any]:
@@ -44,25 +37,6 @@ def _plain(node: Node, name: str, value: Any) -> Any:
         f"{node.where}: attribute {name}: expected a bool, an int, a float, a str, None or a tuple of these, "
         f"got {type(value).__name__}."
     )
-
-
-def format_source_line(line: SourceLine) -> str:
-    """`PATH:LINE/CODE/`, on one line whatever the path and the code hold."""
-    return f"{_one_line(line.path)}:{line.line}/{_one_line(line.code.rstrip())}/"
-
-
-def _one_line(text: str) -> str:
-    # A file name may hold any byte, a text file only UTF-8.
-    encodable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return _LINE_END.sub(lambda match: repr(match[0])[1:-1], encodable)
-
-
-def parse_source_line(text: str) -> SourceLine | None:
-    """Inverse of `format_source_line` with its `# In file` mark; None for any other line."""
-    match = _SOURCE_LINE.fullmatch(text.strip())
-    if match is None:
-        return None
-    return SourceLine(match["path"], int(match["line"]), match["code"])
 
 
 def spare_op_ids(graph: Graph) -> Iterator[int]:

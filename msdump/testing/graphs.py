@@ -11,9 +11,10 @@ import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes
 from msdump.events import Array
 from msdump.graph.compile import finish
-from msdump.graph.graph import Graph, Parameter, SourceLine, Value
+from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.graph_files.source_line import SourceLine
 
 _UNARY = ("Neg", "Square", "Exp")
 _BINARY = ("Add", "Sub", "Mul", "Maximum")

@@ -8,7 +8,7 @@ import sys
 from types import CodeType, FrameType
 
 import msdump
-from msdump.graph.graph import SourceLine
+from msdump.graph_files.source_line import SourceLine
 
 _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
 # Cells and the functions of `ops` stand for the original's library; all other frames of msdump are machinery.

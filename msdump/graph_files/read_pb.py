@@ -10,34 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from msdump import dtypes
 from msdump.errors import FormatError
-from msdump.graph.graph import SourceLine
-from msdump.graph.listing import parse_source_line
-from msdump.graph.types import TensorType
+from msdump.graph_files.source_line import SourceLine, parse_source_line
+from msdump.graph_files.tensor_summary import TensorSummary
 
 if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb
 
 # Nodes that are never launched: they have no data file and no line in the execution order.
 BOOKKEEPING = frozenset({"Depend", "Load", "MakeTuple", "Return", "StopGradient", "TupleGetItem", "UpdateState"})
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSummary:
-    """One tensor as far as the file knows it.
-
-    dtype  a name of the dtype table; None when the file does not say
-    shape  sizes, -1 where it is only known at run time; None when the file does not say
-    """
-
-    dtype: str | None
-    shape: tuple[int, ...] | None
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Bytes in memory; None when dtype or a size is unknown."""
-        if self.dtype is None or self.shape is None or min(self.shape, default=0) < 0:
-            return None
-        return TensorType(self.dtype, self.shape).size_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from itertools import pairwise
 
 from msdump import dtypes
 from msdump.errors import FormatError
-from msdump.graph.graph import SourceLine
-from msdump.graph.listing import parse_source_line
-from msdump.graph.types import TensorType
+from msdump.graph_files.source_line import SourceLine, parse_source_line
+from msdump.graph_files.tensor_summary import TensorSummary
 
 _ENTRY = re.compile(r"# IR entry: @(?P<name>\S+)")
 _PARAMETER = re.compile(r"%para[0-9]+_(?P<name>.*?) : <(?P<type>.*?)>  :  .*IsWeight: (?P<weight>true|false)")
@@ -30,7 +29,7 @@ class IrParameter:
     """A graph input; `is_weight` tells parameters from data inputs."""
 
     name: str
-    type: TensorType
+    type: TensorSummary
     is_weight: bool
 
 
@@ -47,7 +46,7 @@ class IrNode:
     op_type: str
     full_name: str
     operands: tuple[str, ...]
-    outputs: tuple[TensorType, ...]
+    outputs: tuple[TensorSummary, ...]
     source: tuple[SourceLine, ...]
 
 
@@ -121,7 +120,7 @@ def _operands(text: str, at: int) -> tuple[tuple[str, ...], str]:
     raise FormatError(f'ir line {at + 1}: expected a closing ")" after the operands, got "{text}".')
 
 
-def _types(text: str, at: int) -> tuple[TensorType, ...]:
+def _types(text: str, at: int) -> tuple[TensorSummary, ...]:
     """The tensors among the types of one side; monads and scalars are none."""
     tuple_match = _TUPLE.search(text)
     if tuple_match is None:
@@ -133,9 +132,9 @@ def _types(text: str, at: int) -> tuple[TensorType, ...]:
     return tuple(_tensor_type(name, shape, at) for name, shape in zip(names, shapes, strict=True))
 
 
-def _tensor_type(ir_name: str, shape: str, at: int) -> TensorType:
+def _tensor_type(ir_name: str, shape: str, at: int) -> TensorSummary:
     name = _DTYPE_BY_IR_NAME.get(ir_name)
     sizes = shape.replace(" ", "").split(",") if shape.strip() else []
     if name is None or not all(re.fullmatch("-?[0-9]+", size) for size in sizes):
         raise FormatError(f"ir line {at}: expected a known dtype and whole sizes, got {ir_name} ({shape}).")
-    return TensorType(name, tuple(int(size) for size in sizes))
+    return TensorSummary(name, tuple(int(size) for size in sizes))
