@@ -126,7 +126,8 @@ def fields(pair: PairMetrics) -> dict[str, Any]:
 def test_a_tensor_agrees_with_itself(tensor: Array) -> None:
     pair = compare_arrays(tensor, tensor)
     assert (pair.relative_error, pair.worst_error, pair.mismatched, pair.unequal or 0) == (0, 0, 0, 0)
-    values = tensor.astype(np.float64).astype(np.float32, casting="unsafe") if tensor.size else tensor
+    with np.errstate(all="ignore"):
+        values = tensor.astype(np.float64).astype(np.float32)
     if tensor.size and np.isfinite(values).all():
         assert pair.max_absolute_error == 0 and pair.divergence == 0 and pair.mean_relative_error == 0
         if np.linalg.norm(values.astype(np.float64)) < 1e19:

@@ -1,0 +1,276 @@
+"""Two dumps against each other: operators are paired, tensors measured, and the first operator that goes wrong named.
+
+from msdump.analysis import compare_dumps
+found = compare_dumps("dump_npu", "dump_cpu", mapping="fused.json")
+found.first_wrong, found.is_agreeing
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from msdump.analysis.bounds import Errors, bounds_of, errors_of, is_noise, reason_to_differ
+from msdump.analysis.comparison import (
+    AGREES,
+    DIFFERS,
+    IDENTICAL,
+    NOT_COMPARED,
+    Comparison,
+    OperatorResult,
+    StepResult,
+    TensorResult,
+)
+from msdump.analysis.mapping import OperatorMap, read_mapping
+from msdump.analysis.measure import Measurer
+from msdump.analysis.operators import Operator, Slot, Step, read_steps
+from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
+from msdump.analysis.payload import has_same_bytes
+from msdump.errors import ConfigError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.records import INPUT, OUTPUT
+
+# Inputs that an operator overwrites. A dump shows them as they were read (msdump) or as they were left (MindSpore on
+# CPU), and tensors of different moments have nothing to say to each other.
+IN_PLACE = {
+    "ApplyMomentum": (0, 1),
+    "ApplyRMSProp": (0, 1, 2),
+    "ApplyCenteredRMSProp": (0, 1, 2, 3),
+    "Adam": (0, 1, 2),
+    "AdamWeightDecay": (0, 1, 2),
+    "Assign": (0,),
+    "AssignAdd": (0,),
+    "AssignSub": (0,),
+    "SGD": (0, 3, 5),
+}
+_OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
+
+DumpPath = DumpDir | str | os.PathLike[str]
+Progress = Callable[[int, int], None]
+
+
+def compare_dumps(
+    mine: DumpPath,
+    golden: DumpPath,
+    reference: DumpPath | None = None,
+    *,
+    mapping: OperatorMap | str | os.PathLike[str] | None = None,
+    rank: int | Collection[int] | None = None,
+    graph: int | str | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    tolerance: float | None = None,
+    has_divergence: bool = True,
+    thread_count: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare every tensor that two dumps have of the same operators.
+
+    reference       a run in high precision: then a tensor of mine differs only when it is further from the reference
+                    than twice what golden, a run of mine's precision, is
+    mapping         file or value that tells which operators belong together, see `mapping`
+    tolerance       relative error that still agrees, instead of the dtype's
+    has_divergence  also the KullbackLeiblerDivergence, which takes a second pass
+    progress        called with (bytes done, bytes in all) from the calling thread
+
+    Edges:   damaged files are named in `damaged`, the rest is compared; the result does not depend on `thread_count`.
+    Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
+    """
+    dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
+    sides = [read_steps(dump, rank=rank, graph=graph, iteration=iteration) for dump in dumps]
+    for dump, steps in zip(dumps, sides, strict=True):
+        if not any(step.operators for step in steps):
+            raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. {_where_to_look(dump)}")
+    operator_map = mapping if isinstance(mapping, OperatorMap) or mapping is None else read_mapping(mapping)
+    work = _Work(dumps, operator_map or OperatorMap(), tolerance, Measurer(has_divergence, thread_count, progress))
+    plans = work.plan(sides)
+    if not any(plan.pairing.pairs for plan in plans):
+        raise ConfigError(
+            f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "
+            "Say with a mapping file which operator is which (msdump compare --mapping FILE)."
+        )
+    work.measure(plans)
+    used = {id(plan.mine) for plan in plans}, {id(plan.golden) for plan in plans}
+    results = tuple(work.result(plan) for plan in plans)
+    return Comparison(
+        dumps[0].path,
+        dumps[1].path,
+        dumps[2].path if reference is not None else None,
+        results,
+        tuple(step.key for step in sides[0] if id(step) not in used[0]),
+        tuple(step.key for step in sides[-1] if id(step) not in used[1]),
+        tuple(found for dump in dumps for found in dump.damaged) + tuple(work.measurer.damaged),
+    )
+
+
+def _opened(dump: DumpPath) -> DumpDir:
+    return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+
+
+def _where_to_look(dump: DumpDir) -> str:
+    if dump.damaged:
+        return f"{len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}"
+    if dump.statistic_files():
+        return "It holds statistics only: compare those with `msdump stat DIR --diff OTHER`."
+    return "Is it the folder that holds rank_0, or one below it?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One pair of steps before anything is measured.
+
+    others   mine's operator -> the operator of the other low-precision run, by id
+    """
+
+    mine: Step
+    golden: Step
+    pairing: Pairing
+    others: dict[int, Operator]
+
+
+class _Work:
+    """One comparison while it runs. `golden` of its plans is the reference when there is one."""
+
+    def __init__(
+        self, dumps: Sequence[DumpDir], mapping: OperatorMap, tolerance: float | None, measurer: Measurer
+    ) -> None:
+        self._dumps = dumps
+        self._mapping = mapping
+        self._tolerance = tolerance
+        self.measurer = measurer
+
+    def plan(self, sides: Sequence[list[Step]]) -> list[_Plan]:
+        pairs = pair_steps(sides[0], sides[-1])
+        others: dict[int, Step] = {}
+        if len(sides) == 3:
+            others = {id(mine): other for mine, other in pair_steps(sides[0], sides[1])}
+        plans = []
+        for mine, golden in pairs:
+            pairing = pair_operators(mine.operators, golden.operators, self._mapping)
+            other = others.get(id(mine))
+            by_id: dict[int, Operator] = {}
+            if other is not None:
+                found = pair_operators(mine.operators, other.operators, self._mapping)
+                by_id = {id(pair.mine): pair.golden for pair in found.pairs}
+            plans.append(_Plan(mine, golden, pairing, by_id))
+        return plans
+
+    def measure(self, plans: Sequence[_Plan]) -> None:
+        """Measure every distinct pair of tensors once."""
+        asked = []
+        for plan in plans:
+            for pair in plan.pairing.pairs:
+                other = plan.others.get(id(pair.mine))
+                for io, slot, mine, golden in _common_tensors(pair):
+                    asked.append((mine, golden))
+                    yardstick = None if other is None else other.tensors(io).get(slot)
+                    if yardstick is not None and _is_of_one_size(yardstick, golden):
+                        asked.append((yardstick, golden))
+        self.measurer.measure([both for both in asked if _is_of_one_size(*both)])
+
+    def result(self, plan: _Plan) -> StepResult:
+        operators = tuple(self._operator_result(plan, pair) for pair in plan.pairing.pairs)
+        ordered = sorted(operators, key=lambda found: found.pair.mine.is_parameter)
+        pairing = plan.pairing
+        return StepResult(
+            plan.mine.key, plan.golden.key, tuple(ordered), pairing.only_mine, pairing.only_golden, pairing.expected
+        )
+
+    def _operator_result(self, plan: _Plan, pair: OperatorPair) -> OperatorResult:
+        other = plan.others.get(id(pair.mine))
+        blind = _slots_of_other_moments(pair)
+        results: dict[str, list[TensorResult]] = {INPUT: [], OUTPUT: []}
+        for io, slot, mine, golden in _common_tensors(pair):
+            yardstick = None if other is None else other.tensors(io).get(slot)
+            if io == INPUT and slot.number in blind:
+                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, _OTHER_MOMENT)
+            elif any(self._mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair)):
+                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
+            else:
+                found = self._tensor_result(pair, io, slot, mine, golden, yardstick)
+            results[io].append(found)
+        return OperatorResult(plan.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
+
+    def _tensor_result(
+        self,
+        pair: OperatorPair,
+        io: str,
+        slot: Slot,
+        mine: DumpedTensor,
+        golden: DumpedTensor,
+        yardstick: DumpedTensor | None,
+    ) -> TensorResult:
+        if not _is_of_one_size(mine, golden):
+            shapes = f"shape {_shape_text(mine)} against {_shape_text(golden)}"
+            return TensorResult(io, slot, mine, golden, DIFFERS, shapes)
+        measured = self.measurer.of(mine, golden)
+        if measured.problem:
+            return TensorResult(io, slot, mine, golden, NOT_COMPARED, measured.problem)
+        remark = _remark(mine, golden)
+        if measured.metrics is None:
+            return TensorResult(io, slot, mine, golden, IDENTICAL, remark)
+        other = self._errors(yardstick, golden)
+        bounds = bounds_of(*measured.dtypes, self._tolerance)
+        reason = reason_to_differ(measured.metrics, bounds, other)
+        if reason and io == OUTPUT and is_noise(measured.metrics, bounds, self._scale(pair.golden)):
+            reason, remark = "", f"{reason}, which is rounding of the inputs"
+        status, by = DIFFERS if reason else AGREES, None if other is None else other.relative
+        return TensorResult(io, slot, mine, golden, status, reason or remark, measured.metrics, by)
+
+    def _errors(self, yardstick: DumpedTensor | None, golden: DumpedTensor) -> Errors | None:
+        """How far the other low-precision run is from the reference; None where it has no such tensor."""
+        if yardstick is None or not _is_of_one_size(yardstick, golden):
+            return None
+        measured = self.measurer.of(yardstick, golden)
+        return None if measured.problem else errors_of(measured.metrics)
+
+    def _scale(self, operator: Operator) -> float:
+        """Largest value among the inputs of an operator."""
+        return max((self.measurer.largest_of(tensor) for tensor in operator.inputs.values()), default=0.0)
+
+
+def _both(pair: OperatorPair) -> tuple[Operator, Operator]:
+    return pair.mine, pair.golden
+
+
+def _common_tensors(pair: OperatorPair) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
+    for io in (INPUT, OUTPUT):
+        golden = pair.golden.tensors(io)
+        for slot, mine in pair.mine.tensors(io).items():
+            if slot in golden:
+                yield io, slot, mine, golden[slot]
+
+
+def _is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
+    return math.prod(host_shape(one)) == math.prod(host_shape(other))
+
+
+def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
+    """What is not alike though the numbers may be."""
+    found = []
+    if host_shape(mine) != host_shape(golden):
+        found.append(f"shape {_shape_text(mine)} against {_shape_text(golden)}")
+    if mine.dtype != golden.dtype:
+        found.append(f"dtype {mine.dtype} against {golden.dtype}")
+    return ", ".join(found)
+
+
+def _shape_text(tensor: DumpedTensor) -> str:
+    return str(list(host_shape(tensor)))
+
+
+def _slots_of_other_moments(pair: OperatorPair) -> tuple[int, ...]:
+    """Inputs that one dump shows before the operator overwrote them and the other after."""
+    numbers = IN_PLACE.get(pair.mine.op_type, ())
+    if not numbers or pair.mine.op_type != pair.golden.op_type:
+        return ()
+    moments = {_shows_result(operator, numbers[0]) for operator in _both(pair)}
+    return numbers if moments == {True, False} else ()
+
+
+def _shows_result(operator: Operator, number: int) -> bool | None:
+    """True when an input already holds what the operator made of it; None when the dump does not tell."""
+    before, after = operator.inputs.get(Slot(number)), operator.outputs.get(Slot(0))
+    return None if before is None or after is None else has_same_bytes(before, after)

@@ -1,0 +1,123 @@
+"""Which operators of two dumps belong together when their names do not tell: a mapping file, json or csv.
+
+    {
+        "types": {"MatMulBiasAddReluFusion": ["MatMul", "BiasAdd", "ReLU"], "Relu": "ReLU", "Flatten": []},
+        "operators": {"Default/fc1-Dense/MatMul-op7": "dense_1"},
+        "ignore": ["Dropout:output:1"]
+    }
+
+    MatMulBiasAddReluFusion,MatMul,BiasAdd,ReLU
+    Flatten
+
+A fused operator may be on either side. An empty list, or a csv row of one cell, says that there is no counterpart.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msdump.errors import ConfigError, did_you_mean
+
+_KEYS = ("types", "operators", "ignore")
+_IGNORED = re.compile(r"(?P<name>.+?):(?P<io>input|output)(?::(?P<slot>[0-9]{1,9}))?")
+_MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class OperatorMap:
+    """What a mapping file says.
+
+    types, operators   name on one side -> names on the other, in execution order; () for "no counterpart"
+    ignore             (operator type or name, "input" or "output", slot or None for all)
+    """
+
+    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignore: frozenset[tuple[str, str, int | None]] = frozenset()
+
+    def ignores(self, names: frozenset[str], io: str, slot: int) -> bool:
+        """True for a tensor of an operator that goes by one of `names`."""
+        return any((name, io, number) in self.ignore for name in names for number in (slot, None))
+
+
+def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
+    """Read a mapping file: json when its name ends so, else csv.
+
+    Edges:   a csv row holds types or operator names; names win. A row "mine,golden" at the top is a title.
+    Raises:  ConfigError with key or line; also when the file cannot be opened.
+    """
+    where = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(f"{where}: expected at most {_MAX_BYTES} bytes, got more.")
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{where}: expected a mapping file, got: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
+    return _from_json(where, text) if where.lower().endswith(".json") else _from_csv(where, text)
+
+
+def _from_json(where: str, text: str) -> OperatorMap:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: expected json, got: {error}.") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{where}: expected an object with {list(_KEYS)}, got {type(content).__name__}.")
+    for key in content:
+        if key not in _KEYS:
+            hint = did_you_mean(key, _KEYS)
+            raise ConfigError(f'{where}: expected keys of {list(_KEYS)}, got "{key}". {hint}'.rstrip())
+    ignore = content.get("ignore", [])
+    if not isinstance(ignore, list):
+        raise ConfigError(f"{where}: ignore: expected a list, got {type(ignore).__name__}.")
+    return OperatorMap(
+        _chains(where, "types", content.get("types", {})),
+        _chains(where, "operators", content.get("operators", {})),
+        frozenset(_ignored(where, item) for item in ignore),
+    )
+
+
+def _chains(where: str, key: str, table: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}: {key}: expected an object, got {type(table).__name__}.")
+    found = {}
+    for name, value in table.items():
+        chain = [value] if isinstance(value, str) else value
+        if not isinstance(chain, list) or not all(isinstance(item, str) and item for item in chain):
+            raise ConfigError(f"{where}: {key}.{name}: expected a name or a list of names, got {value!r}.")
+        found[name] = tuple(chain)
+    return found
+
+
+def _ignored(where: str, item: Any) -> tuple[str, str, int | None]:
+    match = _IGNORED.fullmatch(item) if isinstance(item, str) else None
+    if match is None:
+        raise ConfigError(f'{where}: ignore: expected entries such as "ApplyMomentum:input:0", got {item!r}.')
+    return match["name"], match["io"], None if match["slot"] is None else int(match["slot"])
+
+
+def _from_csv(where: str, text: str) -> OperatorMap:
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1):
+            cells = [cell.strip() for cell in row]
+            while cells and not cells[-1]:
+                cells.pop()
+            if not cells or cells[0].startswith("#") or (number == 1 and cells == ["mine", "golden"]):
+                continue
+            if not all(cells):
+                raise ConfigError(f"{where}, line {number}: expected a name in every cell, got {row}.")
+            found[cells[0]] = tuple(cells[1:])
+    except csv.Error as error:
+        raise ConfigError(f"{where}: expected csv, got: {error}.") from error
+    return OperatorMap(found, found)

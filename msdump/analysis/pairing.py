@@ -1,0 +1,278 @@
+"""Which operator of one dump is which of another: by mapping file, by name, by scope, by type, shape and order."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from msdump.analysis.mapping import OperatorMap
+from msdump.analysis.operators import Operator, Slot, Step
+from msdump.analysis.payload import has_same_bytes
+from msdump.formats.dump_tensor import DumpedTensor
+
+# How a pair was found.
+BY_MAPPING, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "name", "scope", "type and shape"
+# Share of names that must mean the same operator on both sides before names alone are believed: numbers of operators
+# shift from compile to compile, and then nearly every name means something else.
+_TRUSTED_SHARE = 0.9
+_MAX_LOOKS = 16  # tensors whose bytes are looked at to find the next operator of a chain
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """An operator of mine and its counterpart in golden; either may stand for a chain."""
+
+    mine: Operator
+    golden: Operator
+    how: str
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Pairs in mine's execution order, and what is left over.
+
+    expected   operators that a mapping file says have no counterpart
+    """
+
+    pairs: tuple[OperatorPair, ...]
+    only_mine: tuple[Operator, ...]
+    only_golden: tuple[Operator, ...]
+    expected: tuple[Operator, ...] = ()
+
+
+def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
+    one graph per iteration; two single steps always belong together."""
+    if len(mine) == 1 and len(golden) == 1:
+        return [(mine[0], golden[0])]
+    by_key = {step.key: step for step in golden}
+    found = [(step, by_key[step.key]) for step in mine if step.key in by_key]
+    if not found:
+        found = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
+    return found or _joined(mine, golden, lambda step: step.key.iteration)
+
+
+def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:
+    """Steps with equal keys where each key is there once on either side."""
+    tables: list[dict[Hashable, Step]] = []
+    for steps in (mine, golden):
+        table = {key(step): step for step in steps}
+        if len(table) != len(steps):
+            return []
+        tables.append(table)
+    return [(step, tables[1][name]) for name, step in tables[0].items() if name in tables[1]]
+
+
+def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap | None = None) -> Pairing:
+    """Pair the operators of two steps. Every operator is in one pair at most.
+
+    Order of the rules: mapping file; parameters by name; equal names when nearly all of them mean operators of one
+    type and shape; equal scopes, types and shapes; equal types and shapes in execution order, inputs included or not.
+    """
+    work = _Work(mine, golden)
+    if mapping is not None:
+        work.apply(mapping)
+    work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
+    names = work.trusted_names()
+    for name_of in names:
+        work.join(BY_NAME, _named(name_of))
+    work.join(BY_SCOPE, _named(lambda operator: operator.scope))
+    work.join(BY_TYPE, lambda operator: _kind(operator) and (_kind(operator), _sizes(operator.inputs.values())))
+    work.join(BY_TYPE, _kind)
+    for name_of in names:
+        work.join(BY_NAME, _named(name_of, has_sizes=False))
+    if mapping is not None:
+        work.forgive(mapping)
+    return work.result()
+
+
+def _safe_name(operator: Operator) -> str:
+    return operator.safe_name
+
+
+def _op_name(operator: Operator) -> str:
+    return operator.op_name
+
+
+def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
+    """Type and sizes of the outputs; None for what is no operator."""
+    return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
+
+
+def _named(name_of: Callable[[Operator], str], has_sizes: bool = True) -> _KeyOf:
+    def key(operator: Operator) -> Hashable | None:
+        kind = _kind(operator)
+        return None if kind is None else (name_of(operator), kind if has_sizes else operator.op_type)
+
+    return key
+
+
+def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
+    """Numbers of elements: two frameworks may see one tensor in two shapes."""
+    return tuple(math.prod(host_shape(tensor)) for tensor in tensors)
+
+
+def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
+    """Shape without the padding of a device layout, as far as the file tells."""
+    return tensor.shape if tensor.original_shape is None else tensor.original_shape
+
+
+_KeyOf = Callable[[Operator], Hashable | None]
+
+
+class _Work:
+    """Both sides while their operators find each other."""
+
+    def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:
+        self._sides = list(mine), list(golden)
+        self._place = {id(operator): place for place, operator in enumerate(mine)}
+        self._pairs: list[OperatorPair] = []
+        self._expected: list[Operator] = []
+
+    def trusted_names(self) -> list[Callable[[Operator], str]]:
+        """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
+        found: list[Callable[[Operator], str]] = []
+        for name_of in (_safe_name, _op_name):
+            tables = [{name_of(item): _kind(item) for item in side if not item.is_parameter} for side in self._sides]
+            smaller, larger = sorted(tables, key=len)
+            equal = sum(larger.get(name) == kind for name, kind in smaller.items())
+            if equal >= _TRUSTED_SHARE * len(smaller):
+                found.append(name_of)
+        return found
+
+    def join(self, how: str, key: _KeyOf) -> None:
+        """Pair the n-th operator of each key with the n-th of the same key; None is no key."""
+        waiting: dict[Hashable, list[Operator]] = defaultdict(list)
+        for operator in self._sides[1]:
+            waiting[key(operator)].append(operator)
+        waiting.pop(None, None)
+        used: set[int] = set()
+        for operator in self._sides[0]:
+            found = waiting.get(key(operator))
+            if found:
+                self._pairs.append(OperatorPair(operator, found.pop(0), how))
+                used |= {id(operator), id(self._pairs[-1].golden)}
+        self._drop(used)
+
+    def apply(self, mapping: OperatorMap) -> None:
+        """Rules of a mapping file: long chains first, so that they are not eaten up by shorter ones."""
+        for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
+            for name, chain in sorted(rules.items(), key=lambda rule: -len(rule[1])):
+                for side in (0, 1):
+                    self._apply_rule(side, name, chain, by_name)
+
+    def _apply_rule(self, side: int, name: str, chain: tuple[str, ...], by_name: bool) -> None:
+        whole = [operator for operator in self._sides[side] if _is_meant(operator, name, by_name)]
+        if not whole or not chain:
+            return
+        chains = _chains(self._sides[1 - side], chain, by_name)
+        used: set[int] = set()
+        for has_inputs in (True, False):
+            for operator in whole:
+                if id(operator) in used:
+                    continue
+                for merged in chains:
+                    if not used & {id(part) for part in merged.parts} and _fits(operator, merged, has_inputs):
+                        golden = merged if len(merged.parts) > 1 else merged.parts[0]
+                        pair = (operator, golden) if side == 0 else (golden, operator)
+                        self._pairs.append(OperatorPair(*pair, BY_MAPPING))
+                        used |= {id(operator), *(id(part) for part in merged.parts)}
+                        break
+        self._drop(used)
+
+    def forgive(self, mapping: OperatorMap) -> None:
+        """Take out what is left over and needs no counterpart."""
+        for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
+            for name in (name for name, chain in rules.items() if not chain):
+                whole = [operator for side in self._sides for operator in side if _is_meant(operator, name, by_name)]
+                self._expected += whole
+                self._drop({id(operator) for operator in whole})
+
+    def _drop(self, used: set[int]) -> None:
+        for side in self._sides:
+            side[:] = [operator for operator in side if id(operator) not in used]
+
+    def result(self) -> Pairing:
+        def place(pair: OperatorPair) -> int:
+            last = pair.mine.parts[-1] if pair.mine.parts else pair.mine
+            return self._place[id(last)]
+
+        mine, golden = self._sides
+        return Pairing(tuple(sorted(self._pairs, key=place)), tuple(mine), tuple(golden), tuple(self._expected))
+
+
+def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
+    return name in operator.names if by_name else operator.op_type == name
+
+
+def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
+    if operator.outputs and merged.outputs and _sizes(operator.outputs.values()) != _sizes(merged.outputs.values()):
+        return False
+    return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
+
+
+def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool) -> list[Operator]:
+    """Chains of operators of these types or names, each as one operator: every next one reads what the one before it
+    made. No operator is in two chains."""
+    found: list[Operator] = []
+    used: set[int] = set()
+    for at, operator in enumerate(operators):
+        if id(operator) in used or not _is_meant(operator, names[0], by_name):
+            continue
+        links: list[tuple[Operator, Slot | None]] = [(operator, None)]
+        place = at
+        for name in names[1:]:
+            step = _next_link(operators, place, links[-1][0], name, by_name, used)
+            if step is None:
+                break
+            place, slot = step
+            links.append((operators[place], slot))
+        if len(links) == len(names):
+            used |= {id(part) for part, _ in links}
+            found.append(_merged(links))
+    return found
+
+
+def _next_link(
+    operators: Sequence[Operator], place: int, before: Operator, name: str, by_name: bool, used: set[int]
+) -> tuple[int, Slot | None] | None:
+    """Nearest later operator that reads the first output of `before`, and the input that does so."""
+    made = next(iter(before.outputs.values()), None)
+    guesses: list[tuple[int, Slot | None]] = []
+    for later in range(place + 1, len(operators)):
+        operator = operators[later]
+        if id(operator) in used or not _is_meant(operator, name, by_name):
+            continue
+        if made is None or not operator.inputs:
+            return later, None
+        for slot, tensor in operator.inputs.items():
+            if tensor.shape != made.shape:
+                continue
+            if len(guesses) < _MAX_LOOKS and has_same_bytes(tensor, made):
+                return later, slot
+            guesses.append((later, slot))
+    # Where nothing holds the same bytes (an operator between them was left out), shape and order have to do.
+    return guesses[0] if guesses else None
+
+
+def _merged(links: Sequence[tuple[Operator, Slot | None]]) -> Operator:
+    """The chain as one operator: outputs of the last one, and every input that no part of the chain made."""
+    parts = tuple(operator for operator, _ in links)
+    outer = [
+        tensor
+        for operator, inner in links
+        for slot, tensor in operator.inputs.items()
+        if inner is None or slot != inner
+    ]
+    if len(parts) == 1:
+        inputs = parts[0].inputs
+    else:
+        inputs = {Slot(index): tensor for index, tensor in enumerate(outer)}
+    last = parts[-1]
+    op_type = "+".join(part.op_type for part in parts)
+    name = " + ".join(part.op_name for part in parts)
+    return Operator(
+        op_type, name, last.full_name, last.position, last.task_id, last.stream_id, inputs, last.outputs, parts
+    )
