@@ -65,6 +65,7 @@ class AsyncDumper:
         self._rounds: dict[int, _Round] = {}
         self._old_inputs: dict[TensorKey, Staged] = {}
         self._lost = 0
+        self._is_closed = False
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -81,7 +82,7 @@ class AsyncDumper:
         # What an earlier run left that ended by Ctrl-C, which nobody tells observers about.
         self._end_round(graph.graph_id)
         self._old_inputs.clear()
-        if self._has_stopped() or iteration not in self._plan.iterations:
+        if self._is_closed or self._has_stopped() or iteration not in self._plan.iterations:
             return False
         with self._timed(), self._stop_on_failure():
             if self._on_step is not None:
@@ -147,7 +148,8 @@ class AsyncDumper:
         self._end_round(event.op.graph_id)
 
     def close(self) -> None:
-        """Write what waits. Errors of writers are in `tally.error` afterwards."""
+        """Write what waits; runs that come later are not dumped. Errors of writers are in `tally.error` afterwards."""
+        self._is_closed = True
         for graph_id in list(self._rounds):
             self._end_round(graph_id)
         try:

@@ -434,3 +434,15 @@ def test_empty_tensors_are_for_those_who_take_them(tmp_path: Path, takes_empty: 
     assert len(gate.seen) == (2 if takes_empty else 0)
     assert tally.skipped == {"empty tensor": 5}
     assert (tally.tensors_written, tally.lost) == (0, 0)
+
+
+def test_a_run_after_the_end_is_not_dumped(tmp_path: Path) -> None:
+    case, gate, tally = chain(2, 3), Gate(), Tally()
+    gate.permits.release(100)
+    dumper = AsyncDumper(make_plan(tmp_path), [gate], tally, 1 << 20)
+    executor = Executor(case.graph, [dumper])
+    executor.run(case.inputs, 0)
+    dumper.close()
+    assert executor.run(case.inputs, 1)[0].tobytes() == case.inputs[0].tobytes()
+    dumper.close()
+    assert (tally.error, tally.lost, tally.tensors_written, tally.iterations_dumped) == ("", 0, 5, 1)
