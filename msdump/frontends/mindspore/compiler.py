@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msdump import session as sessions
+from msdump.config.sections import DUMP_MARKED
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.context import PYNATIVE_MODE, get_context
+from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
+from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
 from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer
@@ -21,6 +24,9 @@ from msdump.graph.graph import Graph, Value
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.nn.cell import Cell
+    from msdump.frontends.mindspore.pynative import KnownStep
+
+log = logging.getLogger("msdump")
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,10 @@ class CompiledGraph:
 
 @dataclass
 class GraphCache:
-    """The graphs of one cell or function, by input signature."""
+    """The graphs of one cell or function, by input signature; of its PyNative steps that were dumped, by structure."""
 
     by_signature: dict[Hashable, list[CompiledGraph]] = field(default_factory=dict)
+    steps: dict[Hashable, KnownStep] = field(default_factory=dict)
 
     def find(self, signature: Hashable) -> CompiledGraph | None:
         return next((graph for graph in self.by_signature.get(signature, ()) if graph.is_current), None)
@@ -66,17 +73,35 @@ class GraphCache:
 _next_graph_id = 0
 
 
+def take_graph_id() -> int:
+    """The number of the next graph of this process."""
+    global _next_graph_id
+    _next_graph_id += 1
+    return _next_graph_id - 1
+
+
+def open_session(jit_level: str = "") -> sessions.Session | None:
+    """The session of the process, None when Dump is off. `jit_level`: of a cell or function, before the context's.
+
+    Raises: ConfigError.
+    """
+    is_pynative = get_context("mode") == PYNATIVE_MODE
+    level = jit_level or context_jit_level()
+    return sessions.open_mindspore(get_context("device_target"), get_context("device_id"), is_pynative, level)
+
+
 def compiled_call(
     function: Callable[..., Any],
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: Cell | None = None,
+    jit_level: str = "",
 ) -> Any:
     """Run `function(*args, **kwargs)` as a graph. `cell` is the root whose `construct` it is."""
     leaves: list[Tensor] = []
     structure = flatten((tuple(args), kwargs), leaves)
-    return _compiled(function, cache, structure, args, kwargs, cell).run(leaves)
+    return _compiled(function, cache, structure, args, kwargs, cell, jit_level).run(leaves)
 
 
 def compile_only(
@@ -85,10 +110,11 @@ def compile_only(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: Cell | None = None,
+    jit_level: str = "",
 ) -> None:
     """Compile for these arguments without running."""
     structure = flatten((tuple(args), kwargs), [])
-    _compiled(function, cache, structure, args, kwargs, cell)
+    _compiled(function, cache, structure, args, kwargs, cell, jit_level)
 
 
 def _compiled(
@@ -98,36 +124,50 @@ def _compiled(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: Cell | None,
+    jit_level: str,
 ) -> CompiledGraph:
     signature = (structure, get_context("reserve_class_name_in_scope"))
     known = cache.find(signature)
     if known is None:
-        known = _compile(function, args, kwargs, cell)
+        known = _compile(function, args, kwargs, cell, jit_level)
         cache.add(signature, known)
     return known
 
 
 def _compile(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None, jit_level: str
 ) -> CompiledGraph:
-    global _next_graph_id
-    session = sessions.open_mindspore(
-        get_context("device_target"), get_context("device_id"), get_context("mode") == PYNATIVE_MODE
-    )
-    graph = Graph(name=f"kernel_graph_{_next_graph_id}", graph_id=_next_graph_id)
+    session = open_session(jit_level)
+    saved = SavedGraphs.from_settings()
+    graph = Graph()
     tracer = Tracer(graph, has_cell_scopes=cell is not None)
-    result = _trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
+    result = trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
     leaves: list[Tensor] = []
     outputs = flatten(_without_parameters(result, tracer), leaves)
     graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
-    graph.parameter_order = parameter_order(graph, tracer.weights or _trainable(cell))
-    finish(graph)
-    _next_graph_id += 1
+    order_parameters(graph, tracer, cell)
+    graph.graph_id = _next_graph_id
+    graph.name = f"kernel_graph_{graph.graph_id}"
+    saved.save_traced(graph)
+    finish(graph, get_context("device_target"))
+    take_graph_id()
+    saved.save_compiled(graph)
+    announce_marks(session, graph)
     executor = Executor(graph, session.observers if session is not None else ())
     return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter)
 
 
-def _trace(
+def announce_marks(session: sessions.Session | None, graph: Graph) -> None:
+    """Say when `dump_mode` 2 will find nothing in a graph."""
+    if (
+        session is not None
+        and session.plan.dump_mode == DUMP_MARKED
+        and not any(node.is_marked for node in graph.nodes)
+    ):
+        log.warning("dump_mode 2: set_dump marked no operator of %s, so nothing of it will be dumped.", graph.name)
+
+
+def trace(
     tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None
 ) -> Any:
     """The frame of this function is where source traces begin."""
@@ -139,19 +179,19 @@ def _trace(
         return function(*args, **kwargs)
 
 
-mark_root(_trace.__code__)
+mark_root(trace.__code__)
 
 
 def _graph_inputs(
     tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with every tensor replaced by a graph input."""
-    names = _argument_names(function, len(args))
+    names = argument_names(function, len(args))
     inner = [_input_of(tracer, arg, name) for arg, name in zip(args, names, strict=True)]
     return inner, {name: _input_of(tracer, arg, name) for name, arg in kwargs.items()}
 
 
-def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
+def argument_names(function: Callable[..., Any], count: int) -> list[str]:
     """Names of graph inputs.   Source: the original: argument names; `inputs0`, `inputs1` for `*inputs`."""
     names: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
@@ -189,15 +229,17 @@ def _trainable(cell: Cell | None) -> list[Parameter]:
     return [] if cell is None else list(cell.trainable_params())
 
 
-def parameter_order(graph: Graph, weights: Sequence[Parameter]) -> list[Value]:
-    """Order of graph inputs in IR and dump: weights backwards, data inputs, then the rest by first use.
+def order_parameters(graph: Graph, tracer: Tracer, cell: Cell | None) -> None:
+    """Fix the order of graph inputs in IR and dump: weights backwards, data inputs, then the rest by first use.
 
     Source: IR of a real LeNet-5 run.
     """
+    weights = tracer.weights or _trainable(cell)
     by_memory = {id(value.parameter): value for value in graph.parameters}
     order = [by_memory[id(weight.memory)] for weight in reversed(weights) if id(weight.memory) in by_memory]
     order.extend(graph.inputs)
-    return list({value.id: value for value in (*order, *_parameters_by_use(graph), *graph.parameters)}.values())
+    order += [*_parameters_by_use(graph), *graph.parameters]
+    graph.parameter_order = list({value.id: value for value in order}.values())
 
 
 def _parameters_by_use(graph: Graph) -> Iterator[Value]:

@@ -101,6 +101,13 @@ class ContextSettings(BaseModel):
             raise _reject(f"the argument 'deterministic' must be one of {_SWITCHES}, but got {switch}.")
         return switch
 
+    @field_validator("jit_level")
+    @classmethod
+    def _check_jit_level(cls, level: str) -> str:
+        if level:
+            check_jit_level(level)
+        return level
+
     @field_validator("jit_config")
     @classmethod
     def _check_jit_config(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -113,6 +120,25 @@ def check_jit_level(level: Any) -> None:
     if level not in _LEVELS:
         text = f"For 'jit_config', the value of argument jit_level must be one of {_LEVELS}, but got {level}."
         raise PydanticCustomError("context", "{text}", {"text": text})
+
+
+class JitConfig:
+    """How a graph is compiled. One setting acts here: `jit_level` O0 decides on the folders of a dump through ACL.
+
+    Raises: ValueError for an unknown level or mode.
+    """
+
+    def __init__(self, jit_level: str = "O1", exc_mode: str = "auto", **kwargs: Any) -> None:
+        if jit_level:
+            check_jit_level(jit_level)
+        if exc_mode not in ("auto", "sink", "no_sink"):
+            raise ValueError(f"For 'JitConfig', 'exc_mode' must be one of ['auto', 'sink', 'no_sink'], got {exc_mode}.")
+        self.jit_config_dict = {"jit_level": jit_level, "exc_mode": exc_mode, **kwargs}
+
+    @property
+    def jit_level(self) -> str:
+        """The level, "" when it is left to the context."""
+        return str(self.jit_config_dict["jit_level"])
 
 
 _settings = ContextSettings()
@@ -145,6 +171,11 @@ def get_context(attr_key: str) -> Any:
             f"{_GUIDE.format('get_context')} {did_you_mean(attr_key, ContextSettings.model_fields)}".rstrip()
         )
     return getattr(_settings, attr_key)
+
+
+def context_jit_level() -> str:
+    """Level that `set_context` chose, "" for none."""
+    return str((_settings.jit_config or {}).get("jit_level", _settings.jit_level))
 
 
 def reset_context() -> None:

@@ -16,7 +16,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.structure import flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.autodiff import gradients
-from msdump.graph.graph import Graph, Node, Value
+from msdump.graph.graph import CONSTANT, Graph, Node, Value
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def differentiate(
     """
     outer = current_tracer()
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
-    with nullcontext() if outer else tracer.active():
+    with nullcontext() if outer else tracer.active(), tracer.differentiating():
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
         inner, wanted = _inner_args(tracer, args, set(positions))
         outputs = function(*inner)
@@ -94,8 +94,9 @@ def _inner_args(tracer: Tracer, args: Sequence[Any], positions: set[int]) -> tup
 
 
 def _recorded(tracer: Tracer, leaf: Tensor, name: str) -> Tensor:
-    known = tracer.owns(leaf)
-    return leaf if known else tracer.add_input(name, leaf)
+    """A leaf that is a value of its own: constants are shared, and so would be their gradients."""
+    known = tracer.known_value(leaf)
+    return leaf if known is not None and known.kind != CONSTANT else tracer.add_input(name, leaf)
 
 
 def _loss_of(outputs: Any, has_aux: bool) -> Tensor:

@@ -27,6 +27,14 @@ def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorTyp
         if definition.infer is None:
             raise KernelNotFoundError(f"{primitive.op_type} has no shape rule (infer).")
         types = definition.infer([type_of(array) for array in inputs], primitive.attrs)
+    outputs = allocated(primitive, inputs, types)
+    launch(primitive, inputs, outputs)
+    return outputs
+
+
+def allocated(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorType]) -> list[Array]:
+    """Memory for the outputs of `primitive`; those that show an input hold its bytes already."""
+    definition = definition_of(primitive.op_type)
     outputs: list[Array] = []
     for index, type_ in enumerate(types):
         if index in definition.aliases:
@@ -35,13 +43,18 @@ def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorTyp
             outputs.append(np.array(inputs[definition.views[index]], order="C").reshape(type_.shape))
         else:
             outputs.append(np.empty(type_.shape, dtypes.dtype(type_.dtype).numpy))
+    return outputs
+
+
+def launch(primitive: Primitive, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """Compute `primitive` into memory that `allocated` gave."""
+    definition = definition_of(primitive.op_type)
     if not outputs or any(index not in definition.views for index in range(len(outputs))):
         wanted = os.environ.get("MSDUMP_KERNELS", "numpy")
         kernel = definition.kernels.get(wanted) or definition.kernels.get("numpy")
         if kernel is None:
             raise KernelNotFoundError(f"{primitive.op_type} has no {wanted} kernel.")
         kernel(inputs, primitive.attrs, outputs)
-    return outputs
 
 
 def type_of(array: Array) -> TensorType:

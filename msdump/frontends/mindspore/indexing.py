@@ -21,8 +21,11 @@ def take(tensor: Tensor, index: Any) -> Tensor:
              that numpy takes works.
     Raises:  IndexError as numpy; GraphError in a graph for boolean masks and several index tensors.
     """
-    if current_tracer() is None:
-        return Tensor.of_array(np.array(tensor.array[_plain(index)]))
+    tracer = current_tracer()
+    if tracer is None or not tracer.is_binding:
+        result = np.array(tensor.array[_plain(index)])
+        if tracer is None or not _is_basic(index):
+            return Tensor.of_array(result)
     if isinstance(index, list):
         index = Tensor(index)
     if isinstance(index, np.ndarray):
@@ -33,6 +36,15 @@ def take(tensor: Tensor, index: Any) -> Tensor:
     if any(isinstance(item, Tensor | list | np.ndarray) for item in items):
         return _mixed(tensor, items)
     return _sliced(tensor, items)
+
+
+def _is_basic(index: Any) -> bool:
+    """Can one StridedSlice say it?"""
+    items = index if isinstance(index, tuple) else (index,)
+    return all(
+        item is None or (isinstance(item, EllipsisType | slice | int | np.integer) and not isinstance(item, bool))
+        for item in items
+    )
 
 
 def _plain(index: Any) -> Any:

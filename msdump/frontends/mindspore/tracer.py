@@ -24,6 +24,7 @@ from msdump.graph.primitive import Primitive
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.nn.cell import Cell
+    from msdump.frontends.mindspore.recorder import StepRecorder
 
 # Flag of a cell and attribute of an operator: what `set_dump` said of it. A cell of which it said nothing goes with
 # the cell that calls it.
@@ -38,9 +39,10 @@ def current_tracer() -> Tracer | None:
 
 
 class Tracer:
-    """Owned by one compilation (or one gradient call in PyNative); lives on one thread.
+    """Owned by one compilation (or one gradient call or dumped step in PyNative); lives on one thread.
 
     is_recording      operators run at once and are remembered, instead of only being remembered
+    recorder          keeps what operators read and wrote, for the dump of a PyNative step; None when nobody watches
     has_cell_scopes   False under `jit` and `value_and_grad`, where the original knows no cells
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
@@ -48,9 +50,16 @@ class Tracer:
     draw_counter      what random operators read so that every run draws anew; None when there are none
     """
 
-    def __init__(self, graph: Graph, is_recording: bool = False, has_cell_scopes: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        is_recording: bool = False,
+        has_cell_scopes: bool = True,
+        recorder: StepRecorder | None = None,
+    ) -> None:
         self.graph = graph
         self.is_recording = is_recording
+        self.recorder = recorder
         self.has_cell_scopes = has_cell_scopes
         self.arrays: dict[int, Array] = {}
         self.cells: dict[int, tuple[Cell, tuple[object, ...]]] = {}
@@ -61,7 +70,8 @@ class Tracer:
         self._scopes = ["Default"]
         self._marks = [False]
         self._stage = "forward"
-        self._constants: dict[int, tuple[Tensor, Value]] = {}
+        self._gradients = 0
+        self._known: dict[int, tuple[Tensor, Value]] = {}
 
     @contextmanager
     def active(self) -> Iterator[Tracer]:
@@ -107,6 +117,20 @@ class Tracer:
         finally:
             self._stage = before
 
+    @contextmanager
+    def differentiating(self) -> Iterator[None]:
+        """While this is open, a gradient of what runs is wanted."""
+        self._gradients += 1
+        try:
+            yield
+        finally:
+            self._gradients -= 1
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether only operators may touch tensors; a PyNative step that is merely watched leaves all freedom."""
+        return self.recorder is None or self._gradients > 0
+
     @property
     def scope(self) -> str:
         return self._scopes[-1]
@@ -114,7 +138,7 @@ class Tracer:
     def add(self, primitive: Primitive, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Add one operator; its outputs.   Raises: GraphError with the user's line when operands do not fit."""
         values = [self.value_of(tensor) for tensor in inputs]
-        lines = () if self.is_recording else source_lines()
+        lines = () if self.is_recording and self.recorder is None else source_lines()
         try:
             node = self.graph.add_node(primitive, values, self.scope, lines, stage=self._stage)
         except KernelNotFoundError as error:
@@ -129,8 +153,12 @@ class Tracer:
         """Compute nodes that were added to a recording."""
         for node in nodes:
             arrays = [self._array_of(value) for value in node.inputs]
-            types = [value.type for value in node.outputs]
-            results = eager.run(node.primitive, arrays, types)
+            results = eager.allocated(node.primitive, arrays, [value.type for value in node.outputs])
+            if self.recorder is None:
+                eager.launch(node.primitive, arrays, results)
+            else:
+                with self.recorder.launching(node, arrays, results):
+                    eager.launch(node.primitive, arrays, results)
             self.arrays.update((value.id, array) for value, array in zip(node.outputs, results, strict=True))
 
     def _array_of(self, value: Value) -> Array:
@@ -147,6 +175,13 @@ class Tracer:
             self.arrays[value.id] = tensor.array
         return self.tensor_of(value)
 
+    def bind_input(self, name: str, tensor: Tensor) -> None:
+        """Let `tensor` itself stand for an input of the recording."""
+        if self.known_value(tensor) is None:
+            value = self.graph.add_input(name, tensor.type_)
+            self.arrays[value.id] = tensor.array
+            self._known[id(tensor)] = (tensor, value)
+
     def tensor_of(self, value: Value) -> Tensor:
         """The tensor that shows a value of this graph."""
         array = self._array_of(value) if self.is_recording else None
@@ -162,23 +197,32 @@ class Tracer:
         """Does `tensor` come from this graph?"""
         return tensor.value_owned_by(self._owner) is not None
 
+    def known_value(self, tensor: Tensor) -> Value | None:
+        """The value that stands for a tensor in this graph, None for a tensor that was not met yet."""
+        known = self._known.get(id(tensor))
+        return known[1] if known is not None else tensor.value_owned_by(self._owner)
+
+    def forget(self, tensor: Tensor) -> None:
+        """The script is about to write to elements of `tensor`, which is data of its own from here on."""
+        if self.recorder is not None:
+            self.recorder.keep(tensor.array)
+        self._known.pop(id(tensor), None)
+        tensor.detach()
+
     def value_of(self, tensor: Tensor) -> Value:
         """The value of a tensor in this graph; a tensor from outside becomes a constant."""
         if isinstance(tensor, Parameter):
             return self.graph.add_parameter(tensor.memory)
-        value = tensor.value_owned_by(self._owner)
+        value = self.known_value(tensor)
         if value is not None:
             return value
-        known = self._constants.get(id(tensor))
-        if known is not None:
-            return known[1]
         if not tensor.is_concrete:
             raise GraphError(
                 "a tensor that another construct made while it was traced is used here. Return it from that "
                 "construct, or pass it as an argument, instead of keeping it in an attribute or a global."
             )
         value = self.constant(tensor.array, tensor.type_.dtype)
-        self._constants[id(tensor)] = (tensor, value)
+        self._known[id(tensor)] = (tensor, value)
         return value
 
     def constant(self, array: Array, dtype: str) -> Value:

@@ -7,19 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
-from msdump.frontends.mindspore.context import check_jit_level
+from msdump.frontends.mindspore.context import JitConfig, check_jit_level
 from msdump.frontends.mindspore.tracer import current_tracer
 
-
-class JitConfig:
-    """How a graph is compiled. Kept for scripts: there is one way here.   Raises: ValueError for an unknown level."""
-
-    def __init__(self, jit_level: str = "O1", exc_mode: str = "auto", **kwargs: Any) -> None:
-        if jit_level:
-            check_jit_level(jit_level)
-        if exc_mode not in ("auto", "sink", "no_sink"):
-            raise ValueError(f"For 'JitConfig', 'exc_mode' must be one of ['auto', 'sink', 'no_sink'], got {exc_mode}.")
-        self.jit_config_dict = {"jit_level": jit_level, "exc_mode": exc_mode, **kwargs}
+__all__ = ["JitConfig", "jit", "ms_function", "ms_memory_recycle"]
 
 
 def jit(
@@ -31,18 +22,26 @@ def jit(
 ) -> Any:
     """Make `fn` run as a graph, compiled once per input signature. With or without arguments as a decorator.
 
-    Edges: inside another graph it becomes part of that graph; a method takes its object along.
+    jit_config   or `jit_level` alone: O0 decides on the folders of a dump through ACL
+    Edges:  inside another graph it becomes part of that graph; a method takes its object along.
+    Raises: ValueError for a level that does not exist.
     """
     if fn is None:
-        return functools.partial(jit, input_signature=input_signature, hash_args=hash_args, jit_config=jit_config)
+        return functools.partial(
+            jit, input_signature=input_signature, hash_args=hash_args, jit_config=jit_config, **options
+        )
     function = fn
+    level = str(options.get("jit_level", "")) if jit_config is None else jit_config.jit_level
+    if level:
+        check_jit_level(level)
     cache = GraphCache()
 
     @functools.wraps(function)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        if current_tracer() is not None:
+        tracer = current_tracer()
+        if tracer is not None and tracer.is_binding:
             return function(*args, **kwargs)
-        return compiled_call(function, cache, args, kwargs)
+        return compiled_call(function, cache, args, kwargs, jit_level=level)
 
     return compiled
 

@@ -11,7 +11,7 @@ from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType
-from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.common.tensor import Tensor, _tracer
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
 
@@ -78,8 +78,20 @@ class Parameter(Tensor):
         ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
         if ours.kind != theirs.kind:
             raise GraphError(f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it.")
-        np.copyto(self.memory.array, array, casting="same_kind")
+        tracer = _tracer()
+        if tracer is not None and tracer.recorder is not None:
+            # In a step that is dumped the write shows, as the operator that it is.
+            from msdump.frontends.mindspore.dispatch import call
+
+            call("Assign", self, Tensor.of_array(array.astype(self.memory.array.dtype)))
+        else:
+            np.copyto(self.memory.array, array, casting="same_kind")
         return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        changed = self.copy()
+        changed[index] = value
+        self.set_data(changed)
 
     def init_data(self, *_: Any, **__: Any) -> Parameter:
         return self

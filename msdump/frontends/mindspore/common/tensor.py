@@ -38,6 +38,13 @@ def _functions() -> Any:
     return function
 
 
+def _tracer() -> Any:
+    # Imported late for the same reason.
+    from msdump.frontends.mindspore.tracer import current_tracer
+
+    return current_tracer()
+
+
 class Tensor:
     """A multi-dimensional array with a dtype.
 
@@ -130,6 +137,18 @@ class Tensor:
                 "construct instead of keeping it in an attribute or a global."
             )
         return self._array
+
+    def detach(self) -> None:
+        """Make this tensor its data alone, no longer a value of a graph."""
+        self._value = self._owner = None
+
+    @property
+    def _is_symbolic(self) -> bool:
+        """Is it part of a program under construction, so that only operators may read or change it?"""
+        if self._array is None or self._value is None:
+            return self._array is None
+        tracer = _tracer()
+        return tracer is not None and tracer.is_binding and tracer.owns(self)
 
     def _concrete(self, wish: str, instead: str) -> Array:
         if self._array is None:
@@ -291,13 +310,16 @@ class Tensor:
         return take(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self._array is None or self._value is not None:
+        if self._is_symbolic:
             raise GraphError(
                 f"{user_line() or 'construct'}: expected no assignment to elements of a tensor while the graph is "
                 "traced. Build the result with ops.where, ops.concat or ops.stack."
             )
+        tracer = _tracer()
+        if tracer is not None:
+            tracer.forget(self)
         index = index.asnumpy() if isinstance(index, Tensor) else index
-        self._array[index] = value.asnumpy() if isinstance(value, Tensor) else value
+        self.array[index] = value.asnumpy() if isinstance(value, Tensor) else value
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
         result: Tensor = getattr(_functions(), name)(self, *args, **kwargs)
@@ -308,14 +330,14 @@ class Tensor:
     def astype(self, dtype: Any, copy: bool = True) -> Tensor:
         """This tensor in another dtype; a new tensor also when it is the same, unless `copy` is false."""
         if dtype_name(dtype) == self._type.dtype:
-            return self.copy() if copy and self._array is not None and self._value is None else self
+            return self.copy() if copy else self
         return self._call("cast", dtype)
 
     to = astype
 
     def copy(self) -> Tensor:
         """A tensor with data of its own."""
-        return self if self._array is None or self._value is not None else Tensor.of_array(self._array.copy())
+        return self if self._is_symbolic else Tensor.of_array(self.array.copy())
 
     def reshape(self, *shape: Any) -> Tensor:
         return self._call("reshape", _as_shape(shape))

@@ -12,9 +12,10 @@ from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float16, 
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
-from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
+from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.precision import computing_in
 from msdump.frontends.mindspore.promotion import cast
+from msdump.frontends.mindspore.pynative import run_step, step_session
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
 
 
@@ -35,6 +36,7 @@ class Cell:
         set_plain(self, "_flags", dict(flags or {}))
         set_plain(self, "_cache", GraphCache())
         set_plain(self, "_compute_dtype", None)
+        set_plain(self, "_jit_level", "")
         set_plain(self, "cls_name", type(self).__name__)
         set_plain(self, "scope_name", "")
         set_plain(self, "training", False)
@@ -53,14 +55,18 @@ class Cell:
                 "Please use 'super().__init__()'."
             )
         tracer = current_tracer()
-        if tracer is None and get_context("mode") == GRAPH_MODE:
-            return compiled_call(self.construct, self._cache, args, kwargs, self)
+        if tracer is None:
+            if get_context("mode") == GRAPH_MODE:
+                return compiled_call(self.construct, self._cache, args, kwargs, self, self._jit_level)
+            session = step_session(self._jit_level)
+            if session is not None:
+                return run_step(session, self.construct, self._cache, args, kwargs, self)
         with self.entered(tracer):
             return self.construct(*self.cast_inputs(args), **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
-        compile_only(self.construct, self._cache, args, kwargs, self)
+        compile_only(self.construct, self._cache, args, kwargs, self, self._jit_level)
 
     @contextmanager
     def entered(self, tracer: Tracer | None) -> Iterator[None]:
@@ -253,9 +259,15 @@ class Cell:
     def get_flags(self) -> dict[str, Any]:
         return dict(self._flags)
 
-    def set_jit_config(self, jit_config: Any) -> None:
-        """Accepted: graphs are compiled in one way here."""
+    def set_jit_config(self, jit_config: JitConfig) -> None:
+        """How this cell is compiled: `jit_level` O0 decides on the folders of a dump through ACL, the rest is kept.
+
+        Raises: TypeError for anything but a JitConfig.
+        """
+        if not isinstance(jit_config, JitConfig):
+            raise TypeError(f"For 'set_jit_config', expected a JitConfig, got {type(jit_config).__name__}.")
         self._flags["jit_config"] = jit_config
+        object.__setattr__(self, "_jit_level", jit_config.jit_level)
 
     def set_inputs(self, *inputs: Any) -> None:
         """Accepted: every input signature gets a graph of its own."""

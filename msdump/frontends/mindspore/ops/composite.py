@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
 from msdump.frontends.mindspore.differentiate import Differentiated, differentiate
+from msdump.frontends.mindspore.pynative import run_step, step_session
 from msdump.frontends.mindspore.tracer import current_tracer
 
 __all__ = [
@@ -49,9 +50,13 @@ def _positions(grad_position: Any) -> list[int]:
 
 
 def _run(function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """At once in PyNative or inside another graph; as a graph of its own at the top level in GRAPH_MODE."""
-    if current_tracer() is None and get_context("mode") == GRAPH_MODE:
-        return compiled_call(function, cache, args, kwargs)
+    """At the top level a graph of its own in GRAPH_MODE, a step of its own in PyNative; otherwise part of what runs."""
+    if current_tracer() is None:
+        if get_context("mode") == GRAPH_MODE:
+            return compiled_call(function, cache, args, kwargs)
+        session = step_session()
+        if session is not None:
+            return run_step(session, function, cache, args, kwargs)
     return function(*args, **kwargs)
 
 

@@ -1,0 +1,232 @@
+"""PyNative steps: a call whose operators run at once, handed to the dump as a graph when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msdump import session as sessions
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.compiler import (
+    GraphCache,
+    announce_marks,
+    argument_names,
+    open_session,
+    order_parameters,
+    take_graph_id,
+    trace,
+)
+from msdump.frontends.mindspore.context import get_context
+from msdump.frontends.mindspore.recorder import StepRecorder
+from msdump.frontends.mindspore.structure import flatten
+from msdump.frontends.mindspore.tracer import Tracer
+from msdump.graph.compile import ASCEND
+from msdump.graph.device_formats import assign_device_formats
+from msdump.graph.graph import Graph, Value
+
+if TYPE_CHECKING:
+    from msdump.frontends.mindspore.nn.cell import Cell
+
+_is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
+# What observers are told of a step that none of them will see.
+_UNSEEN = Graph(name="unseen", graph_id=-1)
+
+
+@dataclass(frozen=True)
+class KnownStep:
+    """The graph of a step as the observers know it. Steps of equal structure share it.
+
+    masks   per observer, what its `on_graph` gave
+    """
+
+    graph: Graph
+    ops: Sequence[OpInfo]
+    masks: Sequence[Sequence[int]]
+
+
+def step_session(jit_level: str = "") -> sessions.Session | None:
+    """The session that watches a PyNative call that begins now; None when Dump is off or the call is part of a step.
+
+    Raises: ConfigError at the first call of the process.
+    """
+    session = sessions.current() if sessions.is_decided() else open_session(jit_level)
+    return None if session is None or _is_in_step.get() else session
+
+
+def run_step(
+    session: sessions.Session,
+    function: Callable[..., Any],
+    cache: GraphCache,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: Cell | None = None,
+) -> Any:
+    """`function(*args, **kwargs)` as one iteration. `cell` is the root whose `construct` it is.
+
+    A step that is dumped gives the same results as one that is not. When it raises, what ran until then is handed
+    over, and the exception goes on.
+    """
+    token = _is_in_step.set(True)
+    try:
+        iteration = session.next_iteration()
+        if session.plan.watches(iteration):
+            return _run_watched(session, iteration, function, cache, args, kwargs, cell)
+        for observer in session.observers:
+            observer.on_iteration_begin(_UNSEEN, iteration)
+        if cell is None:
+            return function(*args, **kwargs)
+        with cell.entered(None):
+            return function(*cell.cast_inputs(args), **kwargs)
+    finally:
+        _is_in_step.reset(token)
+
+
+def _run_watched(
+    session: sessions.Session,
+    iteration: int,
+    function: Callable[..., Any],
+    cache: GraphCache,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: Cell | None,
+) -> Any:
+    recorder = StepRecorder()
+    tracer = Tracer(Graph(), is_recording=True, has_cell_scopes=cell is not None, recorder=recorder)
+    _bind_inputs(tracer, function, args, kwargs)
+    leaves: list[Tensor] = []
+    try:
+        result = trace(tracer, function, args, kwargs, cell)
+    except Exception as error:
+        known = _known_step(session, cache, tracer, recorder, cell, leaves)
+        _hand_over(session, known, tracer, recorder, iteration, error)
+        raise
+    flatten(result, leaves)
+    known = _known_step(session, cache, tracer, recorder, cell, leaves)
+    _hand_over(session, known, tracer, recorder, iteration, None)
+    for leaf in leaves:
+        leaf.detach()
+    return result
+
+
+def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    names = argument_names(function, len(args))
+    for name, arg in (*zip(names, args, strict=True), *kwargs.items()):
+        leaves: list[Tensor] = []
+        structure = flatten(arg, leaves)
+        for at, leaf in enumerate(leaves):
+            tracer.bind_input(name if structure.kind == "tensor" else f"{name}{at}", leaf)
+
+
+def _known_step(
+    session: sessions.Session,
+    cache: GraphCache,
+    tracer: Tracer,
+    recorder: StepRecorder,
+    cell: Cell | None,
+    results: Sequence[Tensor],
+) -> KnownStep:
+    """The graph of what was recorded, made known to the observers when it is new."""
+    graph = _finished(tracer, recorder, cell, results)
+    structure = _structure(graph)
+    known = cache.steps.get(structure)
+    if known is None:
+        graph.graph_id = take_graph_id()
+        graph.name = f"kernel_graph_{graph.graph_id}"
+        if get_context("device_target") == ASCEND:
+            assign_device_formats(graph)
+        announce_marks(session, graph)
+        ops = graph.op_infos()
+        known = KnownStep(graph, ops, [observer.on_graph(graph) for observer in session.observers])
+        cache.steps[structure] = known
+    return known
+
+
+def _finished(tracer: Tracer, recorder: StepRecorder, cell: Cell | None, results: Sequence[Tensor]) -> Graph:
+    """The recorded graph with what ran, in the order in which it ran."""
+    graph = tracer.graph
+    graph.nodes = [launch.node for launch in recorder.launches]
+    graph.outputs = [value for value in map(tracer.known_value, results) if value is not None]
+    used = {value.id for node in graph.nodes for value in node.inputs} | {value.id for value in graph.outputs}
+    graph.constants = [value for value in graph.constants if value.id in used]
+    graph.parameters = [value for value in graph.parameters if value.id in used]
+    graph.number()
+    order_parameters(graph, tracer, cell)
+    return graph
+
+
+def _structure(graph: Graph) -> Hashable:
+    """What must be equal for two recordings to be the same graph. Attributes may differ: seeds and positions do."""
+    return (
+        tuple((value.id, value.name, value.type) for value in graph.inputs),
+        tuple((value.id, id(value.parameter)) for value in graph.parameters),
+        tuple((value.id, value.type) for value in graph.constants),
+        tuple(
+            (
+                node.op_type,
+                node.scope,
+                node.has_mark,
+                node.forward.id if node.forward else None,
+                tuple(value.id for value in node.inputs),
+                tuple((value.id, value.type) for value in node.outputs),
+            )
+            for node in graph.nodes
+        ),
+        tuple(value.id for value in graph.outputs),
+    )
+
+
+def _hand_over(
+    session: sessions.Session,
+    known: KnownStep,
+    tracer: Tracer,
+    recorder: StepRecorder,
+    iteration: int,
+    error: Exception | None,
+) -> None:
+    """Tell the observers of the step as if it ran now: they see every tensor as it was then."""
+    graph = known.graph
+    watching = [
+        (observer, mask)
+        for observer, mask in zip(session.observers, known.masks, strict=True)
+        if observer.on_iteration_begin(graph, iteration)
+    ]
+    if not watching:
+        return
+    places = [at for at, launch in enumerate(recorder.launches) if launch.node.definition.is_kernel]
+    events = [
+        OpEvent(op, iteration, recorder.read(at), recorder.written(at))
+        for op, at in zip(known.ops, places, strict=True)
+    ]
+    failed = events[-1] if events and recorder.is_running and places[-1] == len(recorder.launches) - 1 else None
+    for event in events:
+        _tell(watching, event, error if event is failed else None)
+    if error is None:
+        step = FinishedStep(graph, iteration, events, _memory(tracer, recorder))
+        for observer, _ in watching:
+            observer.on_iteration_end(step)
+
+
+def _tell(watching: Sequence[tuple[Observer, Sequence[int]]], event: OpEvent, error: Exception | None) -> None:
+    index = event.op.index
+    for observer, mask in watching:
+        if mask[index] & BEFORE:
+            observer.before_op(event)
+    for observer, mask in watching:
+        if error is not None:
+            observer.on_error(event, error)
+        elif mask[index] & AFTER:
+            observer.after_op(event)
+
+
+def _memory(tracer: Tracer, recorder: StepRecorder) -> Callable[[Value], Array]:
+    """Memory of a parameter as the step left it, of an input as the step got it."""
+
+    def array(value: Value) -> Array:
+        if value.parameter is not None:
+            return value.parameter.array
+        return recorder.at_start(tracer.arrays[value.id])
+
+    return array

@@ -1,0 +1,80 @@
+"""SavedGraphs: what a script or the environment wants to see of each compiled graph, whether it is dumped or not."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msdump.config.ge_graphs import GeGraphSettings, ge_graph_settings
+from msdump.errors import WriteError
+from msdump.formats.atomic import make_dirs, write_file
+from msdump.frontends.mindspore.context import get_context
+from msdump.graph.emit_dot import dot_text
+from msdump.graph.emit_ge import STAGES
+from msdump.graph.emit_ir import ir_text
+from msdump.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from msdump.dump.ge_recorder import GeGraphRecorder
+
+log = logging.getLogger("msdump")
+
+_LAST, _ALL, _PICTURES = 1, 2, 3
+_FILE_MODE = 0o400
+_numbers = itertools.count(1)
+
+
+@functools.cache
+def _ge_recorder(settings: GeGraphSettings) -> GeGraphRecorder:
+    """One per setting: its files are numbered through the process. Imported late, as few runs need it."""
+    from msdump.dump.ge_recorder import GeGraphRecorder
+
+    return GeGraphRecorder(settings)
+
+
+@dataclass(frozen=True)
+class SavedGraphs:
+    """The files of `set_context(save_graphs=...)` and `DUMP_GE_GRAPH`. What cannot be written is logged.
+
+    level    0 none, 1 the graph that runs, 2 also the graph as traced, 3 also a picture of the graph that runs
+    Source:  MindSpore, `save_graphs`, `trace_code_graph_{graph_id}_NNNN.ir`; CANN, `DUMP_GE_GRAPH`.
+    """
+
+    level: int
+    folder: Path
+    ge: GeGraphSettings | None
+
+    @classmethod
+    def from_settings(cls) -> SavedGraphs:
+        """Raises: ConfigError for a wrong `DUMP_GE_GRAPH` or one of its companions."""
+        ge = ge_graph_settings(STAGES[0], STAGES[-1])
+        return cls(int(get_context("save_graphs")), Path(get_context("save_graphs_path")), ge)
+
+    def save_traced(self, graph: Graph) -> None:
+        """Write a graph as the script built it. Gives operators ids of the moment."""
+        if self.level >= _ALL:
+            graph.number()
+            self._save(f"graph_build_{graph.graph_id}", "ir", ir_text(graph))
+
+    def save_compiled(self, graph: Graph) -> None:
+        """Write a graph that can run."""
+        if self.level >= _LAST:
+            self._save(f"trace_code_graph_{graph.graph_id}", "ir", ir_text(graph))
+        if self.level >= _PICTURES:
+            self._save(f"trace_code_graph_{graph.graph_id}", "dot", dot_text(graph))
+        if self.ge is not None:
+            try:
+                _ge_recorder(self.ge).record(graph)
+            except WriteError as error:
+                log.error("DUMP_GE_GRAPH: %s", error)
+
+    def _save(self, name: str, suffix: str, text: str) -> None:
+        try:
+            make_dirs(self.folder)
+            write_file(self.folder / f"{name}_{next(_numbers):04d}.{suffix}", [text.encode()], _FILE_MODE, replace=True)
+        except WriteError as error:
+            log.error("save_graphs: %s", error)
