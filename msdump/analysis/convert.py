@@ -42,6 +42,7 @@ from msdump.formats.bin_reader import BUFFER, SPACE, BinFile, BinTensor
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.layout import MAPPING_FILE
+from msdump.formats.mapped import populate
 from msdump.formats.mapping_csv import append_mapping, read_mapping
 from msdump.formats.opdebug import NEW_MAGIC, opdebug_json, parse_opdebug_content
 from msdump.records import INPUT, OUTPUT
@@ -274,6 +275,7 @@ class _Job:
     def _write_tensor(self, tensor: BinTensor) -> None:
         options = self.options
         suffix = f".{tensor.io}.{tensor.slot}"
+        populate(tensor.payload)
         value = decode(tensor, is_raw=options.file_type == BIN and options.format is None)
         shown_format = tensor.format
         if options.format is not None:
@@ -351,7 +353,8 @@ class _Job:
             if not _fits(published):
                 published = uuid.uuid3(uuid.NAMESPACE_DNS, wanted).hex + extension
             append_mapping(os.path.join(self.folder.path, MAPPING_FILE), published, wanted, _FILE_MODE)
-        self.folder.write(published, chunks, _FILE_MODE, replace=True)
+        # A free name needs no detour over a second one.
+        self.folder.write(published, chunks, _FILE_MODE, replace=self.folder.has(published))
         self.written.append(os.path.join(self.folder.path, published))
         self.written_bytes += size_of(chunks)
 
