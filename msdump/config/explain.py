@@ -115,7 +115,7 @@ def never_matches(plan: DumpPlan, full_names: Iterable[str] | None = None) -> li
 def _engine_text(plan: DumpPlan) -> str:
     if plan.engine == SYNC:
         return "sync: everything is written when the step has ended"
-    return "async; this version writes npy as sync does, when the step has ended"
+    return "async: an operator is written as soon as it has ended"
 
 
 def _iterations_text(plan: DumpPlan) -> str:

@@ -13,7 +13,6 @@ from msdump.config.iterations import ALL_ITERATIONS, IterationSet, format_iterat
 from msdump.config.mindspore import MindSporeConfig, load_mindspore_config
 from msdump.config.sections import (
     ASCEND,
-    ASYNC,
     COMMON,
     CPU,
     DUMP_ALL,
@@ -196,11 +195,6 @@ def _limits(plan: DumpPlan) -> list[str]:
     found = []
     if not plan.is_device_enabled:
         found.append(f"Dump is not enabled. device_id:{plan.device_id} not support")
-    if plan.engine == ASYNC:
-        found.append(
-            "asynchronous dump: this version writes npy files in the folders of the synchronous dump, "
-            "when the step has ended."
-        )
     if plan.op_debug_mode:
         found.append(
             f"op_debug_mode {plan.op_debug_mode}: this version does not look for overflow; every operator is dumped."

@@ -7,12 +7,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from msdump.errors import ConfigError
+from msdump.config.sizes import parse_size
 
 ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 _LARGEST_DEFAULT = 2 << 30
-_SIZE = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def staging_budget(environ: Mapping[str, str] = os.environ) -> int:
@@ -23,14 +21,7 @@ def staging_budget(environ: Mapping[str, str] = os.environ) -> int:
     text = environ.get(ASYNC_BUFFER, "").strip()
     if not text:
         return min(_LARGEST_DEFAULT, max(1, free_memory() // 4))
-    match = _SIZE.fullmatch(text)
-    size = int(match[1]) * _FACTOR[match[2].upper()] if match is not None else 0
-    if size == 0:
-        raise ConfigError(
-            f'environment variable {ASYNC_BUFFER}: expected a size such as 512M, 2G or 1000000, got "{text}". '
-            "Set it to the memory that waiting tensors may take, or unset it."
-        )
-    return size
+    return parse_size(ASYNC_BUFFER, text)
 
 
 def free_memory() -> int:

@@ -150,7 +150,7 @@ def test_words_for_the_whole_plan():
 @pytest.mark.parametrize(
     ("fields", "row"),
     [
-        ({"engine": "async"}, ("engine", "async; this version writes npy as sync does, when the step has ended")),
+        ({"engine": "async"}, ("engine", "async: an operator is written as soon as it has ended")),
         ({"iterations": parse_iterations("all")}, ("iterations", "all")),
         ({"initial_iteration": 2}, ("iterations", "0|2-4 (4 iterations), counted from 2")),
         ({"dumps_output": False}, ("tensors", "inputs of operators; no parameters, no constants")),
