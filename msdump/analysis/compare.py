@@ -23,6 +23,7 @@ from msdump.analysis.comparison import (
     StepResult,
     TensorResult,
 )
+from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
@@ -79,7 +80,7 @@ def compare_dumps(
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
-    sides = [read_steps(dump, rank=rank, graph=graph, iteration=iteration) for dump in dumps]
+    sides = [_steps(dump, rank, graph, iteration) for dump in dumps]
     for dump, steps in zip(dumps, sides, strict=True):
         if not any(step.operators for step in steps):
             raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. {_where_to_look(dump)}")
@@ -107,6 +108,18 @@ def compare_dumps(
 
 def _opened(dump: DumpPath) -> DumpDir:
     return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+
+
+def _steps(
+    dump: DumpDir,
+    rank: int | Collection[int] | None,
+    graph: int | str | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+) -> list[Step]:
+    """Steps of a dump; a dump of outputs alone gets its inputs from the operators that made them."""
+    graphs = GraphFiles(dump)
+    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    return [with_inputs(step, graphs.of(step.key)) for step in steps]
 
 
 def _where_to_look(dump: DumpDir) -> str:

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
     "convert": "convert dump files to npy, bin, torch or safetensors files",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+    "compare": "compare two dumps and name the first operator that goes wrong",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 

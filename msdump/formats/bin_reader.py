@@ -37,6 +37,7 @@ class BinTensor:
     shape, original_shape   None when the file gives none
     payload        the raw bytes, (n,) uint8, mapped from the file
     offset         of the payload in the file; -1 inside a 1.0 container
+    address        in the device's memory; 0 when the file gives none
     """
 
     io: str
@@ -49,6 +50,7 @@ class BinTensor:
     payload: Array
     offset: int
     where: str
+    address: int = 0
 
     def array(self) -> Array:
         """The tensor in the format in which the device wrote it.
@@ -205,7 +207,10 @@ def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: 
     shape = _shape(block.shape.dim, where) if block.HasField("shape") else None
     name = layouts.FORMAT_NAME.get(block.format, str(block.format))
     original = _shape(block.original_shape.dim, where) if block.HasField("original_shape") else None
-    return BinTensor(io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where)
+    address = int(block.address)
+    return BinTensor(
+        io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where, address
+    )
 
 
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:

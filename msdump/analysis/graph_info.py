@@ -1,0 +1,242 @@
+"""What the graph files of a dump say of its operators: source lines, attributes, and who made their inputs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msdump.analysis.operators import Operator, Slot, Step, StepKey
+from msdump.errors import FormatError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
+from msdump.graph_files.read_pb import BOOKKEEPING, GraphSummary, NodeSummary, read_model
+from msdump.graph_files.source_line import SourceLine
+
+_GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
+_OPERAND = re.compile(r"%(?P<number>[0-9]+)(?:\[(?P<item>[0-9]+)\])?|%para[0-9]+_(?P<parameter>.*)")
+_MAX_BYTES = 1 << 30
+# Folders of frameworks: frames in them say nothing of the user's own lines.
+_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore)/|^\.\.\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an input comes from: output `slot` of an operator, or a parameter or constant when `slot` is None."""
+
+    name: str
+    slot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One operator as its graph file describes it.
+
+    inputs   where each tensor input comes from; None for what is no tensor of the graph
+    attrs    None when the file is text, which does not tell them as values
+    source   the user's lines, outermost first
+    """
+
+    full_name: str
+    op_type: str
+    source: tuple[SourceLine, ...]
+    inputs: tuple[Origin | None, ...]
+    attrs: Mapping[str, Any] | None = None
+    input_names: tuple[str, ...] = ()
+
+    @property
+    def own_line(self) -> SourceLine | None:
+        """The line that a user would call the operator's: the innermost one outside of libraries."""
+        own = [line for line in self.source if not _LIBRARY.search(line.path)]
+        return own[-1] if own else self.source[-1] if self.source else None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """One graph: operators in execution order, and their places by full name and by last part of it."""
+
+    path: Path
+    graph_id: int
+    rank_id: int | None
+    nodes: tuple[GraphNode, ...]
+    by_name: Mapping[str, GraphNode] = field(repr=False)
+
+    def find(self, *names: str | None) -> GraphNode | None:
+        return next((self.by_name[name] for name in names if name is not None and name in self.by_name), None)
+
+
+class GraphFiles:
+    """The graph files of one dump, each read when it is first asked for. One thread.
+
+    damaged   (file, what is wrong) of graph files that could not be read
+    """
+
+    def __init__(self, dump: DumpDir) -> None:
+        self._paths: dict[tuple[int | None, int], list[Path]] = {}
+        for suffix in ("pb", "ir"):
+            for path in dump.graph_files(suffix):
+                match = _GRAPH_FILE.fullmatch(path.name)
+                if match is not None:
+                    self._paths.setdefault((_rank_of(path), int(match[1])), []).append(path)
+        self._read: dict[tuple[int | None, int], GraphFile | None] = {}
+        self.damaged: list[tuple[str, FormatError]] = []
+
+    def __iter__(self) -> Iterator[GraphFile]:
+        found = (self._graph(key) for key in sorted(self._paths, key=lambda key: (key[0] or 0, key[1])))
+        return iter([graph for graph in found if graph is not None])
+
+    def of(self, key: StepKey) -> GraphFile | None:
+        """The graph of a step; None when the dump has no file of it."""
+        return None if key.graph_id is None else self._graph((key.rank_id, key.graph_id))
+
+    def node(self, key: StepKey, operator: Operator) -> GraphNode | None:
+        graph = self.of(key)
+        return None if graph is None else graph.find(operator.full_name, operator.op_name)
+
+    def _graph(self, key: tuple[int | None, int]) -> GraphFile | None:
+        if key not in self._read:
+            self._read[key] = next((graph for graph in map(self._load, self._paths.get(key, ())) if graph), None)
+        return self._read[key]
+
+    def _load(self, path: Path) -> GraphFile | None:
+        try:
+            return read_graph(path)
+        except FormatError as error:
+            self.damaged.append((os.fspath(path), error))
+        except OSError as error:
+            problem = FormatError(f"{path}: expected to read it, got: {error.strerror or error}.")
+            self.damaged.append((os.fspath(path), problem))
+        return None
+
+
+def read_graph(path: str | os.PathLike[str]) -> GraphFile:
+    """Read a graph file (.pb or .ir) of a synchronous dump.
+
+    Raises: FormatError for a damaged one; OSError when it cannot be opened.
+    """
+    path = Path(path)
+    if path.stat().st_size > _MAX_BYTES:
+        raise FormatError(f"{path}: expected at most {_MAX_BYTES} bytes, got {path.stat().st_size}.")
+    match = _GRAPH_FILE.fullmatch(path.name)
+    if path.suffix == ".ir":
+        try:
+            nodes = _ir_nodes(parse_ir(path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
+    else:
+        nodes = _pb_nodes(read_model(path))
+    return GraphFile(path, 0 if match is None else int(match[1]), _rank_of(path), nodes, _by_name(nodes))
+
+
+def _rank_of(path: Path) -> int | None:
+    match = re.fullmatch(r"rank_([0-9]{1,19})", path.parent.parent.name)
+    return None if match is None else int(match[1])
+
+
+def _by_name(nodes: Sequence[GraphNode]) -> dict[str, GraphNode]:
+    """By full name, and by the last part of it where only one operator has that."""
+    found: dict[str, GraphNode] = {}
+    shared: set[str] = set()
+    for node in nodes:
+        last = node.full_name.rsplit("/", 1)[-1]
+        if found.setdefault(last, node) is not node:
+            shared.add(last)
+    for last in shared:
+        del found[last]
+    return {**found, **{node.full_name: node for node in nodes}}
+
+
+def _pb_nodes(graph: GraphSummary) -> tuple[GraphNode, ...]:
+    by_number = {node.name: node for node in graph.nodes}
+    items = {constant.key: constant.value for constant in graph.constants if isinstance(constant.value, int)}
+    constants = {constant.key: constant.full_name for constant in graph.constants}
+
+    def origin(name: str) -> Origin | None:
+        """Follow nodes that only pass tensors on."""
+        slot = 0
+        for _ in range(len(by_number) + 1):
+            node = by_number.get(name)
+            if node is None:
+                return Origin(constants.get(name, name), None)
+            if node.op_type not in BOOKKEEPING:
+                return Origin(node.full_name, slot)
+            if not node.inputs:
+                return None
+            if node.op_type == "TupleGetItem" and len(node.inputs) == 2:
+                slot = items.get(node.inputs[1], 0)
+            name = node.inputs[0]
+        return None
+
+    return tuple(
+        GraphNode(node.full_name, node.op_type, node.source, _tensor_inputs(node, origin), node.attrs, node.input_names)
+        for node in graph.kernels
+    )
+
+
+def _tensor_inputs(node: NodeSummary, origin: Any) -> tuple[Origin | None, ...]:
+    return tuple(origin(name) for name in node.inputs)
+
+
+def _ir_nodes(graph: IrGraph) -> tuple[GraphNode, ...]:
+    by_number = {node.number: node for node in graph.nodes}
+
+    def origin(text: str) -> Origin | None:
+        item: int | None = None
+        for _ in range(len(by_number) + 1):
+            match = _OPERAND.fullmatch(text)
+            if match is None:
+                return None
+            if match["parameter"] is not None:
+                return Origin(match["parameter"], None)
+            item = item if match["item"] is None else int(match["item"])
+            node: IrNode | None = by_number.get(int(match["number"]))
+            if node is None:
+                return None
+            if node.op_type not in BOOKKEEPING:
+                return Origin(node.full_name, item or 0)
+            if not node.operands:
+                return None
+            if node.op_type == "TupleGetItem" and len(node.operands) == 2:
+                index = re.search(r"-?[0-9]+", node.operands[1])
+                item = int(index[0]) if index is not None else item
+            text = node.operands[0]
+        return None
+
+    return tuple(
+        GraphNode(node.full_name, node.op_type, node.source, tuple(origin(operand) for operand in node.operands))
+        for node in graph.nodes
+        if node.op_type not in BOOKKEEPING
+    )
+
+
+def with_inputs(step: Step, graph: GraphFile | None) -> Step:
+    """The step with inputs that were not dumped taken from the outputs of the operators that made them.
+
+    Edges: operators with any dumped input stay as they are; parameters are left out, because a dump shows them as the
+           step left them.
+    """
+    if graph is None:
+        return step
+    outputs = {}
+    for operator in step.operators:
+        node = graph.find(operator.full_name, operator.op_name)
+        if node is not None:
+            outputs[node.full_name] = operator.outputs
+    return replace(step, operators=tuple(_with_inputs(operator, graph, outputs) for operator in step.operators))
+
+
+def _with_inputs(operator: Operator, graph: GraphFile, outputs: Mapping[str, Mapping[Slot, DumpedTensor]]) -> Operator:
+    node = None if operator.inputs else graph.find(operator.full_name, operator.op_name)
+    if node is None:
+        return operator
+    inputs = {}
+    for number, origin in enumerate(node.inputs):
+        if origin is not None and origin.slot is not None:
+            tensor = outputs.get(origin.name, {}).get(Slot(origin.slot))
+            if tensor is not None:
+                inputs[Slot(number)] = tensor
+    return replace(operator, inputs=inputs)

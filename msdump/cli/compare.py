@@ -1,0 +1,127 @@
+"""`msdump compare MINE GOLDEN`: which operator of a run goes wrong, seen against another run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msdump.cli.main import COMMANDS
+from msdump.cli.tables import print_table, progress_bar
+from msdump.errors import ConfigError, MsdumpError
+
+AGREE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+_EPILOG = """
+The first lines name the first operator in execution order whose inputs agree and whose output does not.
+MINE and GOLDEN are any folders of dumps: of MindSpore, CANN, TorchAir or msdump, npy or bin.
+
+exit status: 0 all that was compared agrees; 1 something differs; 2 wrong usage, or the dumps have nothing in common;
+4 what was compared agrees, but there are damaged files.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "compare",
+        help=COMMANDS["compare"],
+        description="Compare two dumps tensor by tensor and name the first operator that goes wrong.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("mine", metavar="MINE", help="the dump under test")
+    add("golden", metavar="GOLDEN", help="the dump it should agree with")
+    add("--reference", metavar="DUMP", help="a third run in high precision: then GOLDEN, a run of the precision of "
+        "MINE, tells how large errors of that precision are")  # fmt: skip
+    add("--mapping", metavar="FILE", help="json or csv that says which operators belong together")
+    add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
+    add_step_options(parser)
+    add("--all", action="store_true", dest="shows_all", help="list operators that agree, too")
+    add("--csv", metavar="FILE", help="write one row per tensor, in the columns of msaccucmp")
+    add("--json", metavar="FILE", help="write everything as json; - for standard output, which then holds nothing else")
+    add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
+    add("--threads", type=int, metavar="N", help="threads (one for each core)")
+    add("-q", "--quiet", action="store_true", help="print nothing, tell by the exit status")
+
+
+def add_step_options(parser: Any) -> None:
+    """Options that choose steps of a dump."""
+    for name in ("rank", "graph", "iteration"):
+        parser.add_argument(f"--{name}", type=_numbers, metavar="N,N", help=f"only these {name} numbers")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers with commas, such as 0,3, got {text!r}.") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare; the result is the exit status that `--help` explains."""
+    from msdump.analysis.compare import compare_dumps
+
+    if args.threads is not None and args.threads < 1:
+        raise ConfigError(f"--threads: expected a number from 1 on, got {args.threads}.")
+    if args.tolerance is not None and not args.tolerance >= 0:
+        raise ConfigError(f"--tolerance: expected a number from 0 on, got {args.tolerance}.")
+    try:
+        with progress_bar("compare", sys.stderr, args.quiet) as advance:
+            found = compare_dumps(
+                args.mine,
+                args.golden,
+                args.reference,
+                mapping=args.mapping,
+                rank=args.rank,
+                graph=args.graph,
+                iteration=args.iteration,
+                tolerance=args.tolerance,
+                has_divergence=not args.fast,
+                thread_count=args.threads,
+                progress=advance,
+            )
+    except MsdumpError as error:
+        # 1 would say that the dumps differ.
+        print(f"msdump compare: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    _report(found, args)
+    if not found.is_agreeing:
+        return DIFFER
+    return DAMAGED if found.damaged else AGREE
+
+
+def _report(found: Any, args: argparse.Namespace) -> None:
+    from msdump.analysis.comparison_report import TABLE_TITLES, csv_text, headline, json_text, summary, table_rows
+
+    if args.csv is not None:
+        write_text(args.csv, csv_text(found))
+    if args.json is not None:
+        write_text(args.json, json_text(found))
+    if args.quiet or args.json == "-":
+        return
+    print_lines(headline(found))
+    rows = list(table_rows(found, args.shows_all))
+    if rows:
+        print()
+        print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
+        print()
+    print_lines(summary(found))
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    print("\n".join(lines))
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a result; `-` is standard output.   Raises: ConfigError when the file cannot be written."""
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: expected to write the result, got: {error.strerror}.") from error
