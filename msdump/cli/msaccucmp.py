@@ -23,37 +23,44 @@ _PATH = re.compile(r"[_A-Za-z0-9/.,-]+")
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add this command to `msdump`."""
+    """Add this command to `msdump`; what follows it is parsed when it runs."""
     parser = subparsers.add_parser(
         "msaccucmp",
         help=COMMANDS["msaccucmp"],
         description="The command lines of CANN's msaccucmp.py, unchanged; exit status as in the original.",
+        epilog="; ".join(f"{name}: {summary}" for name, (_, summary) in SUBCOMMANDS.items()),
         allow_abbrev=False,
     )
-    _add_subcommands(parser, sys.argv)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="SUBCOMMAND ...", help="its own --help tells more")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m msdump.msaccucmp`: the result is the exit status of the process."""
+def run(args: argparse.Namespace) -> int:
+    """Run the command line that follows `msdump msaccucmp`."""
+    return main(args.rest, "msdump msaccucmp")
+
+
+def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
+    """Run one command line of the original; the result is the exit status of the process."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(prog="msaccucmp", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=program, allow_abbrev=False)
     _add_subcommands(parser, arguments)
-    return run(parser.parse_args(arguments), parser)
-
-
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser | None = None) -> int:
-    """Run the chosen sub-command; errors become the original's codes."""
-    from msdump.analysis.exit_codes import exit_code_of
-    from msdump.errors import MsdumpError
-
+    args = parser.parse_args(arguments)
     if args.subcommand is None:
         log("ERROR", f"expected a sub-command, got none. Choose one of {', '.join(SUBCOMMANDS)}.")
         return NO_COMMAND
+    return _run_subcommand(args)
+
+
+def _run_subcommand(args: argparse.Namespace) -> int:
+    """Errors become the original's codes."""
+    from msdump.analysis.exit_codes import exit_code_of
+    from msdump.errors import MsdumpError
+
     try:
         return int(importlib.import_module(SUBCOMMANDS[args.subcommand][0]).run(args))
+    except BrokenPipeError:
+        raise
     except (MsdumpError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         log("ERROR", str(error))
         return int(exit_code_of(error))
     except KeyboardInterrupt:
@@ -77,8 +84,9 @@ def path_argument(text: str) -> str:
 
 def _add_subcommands(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     subparsers = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND")
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, (module, summary) in SUBCOMMANDS.items():
-        if name in arguments:
+        if name == chosen:
             importlib.import_module(module).add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)

@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         type=path_argument,
         help="folder that holds format_convert; with -f",
     )
-    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
+    add("-out", "--output", dest="output", default=".", type=path_argument, help="folder for the results (.)")
     add(
         "-v",
         "--version",
@@ -101,11 +101,11 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
         only = ("output", args.output_tensor)
     elif args.input_tensor is not None:
         only = ("input", args.input_tensor)
-    if args.output and (os.path.islink(args.output.rstrip("/")) or os.path.isfile(args.output)):
+    if os.path.islink(args.output.rstrip("/")) or os.path.isfile(args.output):
         raise AnalysisError(ExitCode.INVALID_PATH, f"{args.output}: expected a folder, got a link or a file.")
     custom = None if args.custom_script_path is None else CustomFormats(args.custom_script_path)
     container = {1: "1.0", 2: "2.0"}[args.dump_version]
-    return ConvertOptions(Path(args.output or "."), args.type, args.format, shape, only, custom, container)
+    return ConvertOptions(Path(args.output), args.type, args.format, shape, only, custom, container)
 
 
 def _sources(dump_file: str) -> Any:

@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("overflow", help=SUBCOMMANDS["overflow"][1], allow_abbrev=False)
     add = parser.add_argument
     add("-d", "--dump_path", dest="dump_path", required=True, type=path_argument, help="folder of the dump")
-    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
+    add("-out", "--output", dest="output", default=".", type=path_argument, help="folder for the results (.)")
     add("-n", "--top_num", dest="top_num", type=int, choices=range(1, 6), default=1, help="how many overflows (1)")
 
 
@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.overflow_summary import find_overflows, write_overflow_report
 
     if not os.path.isdir(args.dump_path):
-        log("ERROR", f"{args.dump_path}: expected a folder, got {'a file' if os.path.exists(args.dump_path) else ''}.")
+        got = "a file" if os.path.exists(args.dump_path) else "nothing"
+        log("ERROR", f"{args.dump_path}: expected a folder, got {got}.")
         return ExitCode.INVALID_PATH
     report = find_overflows(args.dump_path, args.top_num)
     if not report.total:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     for _, problem in report.damaged:
         log("ERROR", problem)
     if report.overflows:
-        text = write_overflow_report(report, args.output or ".", datetime.now())
+        text = write_overflow_report(report, args.output, datetime.now())
         log("INFO", f"{len(report.overflows)} of {report.total} overflows:\n{text}")
         log("INFO", f"{report.written[-1]} is written.")
     return report.code
