@@ -24,29 +24,16 @@ from msdump.analysis.comparison import (
     TensorResult,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.in_place import IN_PLACE, shows_result
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
 from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
-from msdump.analysis.payload import has_same_bytes
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT
 
-# Inputs that an operator overwrites. A dump shows them as they were read (msdump) or as they were left (MindSpore on
-# CPU), and tensors of different moments have nothing to say to each other.
-IN_PLACE = {
-    "ApplyMomentum": (0, 1),
-    "ApplyRMSProp": (0, 1, 2),
-    "ApplyCenteredRMSProp": (0, 1, 2, 3),
-    "Adam": (0, 1, 2),
-    "AdamWeightDecay": (0, 1, 2),
-    "Assign": (0,),
-    "AssignAdd": (0,),
-    "AssignSub": (0,),
-    "SGD": (0, 3, 5),
-}
 _OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
 
 DumpPath = DumpDir | str | os.PathLike[str]
@@ -276,14 +263,6 @@ def _shape_text(tensor: DumpedTensor) -> str:
 
 def _slots_of_other_moments(pair: OperatorPair) -> tuple[int, ...]:
     """Inputs that one dump shows before the operator overwrote them and the other after."""
-    numbers = IN_PLACE.get(pair.mine.op_type, ())
-    if not numbers or pair.mine.op_type != pair.golden.op_type:
+    if pair.mine.op_type != pair.golden.op_type:
         return ()
-    moments = {_shows_result(operator, numbers[0]) for operator in _both(pair)}
-    return numbers if moments == {True, False} else ()
-
-
-def _shows_result(operator: Operator, number: int) -> bool | None:
-    """True when an input already holds what the operator made of it; None when the dump does not tell."""
-    before, after = operator.inputs.get(Slot(number)), operator.outputs.get(Slot(0))
-    return None if before is None or after is None else has_same_bytes(before, after)
+    return IN_PLACE.get(pair.mine.op_type, ()) if {shows_result(side) for side in _both(pair)} == {True, False} else ()

@@ -30,7 +30,9 @@ from msdump.formats.dump_tensor import DumpedTensor
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
 _RISKY = ("=", "+", "-", "@", "%", "\t", "\r")
-TABLE_TITLES = ("iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict")
+TABLE_TITLES = (
+    "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
+)  # fmt: skip
 
 
 # -- words ---------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": "convert dump files to npy, bin, torch or safetensors files",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
     "compare": "compare two dumps and name the first operator that goes wrong",
+    "nan": "find the first operator that makes a NaN or Inf",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 
