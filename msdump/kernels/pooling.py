@@ -43,14 +43,17 @@ def _window(shape: Sequence[int], attrs: Attrs) -> Window:
 
 @def_infer("MaxPool", "AvgPool")
 def _pool_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """Attrs: kernel_size, strides, pad_mode "valid" or "same"."""
+    """Attrs: kernel_size, strides, pad_mode "valid", "same", or "pad" with pad (top, bottom, left, right)."""
     expect_count(types, 1)
     expect_nchw(attrs)
     expect_images(types[0], "x")
-    mode = str(attrs.get("pad_mode", "valid")).lower()
-    expect(mode in ("valid", "same"), 'pad_mode "valid" or "same"', attrs.get("pad_mode"))
     x = types[0].shape
-    return (TensorType(types[0].dtype, (x[0], x[1], *_window(x, attrs).output)),)
+    window = _window(x, attrs)
+    (height, width), (top, bottom, left, right) = window.kernel, window.padding
+    # No window may hold padding alone: it would have neither a largest element nor a mean.
+    is_right = max(top, bottom) < height and max(left, right) < width
+    expect(is_right, f"pad below the kernel_size {window.kernel}", window.padding)
+    return (TensorType(types[0].dtype, (x[0], x[1], *window.output)),)
 
 
 @def_infer("MaxPoolGrad", "AvgPoolGrad")

@@ -27,7 +27,8 @@ def windows(x: Array, attrs: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], 
         oh, ow = -(-height // sh), -(-width // sw)
         top, left = max((oh - 1) * sh + kh - height, 0) // 2, max((ow - 1) * sw + kw - width, 0) // 2
     else:
-        oh, ow, top, left = (height - kh) // sh + 1, (width - kw) // sw + 1, 0, 0
+        top, bottom, left, right = attrs.get("pad", (0, 0, 0, 0))
+        oh, ow = (height + top + bottom - kh) // sh + 1, (width + left + right - kw) // sw + 1
     for n, c, r, q in np.ndindex(*x.shape[:2], oh, ow):
         first, start = max(r * sh - top, 0), max(q * sw - left, 0)
         inside = x[n, c, first : r * sh - top + kh, start : q * sw - left + kw]
@@ -48,9 +49,11 @@ def cases(draw: st.DrawFn) -> Case:
     attrs = {
         "kernel_size": (1, 1, *kernel),
         "strides": (1, 1, draw(size), draw(size)),
-        "pad_mode": draw(st.sampled_from(["VALID", "SAME", "same"])),
+        "pad_mode": draw(st.sampled_from(["VALID", "SAME", "same", "PAD"])),
         "format": "NCHW",
     }
+    if attrs["pad_mode"] == "PAD":
+        attrs["pad"] = tuple(draw(st.integers(0, size - 1)) for size in kernel for _ in range(2))
     shape = (draw(st.integers(0, 2)), draw(st.integers(1, 3)), *(k + draw(st.integers(0, 5)) for k in kernel))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     x = random.integers(-2, 3, shape).astype(np.float64)
@@ -95,10 +98,11 @@ def test_avg_pool_is_its_definition(case: Case) -> None:
 
 
 @pytest.mark.parametrize("op_type", ["MaxPool", "AvgPool"])
-@pytest.mark.parametrize("pad_mode", ["VALID", "SAME"])
+@pytest.mark.parametrize("pad_mode", ["VALID", "SAME", "PAD"])
 def test_bprop_agrees_with_differences(op_type: str, pad_mode: str) -> None:
     x = np.random.default_rng(1).permutation(2 * 2 * 5 * 6).reshape(2, 2, 5, 6).astype(np.float64)
-    check_gradient(op_type, [x], {"kernel_size": (1, 1, 3, 2), "strides": (1, 1, 2, 1), "pad_mode": pad_mode})
+    attrs = {"kernel_size": (1, 1, 3, 2), "strides": (1, 1, 2, 1), "pad_mode": pad_mode, "pad": (1, 2, 1, 0)}
+    check_gradient(op_type, [x], attrs)
 
 
 @pytest.mark.parametrize("op_type", ["MaxPool", "AvgPool"])
@@ -144,7 +148,9 @@ def test_misfits_are_refused() -> None:
     with pytest.raises(GraphError, match="at least 3 x 3"):
         run_op("MaxPool", [x], {"kernel_size": (1, 1, 3, 3), "strides": (1, 1, 1, 1), "pad_mode": "VALID"})
     with pytest.raises(GraphError, match="pad_mode"):
-        run_op("AvgPool", [x], {"kernel_size": (1, 1, 2, 2), "pad_mode": "pad"})
+        run_op("AvgPool", [x], {"kernel_size": (1, 1, 2, 2), "pad_mode": "full"})
+    with pytest.raises(GraphError, match=r"pad below the kernel_size \(2, 2\), got \(0, 2, 0, 0\)"):
+        run_op("MaxPool", [x], {"kernel_size": (1, 1, 2, 2), "pad_mode": "pad", "pad": (0, 2, 0, 0)})
     with pytest.raises(GraphError, match="kernel_size"):
         run_op("MaxPool", [x], {})
     with pytest.raises(GraphError, match="grad float32"):

@@ -38,6 +38,16 @@ LAYERS: dict[str, tuple[Callable[[], nn.Cell], Array, Callable[[Any, dict[str, A
     ),
     "dense": (lambda: nn.Dense(5, 3, "he_normal"), ROWS, lambda x, w: F.linear(x, w["weight"], w["bias"])),
     "max_pool": (lambda: nn.MaxPool2d(3, 2), IMAGE, lambda x, w: F.max_pool2d(x, 3, 2)),
+    "max_pool_pad": (
+        lambda: nn.MaxPool2d((3, 2), 2, "pad", (1, 0)),
+        IMAGE,
+        lambda x, w: F.max_pool2d(x, (3, 2), 2, (1, 0)),
+    ),
+    "avg_pool_inside": (
+        lambda: nn.AvgPool2d(3, 2, "pad", 1, count_include_pad=False),
+        IMAGE,
+        lambda x, w: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    ),
     "avg_pool": (lambda: nn.AvgPool2d(2, 2), IMAGE, lambda x, w: F.avg_pool2d(x, 2, 2)),
     "avg_pool_pad": (lambda: nn.AvgPool2d(3, 2, "pad", 1), IMAGE, lambda x, w: F.avg_pool2d(x, 3, 2, 1)),
     "adaptive": (lambda: nn.AdaptiveAvgPool2d(1), IMAGE, lambda x, w: F.adaptive_avg_pool2d(x, 1)),

@@ -16,12 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msdump import session
+from msdump.dump.exception import ExceptionDumper
+from msdump.dump.overflow import OverflowDumper
+from msdump.dump.tally import Tally
 from msdump.errors import ConfigError, GraphError
 from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
+from tests.dump.memory_writer import MemoryWriter, make_plan
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
 
 Tensors = dict[tuple[str, str, int], Array]
@@ -337,14 +341,31 @@ def test_an_error_hands_over_what_ran(config: Callable[..., Path]) -> None:
         assert truth.steps == []
 
 
-def test_an_exception_dump_finds_the_operator(config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from msdump.config.environment import ACL_DUMP_CONFIG, DUMP_CONFIG
+def test_overflow_and_exceptions_are_found_in_steps(config: Callable[..., Path]) -> None:
+    class Scaled(nn.Cell):
+        def construct(self, x: Tensor) -> Any:
+            return ops.relu(ops.exp(x.astype(ms.float16) * 64.0)) + 1
 
-    root = config(is_sync=False, op_debug_mode=4, iteration="7")
-    monkeypatch.setenv(ACL_DUMP_CONFIG, str(root.with_name("dump.json")))
-    monkeypatch.setenv(DUMP_CONFIG, str(root.with_name("dump.json")))
-    opened = session.open_mindspore("CPU", 0, True)
-    assert opened is not None and opened.plan.watches(0)
+    class Fails(nn.Cell):
+        def construct(self, x: Tensor) -> Any:
+            return ops.SparseSoftmaxCrossEntropyWithLogits()(x, Tensor(np.array([7], np.int32)))
+
+    with watched(config):
+        opened = session.current()
+        assert opened is not None
+        overflow, exception, opdebug = MemoryWriter(), MemoryWriter(), MemoryWriter()
+        finder = OverflowDumper(make_plan(op_debug_mode=3), [overflow], opdebug, Tally())
+        opened.observers = (finder, ExceptionDumper(make_plan(op_debug_mode=4), [exception], Tally()))
+        Scaled()(Tensor(np.full((1, 2), 0.1, np.float32)))
+        assert finder.found == [] and overflow.records == []
+        Scaled()(Tensor(np.full((1, 2), 1.0, np.float32)))
+        assert [(found.iteration, found.full_name) for found in finder.found] == [(1, "Default/Exp-op2")]
+        assert [(record.io, record.op_type) for record in overflow.records] == [("input", "Exp"), ("output", "Exp")]
+        assert len(opdebug.records) == 1 and exception.records == []
+        with pytest.raises(Exception, match="expected a class in"):
+            Fails()(Tensor(np.ones((1, 2), np.float32)))
+        kinds = [(record.io, record.slot) for record in exception.records]
+        assert kinds == [("input", 0), ("input", 1), ("output", 0)]
 
 
 def test_overflow_detection_needs_all_iterations(config: Callable[..., Path]) -> None:

@@ -236,3 +236,15 @@ def test_dropout_draws_anew_in_every_run() -> None:
     assert set(np.unique(first)) == {0.0, 2.0}
     net.set_train(False)
     np.testing.assert_array_equal(net(x).asnumpy(), x.asnumpy())
+
+
+@pytest.mark.parametrize(("level", "expected"), [("O0", "float32"), ("O2", "float32"), ("O3", "float16")])
+def test_batch_normalisation_keeps_float32_below_o3(level: str, expected: str) -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = ms.amp.auto_mixed_precision(SmallResNet(), level)
+    assert net(Tensor(np.ones((1, 3, 16, 16), np.float32))).dtype == ms.float32
+    (graph,) = graphs_of(net)
+    found = {node.inputs[0].type.dtype for node in graph.nodes if node.op_type == "BatchNorm"}
+    assert found == {expected}
+    convolutions = {node.inputs[0].type.dtype for node in graph.nodes if node.op_type == "Conv2D"}
+    assert convolutions == {"float32" if level == "O0" else "float16"}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import DtypeError, GraphError
+from msdump.errors import GraphError
 from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
+from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
 from msdump.graph.types import TensorType
@@ -84,8 +85,8 @@ class Tensor:
                 raise ValueError("Tensor: expected shape and dtype, and no input_data, together with init.")
             input_data = _initialized(init, shape, dtype)
         elif input_data is None and shape is not None and dtype is not None:
-            input_data = np.zeros(_as_shape(shape), dtypes.dtype(dtype_name(dtype)).numpy)
-        array = _array_from(input_data, dtype)
+            input_data = np.zeros(as_shape(shape), dtypes.dtype(dtype_name(dtype)).numpy)
+        array = array_from(input_data.array if isinstance(input_data, Tensor) else input_data, dtype)
         self._array = array
         self._type = TensorType(dtypes.dtype_from_numpy(array.dtype).name, tuple(array.shape))
 
@@ -340,7 +341,7 @@ class Tensor:
         return self if self._is_symbolic else Tensor.of_array(self.array.copy())
 
     def reshape(self, *shape: Any) -> Tensor:
-        return self._call("reshape", _as_shape(shape))
+        return self._call("reshape", as_shape(shape))
 
     view = reshape
 
@@ -348,7 +349,7 @@ class Tensor:
         return self._call("flatten", order, start_dim=start_dim, end_dim=end_dim)
 
     def transpose(self, *axes: Any) -> Tensor:
-        return self._call("transpose", _as_shape(axes) if axes else tuple(reversed(range(self.ndim))))
+        return self._call("transpose", as_shape(axes) if axes else tuple(reversed(range(self.ndim))))
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         return self._call("swapaxes", axis1, axis2)
@@ -405,54 +406,7 @@ class Tensor:
 _OPERANDS = (Tensor, bool, int, float, np.ndarray, np.generic, list, tuple)
 
 
-def _as_shape(shape: Any) -> tuple[int, ...]:
-    if isinstance(shape, int | np.integer):
-        return (int(shape),)
-    if len(shape) == 1 and isinstance(shape[0], tuple | list):
-        shape = shape[0]
-    return tuple(int(size) for size in shape)
-
-
 def _initialized(init: Any, shape: Any, dtype: Any) -> Array:
     from msdump.frontends.mindspore.common.initializer import initializer
 
-    return initializer(init, _as_shape(shape), dtype).array
-
-
-def _array_from(data: Any, dtype: Any) -> Array:
-    if isinstance(data, Tensor):
-        array = np.array(data.array)
-    elif isinstance(data, np.ndarray | np.generic):
-        array = np.array(data, order="C")
-    elif isinstance(data, bool | int | float | complex | list | tuple):
-        array = _array_from_python(data)
-    else:
-        raise TypeError(
-            f"For Tensor, the input_data is {data!r} that contain unsupported element: expected a number, list, "
-            f"tuple, numpy array or Tensor, got {type(data).__name__}."
-        )
-    if array.dtype.kind in "OUS":
-        raise TypeError("Tensor: expected numbers, got strings, objects or rows of different lengths.")
-    if dtype is None:
-        dtypes.dtype_from_numpy(array.dtype)
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
-    wanted = dtypes.dtype(dtype_name(dtype)).numpy
-    try:
-        return array.astype(wanted)
-    except (TypeError, ValueError) as error:
-        raise DtypeError(f"Tensor: {array.dtype} does not go into {dtype}.") from error
-
-
-def _array_from_python(data: Any) -> Array:
-    """Source: the original's default dtypes: float32 and int64."""
-    try:
-        array = np.array(_plain(data))
-    except ValueError as error:
-        raise TypeError(f"Tensor: expected rows of one length, got {data!r}.") from error
-    return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, list | tuple):
-        return [_plain(item) for item in data]
-    return data.asnumpy() if isinstance(data, Tensor) else data
+    return initializer(init, as_shape(shape), dtype).array

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import float16
+from msdump.frontends.mindspore.common.dtype import float16, float32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.layer.normalization import BatchNorm1d, BatchNorm2d
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from msdump.frontends.mindspore.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
@@ -29,9 +30,9 @@ class _OutputTo32(Cell):
 
 
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dst_type: Any = float16) -> Cell:
-    """The network computing in float16, its result in float32; normalisations keep float32 but for level O3.
+    """The network computing in float16, its result in float32; batch normalisations keep float32 below level O3.
 
-    Edges:  level O0 changes nothing.
+    Edges:  level O0 changes nothing; O1 and auto are as O2: there are no lists of operators.
     Raises: ValueError for an unknown level.
     """
     if amp_level not in _LEVELS:
@@ -39,6 +40,10 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dst_type: Any = f
     if amp_level == "O0":
         return network
     network.to_float(dst_type)
+    if amp_level != "O3":
+        for _, cell in network.cells_and_names():
+            if isinstance(cell, BatchNorm1d | BatchNorm2d):
+                cell.to_float(float32)
     return _OutputTo32(network)
 
 

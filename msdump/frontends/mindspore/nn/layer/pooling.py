@@ -26,15 +26,21 @@ def _check(cls_name: str, settings: dict[str, Any]) -> None:
         )
 
 
+def _around(pad_mode: str, padding: int | tuple[int, int]) -> tuple[int, int, int, int] | None:
+    """(top, bottom, left, right) of (height, width); None unless the mode takes it."""
+    height, width = pair(padding)
+    return (height, height, width, width) if pad_mode.lower() == "pad" else None
+
+
 class MaxPool2d(Cell):
-    """Largest element under a window."""
+    """Largest element under a window; padding never wins."""
 
     def __init__(
         self,
         kernel_size: int | tuple[int, int] = 1,
         stride: int | tuple[int, int] = 1,
         pad_mode: str = "valid",
-        padding: int = 0,
+        padding: int | tuple[int, int] = 0,
         dilation: int = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
@@ -43,10 +49,8 @@ class MaxPool2d(Cell):
         super().__init__()
         settings = {"pad_mode": pad_mode, "padding": padding, "dilation": dilation, "return_indices": return_indices}
         _check("MaxPool2d", {**settings, "ceil_mode": ceil_mode, "data_format": data_format})
-        if pad_mode.lower() == "pad" and padding:
-            raise ValueError("For 'MaxPool2d', 'padding' must be 0 here. Use pad_mode 'same', or nn.Pad before it.")
         self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
-        self.max_pool = P.MaxPool(kernel_size, stride, "valid" if pad_mode.lower() == "pad" else pad_mode)
+        self.max_pool = P.MaxPool(kernel_size, stride, pad_mode, pad=_around(pad_mode, padding))
 
     def construct(self, x: Tensor) -> Any:
         return self.max_pool(x)
@@ -56,7 +60,7 @@ class MaxPool2d(Cell):
 
 
 class AvgPool2d(Cell):
-    """Mean under a window; with pad_mode "pad" zeros around the image count as elements."""
+    """Mean under a window; zeros around the image count as elements if `count_include_pad` and pad_mode is "pad"."""
 
     def __init__(
         self,
@@ -74,14 +78,16 @@ class AvgPool2d(Cell):
             "AvgPool2d",
             {"pad_mode": pad_mode, "padding": padding, "ceil_mode": ceil_mode, "data_format": data_format},
         )
-        if padding and not count_include_pad:
-            raise ValueError("For 'AvgPool2d', 'count_include_pad' must be True here when there is padding.")
         if divisor_override is not None:
             raise ValueError(f"For 'AvgPool2d', 'divisor_override' must be None here, but got {divisor_override}.")
         self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
         height, width = pair(padding)
-        self.pad = P.Pad(((0, 0), (0, 0), (height, height), (width, width))) if height or width else None
-        self.avg_pool = P.AvgPool(kernel_size, stride, "valid" if pad_mode.lower() == "pad" else pad_mode)
+        self.pad = None
+        if count_include_pad and pad_mode.lower() == "pad":
+            self.pad = P.Pad(((0, 0), (0, 0), (height, height), (width, width))) if height or width else None
+            self.avg_pool = P.AvgPool(kernel_size, stride)
+        else:
+            self.avg_pool = P.AvgPool(kernel_size, stride, pad_mode, pad=_around(pad_mode, padding))
 
     def construct(self, x: Tensor) -> Any:
         if self.pad is not None:
