@@ -12,7 +12,11 @@ from types import ModuleType
 
 from msdump.errors import ConfigError, did_you_mean
 
-FRONTENDS = {"mindspore": "msdump.frontends.mindspore"}
+FRONTENDS = {
+    "mindspore": "msdump.frontends.mindspore",
+    "torch_npu": "msdump.frontends.torch_npu",
+    "torchair": "msdump.frontends.torchair",
+}
 
 
 class AliasFinder(MetaPathFinder):

@@ -22,14 +22,15 @@ ALLOWED = {
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
     "numba": ("stats.py", "kernels/", "analysis/"),
+    "pyarrow": ("analysis/stat.py",),
     "pydantic": ("config/", "frontends/mindspore/"),
     "pydantic_core": ("config/", "frontends/mindspore/"),
     "pytest": ("testing/",),
     "rich": ("cli/",),
     "sklearn": ("frontends/mindspore/dataset/digits.py",),
-    "torch": ("kernels/",),
+    "torch": ("frontends/torch_npu/", "frontends/torchair/", "kernels/"),
 }
-LATE = {"torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis"}
+LATE = {"torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis", "pyarrow"}
 
 
 def imported(file: Path) -> Iterator[str]:

@@ -59,10 +59,12 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
-    if not args.real_mindspore:
-        from msdump.aliases import install_aliases
+    from msdump.aliases import install_aliases
 
+    if not args.real_mindspore:
         install_aliases(prefer_real=False)
+    install_aliases(("torchair",), prefer_real=False)
+    install_aliases(("torch_npu",))
     launch = run_script if args.module is None else run_module
     status = launch(target[0], target[1:])
     with on_sigterm(signal.SIG_IGN):
@@ -78,13 +80,14 @@ def _choose_configuration(config: str | None) -> None:
     elif not os.environ.get(CONFIG_VARIABLE):
         print(
             f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given. "
-            "The script runs as usual and leaves nothing behind.",
+            "The script runs as usual and leaves nothing behind but what it asks for itself.",
             file=sys.stderr,
         )
 
 
 def _conclude(status: int) -> int:
     """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
+    status = _conclude_torchair(status)
     session = _session()
     if session is None:
         if status == 0 and os.environ.get(CONFIG_VARIABLE):
@@ -101,6 +104,23 @@ def _conclude(status: int) -> int:
     if status == 0 and report.tensors_written == 0:
         print_warning(_nothing_matched(report), sys.stderr)
         return NOTHING_DUMPED
+    return status
+
+
+def _conclude_torchair(status: int) -> int:
+    """Say what the eager data dumps that the script itself asked for left, and whether they are complete."""
+    module = sys.modules.get("msdump.frontends.torchair.aot")
+    tally = None if module is None else module.tally
+    if tally is None or not (tally.steps or tally.error):
+        return status
+    print(
+        f"eager data dump: {tally.files} files, {tally.bytes_written / 1e6:.1f} MB, {tally.steps} graph runs, "
+        f"{tally.skipped} values without a file; in {', '.join(sorted(tally.folders)) or 'no folder'}",
+        file=sys.stderr,
+    )
+    if tally.error:
+        print_warning(f"The eager data dump is not complete. The model itself went on.\n{tally.error}", sys.stderr)
+        return status or DUMP_FAILED
     return status
 
 

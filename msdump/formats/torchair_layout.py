@@ -1,0 +1,142 @@
+"""Paths of TorchAir's eager data dump, made and parsed back here.
+
+    {path}/worldsize{W}_global_rank{R}/graph_{G}/{step}/{node}-{target}.{INPUT|OUTPUT}.{slot}[.{element}].{time}.npy
+
+`slot` counts positional arguments, or names a keyword argument, which TorchAir itself does not save. `element` counts
+inside a list of tensors. `time` has 20 digits: date, time of day and microseconds, in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from msdump.errors import FormatError
+from msdump.formats.layout import NUMBER
+
+INPUT, OUTPUT = "INPUT", "OUTPUT"
+SKIPPED_FILE = "skipped.txt"
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MAX_TIMESTAMP_US = (datetime.datetime.max - _EPOCH) // datetime.timedelta(microseconds=1)
+_FIRST_YEAR = 1000  # earlier years would have fewer digits
+_UNSAFE = re.compile('[/\\\\<>:"|?*\\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+')
+_NAME = re.compile(
+    rf"(?P<node>[^-/.\s]+)-(?P<target>[^/\s]+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER}|[A-Za-z_][A-Za-z0-9_]*)"
+    rf"(?:\.(?P<element>{NUMBER}))?\.(?P<time>[0-9]{{20}})\.npy"
+)
+_PATH = re.compile(
+    rf"worldsize(?P<world_size>{NUMBER})_global_rank(?P<global_rank>{NUMBER})/graph_(?P<graph_id>{NUMBER})"
+    rf"/(?P<step>{NUMBER})/(?P<name>[^/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchairFileName:
+    """The pieces of a data file's name.
+
+    node     name of the FX node, "add_1"; the page calls it the operator's type
+    target   operator that it calls, "aten.add.Tensor"
+    slot     position among the arguments or the results, or the name of a keyword argument
+    element  position in a list of tensors; None for everything else
+    """
+
+    node: str
+    target: str
+    io: str
+    slot: int | str
+    element: int | None
+    timestamp_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class TorchairPath:
+    """What the path of a file below the dump's folder says."""
+
+    world_size: int
+    global_rank: int
+    graph_id: int
+    step: int
+    file_name: str
+
+
+def format_timestamp(timestamp_us: int) -> str:
+    """Microseconds since the epoch as 20 digits.   Raises: FormatError outside the years 1000 to 9999."""
+    if timestamp_us <= _MAX_TIMESTAMP_US:
+        moment = _EPOCH + datetime.timedelta(microseconds=timestamp_us)
+        if moment.year >= _FIRST_YEAR:
+            return moment.strftime("%Y%m%d%H%M%S%f")
+    raise FormatError(f"time stamp: expected microseconds of a year from 1000 to 9999, got {timestamp_us}.")
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Microseconds since the epoch; None when the digits are no moment."""
+    try:
+        moment = datetime.datetime.strptime(text, "%Y%m%d%H%M%S%f")
+    except ValueError:
+        return None
+    if len(text) != 20 or moment.year < _FIRST_YEAR:
+        return None
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+
+
+@functools.lru_cache(maxsize=4096)
+def safe_target(text: str) -> str:
+    """Operator's name as a piece of a file name on any system: no blanks, separators or wildcards."""
+    return _UNSAFE.sub("_", text) or "_"
+
+
+def format_torchair_name(name: TorchairFileName) -> str:
+    """Text of a data file's name; the inverse of `parse_torchair_name`.
+
+    Raises: FormatError for pieces that would not parse back.
+    Source: TorchAir eager data dump; the page's example, whose dots its prose leaves out.
+    """
+    element = "" if name.element is None else f".{name.element}"
+    time = format_timestamp(name.timestamp_us)
+    text = f"{name.node}-{name.target}.{name.io}.{name.slot}{element}.{time}.npy"
+    if parse_torchair_name(text) != name:
+        raise FormatError(f"{text!r}: expected pieces that form a data file name, got {name}. Make them safe first.")
+    return text
+
+
+def parse_torchair_name(text: str) -> TorchairFileName | None:
+    """Pieces of a data file's name; None when it is not one."""
+    match = _NAME.fullmatch(text)
+    timestamp_us = None if match is None else parse_timestamp(match["time"])
+    if match is None or timestamp_us is None or safe_target(match["target"]) != match["target"]:
+        return None
+    slot = match["slot"]
+    return TorchairFileName(
+        match["node"],
+        match["target"],
+        match["io"],
+        int(slot) if slot.isdigit() else slot,
+        None if match["element"] is None else int(match["element"]),
+        timestamp_us,
+    )
+
+
+def rank_dir(root: str | os.PathLike[str], world_size: int, global_rank: int) -> Path:
+    """Folder of one process."""
+    return Path(root) / f"worldsize{world_size}_global_rank{global_rank}"
+
+
+def step_dir(rank: Path, graph_id: int, step: int) -> Path:
+    """Folder of one run of one graph."""
+    return rank / f"graph_{graph_id}" / str(step)
+
+
+def parse_torchair_path(relative: str | os.PathLike[str]) -> TorchairPath | None:
+    """What a path below the dump's folder says; None when it belongs to no eager data dump."""
+    text = relative if isinstance(relative, str) else PurePosixPath(relative).as_posix()
+    match = _PATH.fullmatch(text)
+    if match is None or match["name"] in (".", ".."):
+        return None
+    return TorchairPath(
+        int(match["world_size"]), int(match["global_rank"]), int(match["graph_id"]), int(match["step"]), match["name"]
+    )

@@ -1,0 +1,30 @@
+"""Stand-in for torch_npu where the real one is not installed: device "npu" is the CPU, or CUDA where there is one.
+
+`msdump run` installs it so that a script written for an NPU gets past its imports and its `.npu()` calls. Operators and
+tools of an NPU are not part of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from msdump.frontends.torch_npu import npu
+from msdump.frontends.torch_npu.device_names import install, real_device
+
+__all__ = ["npu"]
+
+if install():
+    logging.getLogger("msdump").warning(
+        'torch_npu is not installed: `import torch_npu` gives a stand-in, and device "npu" is %s in this run.',
+        real_device().upper(),
+    )
+
+
+def __getattr__(name: str) -> Any:
+    # The import system and inspect ask for names like these; nobody wrote them.
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(
+        f'torch_npu: expected "npu", got "{name}". This is a stand-in; what only an NPU can do needs the real torch_npu.'
+    )

@@ -1,0 +1,104 @@
+"""Makes the device name "npu" mean a device that is there."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from msdump.frontends.torch_npu import npu
+
+_FUNCTIONS = (
+    "arange",
+    "as_tensor",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "normal",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "set_default_device",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+    "load",
+)
+_METHODS = ("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "to")
+
+
+def real_device() -> str:
+    """Device that stands for the NPU."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def install() -> bool:
+    """Teach torch the name; False when that was done before."""
+    if hasattr(torch, "npu"):
+        return False
+    # torch then takes "npu:0" as a device, so that only those who make tensors must be taught what it means.
+    untyped: Any = torch
+    untyped.utils.rename_privateuse1_backend("npu")
+    untyped._register_device_module("npu", npu)
+    for name in _FUNCTIONS:
+        _wrap(torch, name)
+    for name in _METHODS:
+        _wrap(torch.Tensor, name)
+    _wrap(torch.nn.Module, "to")
+    _wrap(torch.autocast, "__init__")
+    _wrap(torch.distributed, "init_process_group")
+    tensor_class: Any = torch.Tensor
+    module_class: Any = torch.nn.Module
+    tensor_class.npu = _to_npu
+    module_class.npu = _to_npu
+    tensor_class.is_npu = property(lambda tensor: tensor.device.type == real_device())
+    return True
+
+
+def _to_npu(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """`.npu()` of tensors and modules."""
+    index = device.index if isinstance(device, torch.device) else device
+    name = real_device()
+    return self.to(f"{name}:{index}" if isinstance(index, int) and name == "cuda" else name)
+
+
+def _translated(value: Any) -> Any:
+    """The device that a name or device of an NPU stands for; anything else as it is."""
+    if isinstance(value, torch.device):
+        if value.type != "npu":
+            return value
+        return torch.device("cuda", value.index or 0) if real_device() == "cuda" else torch.device("cpu")
+    if isinstance(value, str):
+        if value == "npu" or value.startswith("npu:"):
+            return value.replace("npu", "cuda", 1) if real_device() == "cuda" else "cpu"
+        if value == "hccl":  # the NPU's collective communication
+            return "nccl" if real_device() == "cuda" else "gloo"
+    return value
+
+
+def _wrap(owner: Any, name: str) -> None:
+    original: Callable[..., Any] | None = getattr(owner, name, None)
+    if original is None:  # torch without distributed
+        return
+
+    @functools.wraps(original)
+    def translating(*args: Any, **kwargs: Any) -> Any:
+        new_kwargs = {key: _translated(value) for key, value in kwargs.items()}
+        return original(*[_translated(value) for value in args], **new_kwargs)
+
+    setattr(owner, name, translating)

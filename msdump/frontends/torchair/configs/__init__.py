@@ -1,0 +1,1 @@
+"""Where TorchAir keeps its configuration classes."""

@@ -1,0 +1,198 @@
+"""The files of an eager data dump: one folder per run of a graph, one .npy file per value."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from msdump.dump.clock import Clock
+from msdump.errors import DtypeError, FormatError, WriteError
+from msdump.formats import mapping_csv
+from msdump.formats.atomic import Folder, make_dirs
+from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES
+from msdump.formats.numpy_save import numpy_chunks
+from msdump.formats.torchair_layout import (
+    INPUT,
+    OUTPUT,
+    SKIPPED_FILE,
+    TorchairFileName,
+    format_torchair_name,
+    rank_dir,
+    step_dir,
+)
+from msdump.frontends.torchair.host_value import NoArrayError, array_from_value
+from msdump.frontends.torchair.node_plan import NodePlan
+
+log = logging.getLogger("msdump")
+
+
+def _umask() -> int:
+    """The process's umask; reading it from /proc does not change it for other threads, as asking the system does."""
+    with suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+@dataclass
+class DumpTally:
+    """What the eager data dumps of this process did so far. Any thread may count."""
+
+    files: int = 0
+    bytes_written: int = 0
+    steps: int = 0
+    skipped: int = 0
+    folders: set[str] = field(default_factory=set)
+    error: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, folder: str, files: int, bytes_written: int, skipped: int) -> None:
+        with self._lock:
+            self.files += files
+            self.bytes_written += bytes_written
+            self.skipped += skipped
+            self.steps += 1
+            if files:
+                self.folders.add(folder)
+
+    def fail(self, error: WriteError) -> bool:
+        """Remember the first error; True for the first."""
+        with self._lock:
+            is_first = not self.error
+            self.error = self.error or str(error)
+            return is_first
+
+
+class DumpFolder:
+    """Folder of one backend's dumps. Owns nothing but counters; any thread may call it.
+
+    A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
+    Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
+    """
+
+    def __init__(self, root: str, tally: DumpTally, clock: Clock) -> None:
+        self.root = root
+        self.tally = tally
+        self.clock = clock
+        self.is_broken = False
+        mask = _umask()
+        self.file_mode, self.dir_mode = 0o666 & ~mask, 0o777 & ~mask
+        self._known_ranks: set[Path] = set()
+
+    def _rank(self, world_size: int, global_rank: int) -> Path:
+        # Files of two runs in one folder differ in their time stamps only, so who compares must know.
+        path = rank_dir(self.root, world_size, global_rank)
+        if path not in self._known_ranks:
+            self._known_ranks.add(path)
+            with suppress(OSError):
+                if any(path.iterdir()):
+                    log.warning(
+                        "%s: expected an empty folder, got files of an earlier dump. The new ones lie among them and "
+                        "differ in their time stamps only; remove the folder first to have them alone.",
+                        path,
+                    )
+        return path
+
+    def open_step(self, world_size: int, global_rank: int, graph_id: int, step: int) -> StepFiles:
+        """Files of one run of one graph."""
+        return StepFiles(self, step_dir(self._rank(world_size, global_rank), graph_id, step))
+
+    def fail(self, error: WriteError) -> None:
+        """End the dump into this folder."""
+        self.is_broken = True
+        if self.tally.fail(error):
+            log.error("The dump is not complete, the model goes on without it. %s", error)
+
+
+class StepFiles:
+    """Files of one run of one graph; belongs to the thread that runs it. The folder is made with its first file."""
+
+    def __init__(self, owner: DumpFolder, path: Path) -> None:
+        self._owner = owner
+        self._path = path
+        self._folder: Folder | None = None
+        self._skipped: list[str] = []
+        self._files = self._bytes = 0
+
+    def save_inputs(
+        self, plan: NodePlan, timestamp_us: int, args: Iterable[object], kwargs: Mapping[str, object]
+    ) -> None:
+        """One file per argument, and per element of a list that holds tensors."""
+        for slot, value in enumerate(args):
+            self._save_argument(plan, timestamp_us, slot, value)
+        for name, value in kwargs.items():
+            self._save_argument(plan, timestamp_us, name, value)
+
+    def save_outputs(self, plan: NodePlan, timestamp_us: int, result: object) -> None:
+        """One file per result."""
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        for slot, value in enumerate(results):
+            if isinstance(value, (list, tuple)):
+                self._save_argument(plan, timestamp_us, slot, value, OUTPUT)
+            else:
+                self._save(TorchairFileName(plan.name, plan.target, OUTPUT, slot, None, timestamp_us), value)
+
+    def close(self) -> None:
+        """Write down what was left out."""
+        try:
+            if self._skipped and not self._owner.is_broken:
+                text = "".join(line + "\n" for line in self._skipped).encode(errors="backslashreplace")
+                self._open().write(SKIPPED_FILE, [text], self._owner.file_mode, replace=True)
+        except WriteError as error:
+            self._owner.fail(error)
+        finally:
+            if self._folder is not None:
+                self._folder.close()
+            self._owner.tally.add(self._owner.root, self._files, self._bytes, len(self._skipped))
+
+    def _save_argument(
+        self, plan: NodePlan, timestamp_us: int, slot: int | str, value: object, io: str = INPUT
+    ) -> None:
+        if isinstance(value, (list, tuple)) and any(isinstance(element, torch.Tensor) for element in value):
+            for number, element in enumerate(value):
+                self._save(TorchairFileName(plan.name, plan.target, io, slot, number, timestamp_us), element)
+        else:
+            self._save(TorchairFileName(plan.name, plan.target, io, slot, None, timestamp_us), value)
+
+    def _save(self, name: TorchairFileName, value: object) -> None:
+        if self._owner.is_broken:
+            return
+        try:
+            text = format_torchair_name(name)
+        except FormatError as error:
+            self._skipped.append(f"{name.node}-{name.target}.{name.io}.{name.slot}: {error}")
+            return
+        try:
+            chunks = numpy_chunks(array_from_value(value))
+        except (NoArrayError, DtypeError, MemoryError) as error:
+            self._skipped.append(f"{text}: {error or 'there is not enough memory for a copy'}")
+            return
+        try:
+            folder = self._open()
+            if len(os.fsencode(text)) > NAME_MAX_BYTES:
+                text = self._short_name(folder, text)
+            self._bytes += folder.write(text, chunks, self._owner.file_mode)
+            self._files += 1
+        except WriteError as error:
+            self._owner.fail(error)
+
+    def _short_name(self, folder: Folder, text: str) -> str:
+        short = mapping_csv.mapped_name(text, ".npy", folder.has)
+        mapping_csv.append_mapping(self._path / MAPPING_FILE, short, text, self._owner.file_mode)
+        return short
+
+    def _open(self) -> Folder:
+        if self._folder is None:
+            make_dirs(self._path, self._owner.dir_mode)
+            self._folder = Folder(self._path)
+        return self._folder
