@@ -30,7 +30,10 @@ ALLOWED = {
     "sklearn": ("frontends/mindspore/dataset/digits.py",),
     "torch": ("frontends/torch_npu/", "frontends/torchair/", "kernels/"),
 }
-LATE = {"torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis", "pyarrow"}
+LATE = {
+    "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
+    "pyarrow",
+}  # fmt: skip
 
 
 def imported(file: Path) -> Iterator[str]:

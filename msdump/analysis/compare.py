@@ -24,7 +24,7 @@ from msdump.analysis.comparison import (
     TensorResult,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import IN_PLACE, shows_result
+from msdump.analysis.in_place import IN_PLACE, OTHER_MOMENT, shows_result
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
@@ -33,8 +33,6 @@ from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT
-
-_OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
 
 DumpPath = DumpDir | str | os.PathLike[str]
 Progress = Callable[[int, int], None]
@@ -185,7 +183,7 @@ class _Work:
         for io, slot, mine, golden in _common_tensors(pair):
             yardstick = None if other is None else other.tensors(io).get(slot)
             if io == INPUT and slot.number in blind:
-                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, _OTHER_MOMENT)
+                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
             elif any(self._mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair)):
                 found = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
             else:

@@ -21,7 +21,7 @@ _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]+)(?:\[(?P<item>[0-9]+)\])?|%para[0-9]+_(?P<parameter>.*)")
 _MAX_BYTES = 1 << 30
 # Folders of frameworks: frames in them say nothing of the user's own lines.
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore)/|^\.\.\.")
+_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore|msdump/frontends)/|^\.\.\.")
 
 
 @dataclass(frozen=True, slots=True)

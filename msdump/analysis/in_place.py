@@ -20,6 +20,9 @@ IN_PLACE = {
 }
 
 
+OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
+
+
 def shows_result(operator: Operator) -> bool | None:
     """True when the first input already holds what the operator made of it; None when the dump does not tell."""
     if operator.op_type not in IN_PLACE:

@@ -20,6 +20,7 @@ COMMANDS = {
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
     "compare": "compare two dumps and name the first operator that goes wrong",
     "nan": "find the first operator that makes a NaN or Inf",
+    "stat": "measure every tensor of a dump, or compare the statistics of two",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 

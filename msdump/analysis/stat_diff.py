@@ -1,0 +1,142 @@
+"""Two dumps against each other by their statistics alone: what `compare` does for tensors, without tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from msdump.analysis.bounds import Bounds, bounds_of
+from msdump.analysis.comparison import (
+    AGREES,
+    DIFFERS,
+    IDENTICAL,
+    NOT_COMPARED,
+    Comparison,
+    OperatorResult,
+    StepResult,
+    TensorResult,
+)
+from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.in_place import IN_PLACE, OTHER_MOMENT
+from msdump.analysis.mapping import OperatorMap, read_mapping
+from msdump.analysis.operators import Operator, Slot, StepKey
+from msdump.analysis.pairing import OperatorPair, pair_operators, pair_steps
+from msdump.analysis.statistic_steps import StatisticSteps, read_statistic_steps
+from msdump.errors import ConfigError, FormatError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.statistic_csv import StatisticRow
+from msdump.records import INPUT, OUTPUT
+
+# Six digits are what a csv keeps.
+_DIGITS = 2e-6
+_Sides = tuple[StatisticSteps, StatisticSteps]
+
+
+def compare_statistics(
+    mine: DumpDir | str | os.PathLike[str],
+    golden: DumpDir | str | os.PathLike[str],
+    *,
+    mapping: OperatorMap | str | os.PathLike[str] | None = None,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    tolerance: float | None = None,
+) -> Comparison:
+    """Compare what two dumps' statistic.csv say of the same operators.
+
+    Tensors with one MD5 are identical. Others agree when their largest, smallest and mean values and norms are within
+    the bounds of their dtype, and NaN and Inf are as many: tensors that differ may still agree in all of these.
+
+    Raises:  ConfigError when a side has no statistics or they have no operator in common; FormatError when there is
+             nothing at a path.
+    """
+    dumps = tuple(dump if isinstance(dump, DumpDir) else DumpDir.open(dump) for dump in (mine, golden))
+    tables: list[StatisticSteps] = []
+    damaged: list[tuple[str, FormatError]] = []
+    for dump in dumps:
+        table, problems = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        if not table.steps:
+            raise ConfigError(
+                f"{dump.path}: expected a statistic.csv, got none. `msdump stat DIR --csv OUT` makes one."
+            )
+        tables.append(table)
+        damaged += problems
+    operator_map = mapping if isinstance(mapping, OperatorMap) or mapping is None else read_mapping(mapping)
+    graphs = [GraphFiles(dump) for dump in dumps]
+    sides = [
+        [with_inputs(step, files.of(step.key)) for step in table.steps]
+        for table, files in zip(tables, graphs, strict=True)
+    ]
+    pairs = pair_steps(*sides)
+    steps = []
+    for one, other in pairs:
+        pairing = pair_operators(one.operators, other.operators, operator_map)
+        results = [_operator(one.key, pair, (tables[0], tables[1]), tolerance) for pair in pairing.pairs]
+        results.sort(key=lambda result: result.pair.mine.is_parameter)
+        steps.append(
+            StepResult(one.key, other.key, tuple(results), pairing.only_mine, pairing.only_golden, pairing.expected)
+        )
+    if not any(step.operators for step in steps):
+        raise ConfigError(
+            f"{dumps[0].path} and {dumps[1].path}: expected operators in common, got none. Say with a mapping file "
+            "which operator is which (--mapping FILE)."
+        )
+    used = {id(one) for one, _ in pairs}, {id(other) for _, other in pairs}
+    only = [tuple(step.key for step in side if id(step) not in seen) for side, seen in zip(sides, used, strict=True)]
+    return Comparison(dumps[0].path, dumps[1].path, None, tuple(steps), only[0], only[1], tuple(damaged))
+
+
+def _operator(key: StepKey, pair: OperatorPair, tables: _Sides, tolerance: float | None) -> OperatorResult:
+    sides = {io: tuple(_tensors(pair, io, tables, tolerance)) for io in (INPUT, OUTPUT)}
+    moments = {_shows_result(side, table) for side, table in zip((pair.mine, pair.golden), tables, strict=True)}
+    if moments == {True, False}:
+        blind = IN_PLACE[pair.mine.op_type]
+        sides[INPUT] = tuple(
+            replace(found, status=NOT_COMPARED, reason=OTHER_MOMENT) if found.slot.number in blind else found
+            for found in sides[INPUT]
+        )
+    return OperatorResult(key, pair, sides[INPUT], sides[OUTPUT])
+
+
+def _shows_result(operator: Operator, table: StatisticSteps) -> bool | None:
+    """As `in_place.shows_result`, told by MD5 or by equal numbers."""
+    before, after = operator.inputs.get(Slot(0)), operator.outputs.get(Slot(0))
+    if operator.op_type not in IN_PLACE or before is None or after is None:
+        return None
+    one, other = table.row(before), table.row(after)
+    return all(getattr(one, name) == getattr(other, name) for name in ("md5", "max", "min", "avg", "zero"))
+
+
+def _tensors(pair: OperatorPair, io: str, tables: _Sides, tolerance: float | None) -> Iterator[TensorResult]:
+    golden = pair.golden.tensors(io)
+    for slot, mine in pair.mine.tensors(io).items():
+        if slot in golden:
+            rows = tables[0].row(mine), tables[1].row(golden[slot])
+            status, reason = _verdict(*rows, bounds_of(mine.dtype, golden[slot].dtype, tolerance))
+            yield TensorResult(io, Slot(*slot), mine, golden[slot], status, reason)
+
+
+def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[str, str]:
+    if mine.md5 and mine.md5 == golden.md5 and mine.dtype == golden.dtype:
+        return IDENTICAL, ""
+    for name in ("count", "nan", "negative_inf", "positive_inf"):
+        one, other = getattr(mine, name), getattr(golden, name)
+        if one is not None and other is not None and one != other:
+            return DIFFERS, f"{name} {one} against {other}"
+    scale = max((abs(value) for value in (golden.max, golden.min) if value is not None), default=0.0)
+    seen = False
+    for name, limit in (
+        ("max", bounds.worst),
+        ("min", bounds.worst),
+        ("avg", bounds.worst),
+        ("l2norm", bounds.relative),
+    ):
+        one, other = getattr(mine, name), getattr(golden, name)
+        if one is None or other is None:
+            continue
+        seen = True
+        allowed = max(limit, _DIGITS) * (abs(other) if name == "l2norm" else scale)
+        if one != other and not abs(one - other) <= allowed and not (one != one and other != other):
+            return DIFFERS, f"{name} {one:g} against {other:g}"
+    return (AGREES, "") if seen else (NOT_COMPARED, "the statistics have no column in common")

@@ -1,0 +1,138 @@
+"""`msdump stat DIR`: statistics of every tensor of a dump; `--diff OTHER` compares those of two."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.compare import add_step_options, print_lines, write_text
+from msdump.cli.main import COMMANDS
+from msdump.cli.tables import print_table, progress_bar
+from msdump.errors import ConfigError, MsdumpError
+
+if TYPE_CHECKING:
+    from msdump.analysis.stat import TensorStatistics
+
+FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+_TITLES = ("iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero")
+_EPILOG = """
+exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wrong usage, or nothing to measure;
+4 there are damaged files.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "stat",
+        help=COMMANDS["stat"],
+        description="Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
+    add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
+    add("--mapping", metavar="FILE", help="with --diff: json or csv that says which operators belong together")
+    add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
+    add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
+    add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
+    add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
+    add("--op-type", action="append", metavar="TYPE", help="only operators of this type; may be given several times")
+    add_step_options(parser)
+    add("--threads", type=int, metavar="N", help="threads (one for each core)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure or compare; the result is the exit status that `--help` explains."""
+    try:
+        if args.diff is not None:
+            return _diff(args)
+        if args.csv is not None:
+            return _write_csv(args)
+        return _measure(args)
+    except MsdumpError as error:
+        print(f"msdump stat: {error}", file=sys.stderr)
+        return WRONG_USAGE
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from msdump.analysis.comparison_report import TABLE_TITLES, csv_text, headline, summary, table_rows
+    from msdump.analysis.stat_diff import compare_statistics
+
+    found = compare_statistics(
+        args.dump, args.diff, mapping=args.mapping, rank=args.rank, graph=args.graph, iteration=args.iteration,
+        tolerance=args.tolerance,
+    )  # fmt: skip
+    print_lines(headline(found))
+    rows = list(table_rows(found, shows_all=False))
+    if rows:
+        print()
+        # Errors and cosines are not known of statistics.
+        print_table([*TABLE_TITLES[:4], TABLE_TITLES[-1]], [(*row[:4], row[-1]) for row in rows], sys.stdout)
+        print()
+    print_lines(summary(found))
+    if args.csv is not None:
+        write_text(args.csv, csv_text(found))
+    if not found.is_agreeing:
+        return DIFFER
+    return DAMAGED if found.damaged else FINE
+
+
+def _write_csv(args: argparse.Namespace) -> int:
+    from msdump.analysis.stat import write_statistic_files
+
+    if args.op_type or args.parquet:
+        raise ConfigError("--csv: expected it without --op-type and --parquet. It writes what a dump would have had.")
+    written, damaged = write_statistic_files(
+        args.dump, args.csv, rank=args.rank, graph=args.graph, iteration=args.iteration, thread_count=args.threads
+    )
+    for path in written:
+        print(path)
+    return _end(damaged)
+
+
+def _measure(args: argparse.Namespace) -> int:
+    from msdump.analysis.stat import tensor_statistics, write_parquet
+
+    with progress_bar("stat", sys.stderr) as advance:
+        report = tensor_statistics(
+            args.dump, rank=args.rank, graph=args.graph, iteration=args.iteration, op_type=args.op_type,
+            has_md5=args.md5, thread_count=args.threads, progress=advance,
+        )  # fmt: skip
+    if args.parquet is not None:
+        write_parquet(report, args.parquet)
+    else:
+        print_table(_TITLES, [_cells(row) for row in report.rows], sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+    return _end(report.damaged)
+
+
+def _end(damaged: Any) -> int:
+    for _, problem in damaged:
+        print(f"damaged: {problem}", file=sys.stderr)
+    return DAMAGED if damaged else FINE
+
+
+def _cells(row: TensorStatistics) -> tuple[str, ...]:
+    numbers, tensor = row.numbers, row.tensor
+    infinities = [number for number in (numbers.negative_inf, numbers.positive_inf) if number is not None]
+    share = "-"
+    if numbers.zero is not None and numbers.count:
+        share = f"{100 * numbers.zero / numbers.count:.0f} %"
+    return (
+        "-" if row.step.iteration is None else str(row.step.iteration),
+        tensor.op_name or tensor.op_type,
+        f"{tensor.io} {tensor.slot}",
+        tensor.dtype,
+        "x".join(map(str, tensor.shape)) or "()",
+        *(_number(value) for value in (numbers.max, numbers.min, numbers.avg, numbers.l2norm)),
+        _number(numbers.nan),
+        _number(sum(infinities) if infinities else None),
+        share,
+    )
+
+
+def _number(value: float | int | None) -> str:
+    return "-" if value is None else f"{value:g}"
