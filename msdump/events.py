@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Bits of the per-node mask that an observer returns from `on_graph`.
-BEFORE, AFTER = 1, 2
+# Bits of the per-node mask that an observer returns from `on_graph`. KEEP: its operands are looked at when the
+# iteration ends; without it an executor that does not keep all memory may leave the arrays of its event out.
+BEFORE, AFTER, KEEP = 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Observer(Protocol):
     needs_all_values: bool
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        """A graph was compiled. Returns one mask per operator: 0, BEFORE, AFTER or both."""
+        """A graph was compiled. Returns one mask per operator: 0 or some of BEFORE, AFTER, KEEP."""
         ...
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -80,6 +80,10 @@ class Session:
         self._run_seconds = 0.0
         self._is_closed = False
 
+    def count_skipped(self, reason: str, count: int = 1) -> None:
+        """Tensors that a frontend cannot show to anybody, for the report."""
+        self._tally.skipped[reason] += count
+
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
         self._next_iteration += 1
@@ -144,13 +148,41 @@ def open_mindspore(
     The environment and the JSON are read once, at the first call; a call that raises decides nothing.
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
-    global _session, _is_decided, _pid
     if _is_decided:
         return _session
     from msdump.config.environment import Environment
     from msdump.config.plan import plan_mindspore
 
-    plan = plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level)
+    return _open(plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level))
+
+
+def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...]) -> Session | None:
+    """The process's session for graphs of PyTorch; None when Dump is off.
+
+    rank_id     None: what the environment says
+    categories  columns of statistic.csv when the configuration chooses none
+    Raises: as `open_mindspore`.
+    """
+    if _is_decided:
+        return _session
+    from msdump.config.environment import Environment
+    from msdump.config.plan import plan_mindspore
+
+    environment = Environment.from_os()
+    chosen = environment.device_id if environment.device_id is not None else device_id
+    plan = plan_mindspore(environment, "CPU", chosen)
+    if plan is not None:
+        plan = replace(
+            plan,
+            rank_id=plan.rank_id if rank_id is None else rank_id,
+            statistic_categories=plan.statistic_categories or categories,
+        )
+    return _open(plan)
+
+
+def _open(plan: DumpPlan | None) -> Session | None:
+    """Start what the plan asks for, once per process."""
+    global _session, _is_decided, _pid
     if plan is not None and plan.is_device_enabled:
         _session, _pid = _start(plan), os.getpid()
         atexit.register(_close_at_exit)

@@ -204,6 +204,8 @@ class AsyncDumper:
                 continue
             name = (record.graph_id, record.iteration, record.key)
             staged = self._old_inputs.get(record.key) if record.key is not None else None
+            if staged is None and watched.is_held(record.key):
+                staged = self.staging.hold(name, record.data)
             staged = staged or self.staging.stage(name, record.data, offset)
             held.append(staged)
             safe.append(replace(record, data=staged.array.reshape(record.shape)))

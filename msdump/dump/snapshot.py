@@ -72,7 +72,8 @@ def op_records(
             operand.io,
             operand.slot,
             info.dtype,
-            array.reshape(info.shape),
+            # A shape that only the data decide (-1) is the array's own.
+            array if array.shape == info.shape or -1 in info.shape or not array.size else array.reshape(info.shape),
             info.format,
             event.iteration,
             graph_id,

@@ -17,7 +17,8 @@ _PAGED_BYTES = 64 << 10
 
 
 class Staged:
-    """One copy. It lives as long as somebody refers to it; then its memory belongs to Staging again.
+    """One copy, or one array that needs none. It lives as long as somebody refers to it; then its memory belongs to
+    Staging again.
 
     Owners are counted by the interpreter and by nobody else, so that an exception at any moment, Ctrl-C included,
     can neither lose memory nor free it too early.
@@ -25,7 +26,7 @@ class Staged:
 
     __slots__ = ("__weakref__", "_buffer", "_staging", "array")
 
-    def __init__(self, staging: Staging, array: Array, buffer: Array) -> None:
+    def __init__(self, staging: Staging, array: Array, buffer: Array | None) -> None:
         self._staging = staging
         self._buffer = buffer
         self.array = array
@@ -33,10 +34,13 @@ class Staged:
     @property
     def size_bytes(self) -> int:
         """Bytes of the budget that the copy takes."""
-        return int(self._buffer.nbytes)
+        return staged_size(self.array) if self._buffer is None else int(self._buffer.nbytes)
 
     def __del__(self) -> None:
-        self._staging._take_back(self._buffer)
+        if self._buffer is None:
+            self._staging._let_go(self.size_bytes)
+        else:
+            self._staging._take_back(self._buffer)
 
 
 class Staging:
@@ -85,6 +89,22 @@ class Staging:
         np.copyto(view, array)
         self._waiting[name] = staged
         return staged
+
+    def hold(self, name: Hashable, array: Array) -> Staged:
+        """The value of that name itself: nobody will write it, but it takes memory while it waits."""
+        known = self._waiting.get(name)
+        if known is not None:
+            return known
+        with self._changed:
+            self._held += staged_size(array)
+            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
+        staged = self._waiting[name] = Staged(self, array, None)
+        return staged
+
+    def _let_go(self, size: int) -> None:
+        with self._changed:
+            self._held -= size
+            self._changed.notify_all()
 
     def _buffer(self, size: int) -> Array:
         """A buffer of exactly `size` bytes; free ones of other sizes go first when memory would pass the budget."""

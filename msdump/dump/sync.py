@@ -18,7 +18,7 @@ from msdump.dump.snapshot import op_records, parameter_record
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError
-from msdump.events import BEFORE, FinishedStep, OpEvent
+from msdump.events import BEFORE, KEEP, FinishedStep, OpEvent
 from msdump.formats.layout import SyncLayout
 from msdump.formats.order_csv import append_history
 from msdump.formats.writer import Writer
@@ -69,7 +69,10 @@ class SyncDumper:
         with self._timed(), self._stop_on_failure(None):
             self._recorder.record(graph)
         self._report_strings(watched, graph)
-        return [BEFORE if op.index in watched.keep else 0 for op in watched.ops]
+        return [
+            (KEEP if mask else 0) | (BEFORE if op.index in watched.keep else 0)
+            for op, mask in zip(watched.ops, watched.masks, strict=True)
+        ]
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.iterations_run += 1

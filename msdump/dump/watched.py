@@ -6,7 +6,7 @@ from msdump.config.plan import DumpPlan, node_masks
 from msdump.config.sections import DUMP_MARKED
 from msdump.dump.snapshot import Operand, keys_to_keep, selected_operands
 from msdump.events import Array
-from msdump.graph.graph import Graph, Value
+from msdump.graph.graph import SAVED, Graph, Value
 from msdump.records import TensorKey
 
 
@@ -25,16 +25,22 @@ class WatchedGraph:
         self.parameters: list[Value] = []
         self.constants: list[tuple[int, Value]] = []
         if plan.dumps_output:
-            self.parameters = [value for value in graph.dumped_parameters() if plan.selects(value.name)]
+            inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
+            self.parameters = [value for value in inputs if plan.selects(value.name)]
             # Marks are for operators; a constant belongs to no cell.
             self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
         self.has_constants_on_disk = False
         mutated = {op.inputs[slot].key.value_id for op in self.ops for slot in op.mutates}
         self._constant_ids = {value.id for value in graph.constants} - mutated
+        self._held_ids = graph.held - mutated
 
     def is_constant(self, key: TensorKey | None) -> bool:
         """True for memory that nobody ever writes."""
         return key is not None and key.value_id in self._constant_ids
+
+    def is_held(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody writes as long as somebody refers to it."""
+        return key is not None and key.value_id in self._held_ids
 
     @property
     def size(self) -> int:

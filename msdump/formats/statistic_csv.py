@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
+from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import AppendFile, make_dirs
 from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
@@ -216,10 +217,15 @@ class StatisticWriter:
                 f"{record.op_name}, {record.io} {record.slot}: expected a tensor that was measured before, got a new "
                 "one. Its first record was not written."
             )
-        numbers = statistics(record.data, record.dtype)
+        is_complex = dtypes.dtype(record.dtype).kind == dtypes.COMPLEX
+        numbers = None if is_complex else statistics(record.data, record.dtype)
         digest = ""
         if _MD5 in self._categories:
             digest = md5_hex(record.data) if pending_digest is None else pending_digest.result()
+        if numbers is None:
+            # Complex numbers have neither order nor sign: nothing but their count and their bytes can be said.
+            known = {"count": str(record.data.size), _MD5: digest}
+            return ",".join(known.get(category, _NULL) for category in self._categories)
         return ",".join(_category_text(numbers, digest, category) for category in self._categories)
 
     def _threads(self) -> ThreadPoolExecutor:
@@ -322,6 +328,10 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+def _parse_known_count(text: str) -> int | None:
+    return None if text == _NULL else _parse_count(text)
+
+
 def _parse_number(text: str) -> float | None:
     if text == _NULL:
         return None
@@ -359,13 +369,13 @@ _FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "Avg Value": ("avg", _parse_number),
     "L2 Value": ("l2norm", _parse_number),
     "L2Norm Value": ("l2norm", _parse_number),
-    "Count": ("count", _parse_count),
-    "Negative Zero Count": ("negative", _parse_count),
-    "Positive Zero Count": ("positive", _parse_count),
-    "Zero Count": ("zero", _parse_count),
-    "NaN Count": ("nan", _parse_count),
-    "Negative Inf Count": ("negative_inf", _parse_count),
-    "Positive Inf Count": ("positive_inf", _parse_count),
+    "Count": ("count", _parse_known_count),
+    "Negative Zero Count": ("negative", _parse_known_count),
+    "Positive Zero Count": ("positive", _parse_known_count),
+    "Zero Count": ("zero", _parse_known_count),
+    "NaN Count": ("nan", _parse_known_count),
+    "Negative Inf Count": ("negative_inf", _parse_known_count),
+    "Positive Inf Count": ("positive_inf", _parse_known_count),
     "MD5": ("md5", str),
 }
 

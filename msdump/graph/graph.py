@@ -16,6 +16,8 @@ from msdump.graph_files.source_line import SourceLine
 from msdump.records import DEFAULT_FORMAT, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"
+# An input that an earlier graph of the same step has made; it is no input of the user's, so it has no file of its own.
+SAVED = "saved"
 # Source: MindSpore, `set_dump`: forward and backward of these are one operator, so a mark shows the backward only.
 _SHOWN_BACKWARD = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
 
@@ -37,7 +39,7 @@ class Parameter:
 class Value:
     """One tensor of the program; equal only to itself.
 
-    kind       "input", "parameter", "constant" or "result"
+    kind       "input", "saved", "parameter", "constant" or "result"
     node, index   who makes it and as which output; None, 0 unless kind is "result"
     parameter  the memory behind kind "parameter"
     constant   the data behind kind "constant" (read only)
@@ -86,7 +88,7 @@ class Node:
 
     @property
     def definition(self) -> PrimitiveDef:
-        return definition_of(self.primitive.op_type)
+        return self.primitive.definition or definition_of(self.primitive.op_type)
 
     @property
     def full_name(self) -> str:
@@ -112,6 +114,7 @@ class Graph:
     """A compiled program: `nodes` is the execution order.
 
     Parameters are listed in the order in which they are dumped and shown in the IR.
+    held       ids of values whose memory nobody writes as long as somebody refers to it: they need no copies
     """
 
     name: str = "kernel_graph_0"
@@ -122,6 +125,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     parameter_order: list[Value] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
     _next_id: int = 0
 
     # -- building ---------------------------------------------------------------------------------
@@ -130,9 +134,10 @@ class Graph:
         self._next_id += 1
         return self._next_id - 1
 
-    def add_input(self, name: str, type: TensorType) -> Value:
-        value = Value(self._new_id(), type, INPUT, name)
-        self.inputs.append(value)
+    def add_input(self, name: str, type: TensorType, kind: str = INPUT) -> Value:
+        """`kind`: "input", "saved", or "parameter" for one whose memory another library owns."""
+        value = Value(self._new_id(), type, kind, name)
+        (self.parameters if kind == PARAMETER else self.inputs).append(value)
         return value
 
     def add_parameter(self, parameter: Parameter) -> Value:
@@ -174,6 +179,22 @@ class Graph:
         except GraphError as error:
             raise type(error)(f"{node.where}: {error}") from error
         node.outputs = tuple(Value(self._new_id(), t, RESULT, node=node, index=i) for i, t in enumerate(types))
+        self.nodes.append(node)
+        return node
+
+    def add_foreign_node(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Value],
+        output_types: Sequence[TensorType],
+        scope: str,
+        source: Iterable[SourceLine] = (),
+        forward: Node | None = None,
+        stage: str = "forward",
+    ) -> Node:
+        """Append a node of another library's operator, whose output types that library has found out."""
+        node = Node(self._new_id(), primitive, tuple(inputs), (), scope, tuple(source), forward, stage)
+        node.outputs = tuple(Value(self._new_id(), t, RESULT, node=node, index=i) for i, t in enumerate(output_types))
         self.nodes.append(node)
         return node
 

@@ -25,11 +25,15 @@ Bprop = Callable[["GradBuilder", "Node", "Sequence[Value | None]"], "Sequence[Va
 
 @dataclass(frozen=True)
 class Primitive:
-    """Operator type and attributes, no data. Attribute values are plain: bool, int, float, str, dtype name, tuples."""
+    """Operator type and attributes, no data. Attribute values are plain: bool, int, float, str, dtype name, tuples.
+
+    definition  what is known about an operator of another library; None: it stands in the registry
+    """
 
     op_type: str
     attrs: Attrs = field(default_factory=dict)
     instance_name: str = ""
+    definition: PrimitiveDef | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass

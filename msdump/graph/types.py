@@ -10,7 +10,7 @@ from msdump import dtypes
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """dtype: a name of the dtype table; shape: () for a 0-d tensor, zeros allowed."""
+    """dtype: a name of the dtype table; shape: () for a 0-d tensor, zeros allowed, -1 where only the data decide."""
 
     dtype: str
     shape: tuple[int, ...]
