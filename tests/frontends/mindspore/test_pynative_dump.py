@@ -341,6 +341,32 @@ def test_an_error_hands_over_what_ran(config: Callable[..., Path]) -> None:
         assert truth.steps == []
 
 
+@pytest.mark.parametrize("device_target", ["CPU", "Ascend"])
+@pytest.mark.parametrize("is_sync", [True, False])
+def test_engines_take_steps_that_fail_or_hold_nothing(
+    config: Callable[..., Path], is_sync: bool, device_target: str
+) -> None:
+    class Odd(nn.Cell):
+        def construct(self, x: Tensor, way: str) -> Any:
+            if way == "fails":
+                return ops.relu(x).no_such_member
+            return ops.relu(x) if way == "runs" else 3
+
+    root = config(is_sync)
+    ms.set_context(device_target=device_target)
+    net = Odd()
+    with pytest.raises(AttributeError, match="no_such_member"):
+        net(Tensor(1.0), "fails")
+    assert net(Tensor(1.0), "empty") == 3
+    assert float(net(Tensor(2.0), "runs")) == 2
+    opened = session.current()
+    assert opened is not None
+    opened.close()
+    assert opened.report().error is None
+    # The synchronous engine writes steps that have ended, the asynchronous one operators that have.
+    assert len(list(root.rglob("ReLU.*.npy"))) == (2 if is_sync else 4)
+
+
 def test_overflow_and_exceptions_are_found_in_steps(config: Callable[..., Path]) -> None:
     class Scaled(nn.Cell):
         def construct(self, x: Tensor) -> Any:
