@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +168,9 @@ def _mapping(path: str) -> dict[str, str]:
         return {}
 
 
-def convert_files(sources: Sequence[Source], options: ConvertOptions, threads: int | None = None) -> Iterator[Result]:
+def convert_files(
+    sources: Sequence[Source], options: ConvertOptions, threads: int | None = None
+) -> Generator[Result, None, None]:
     """Convert many files; results come in the order of the sources, and no file's trouble stops the others.
 
     Closing the iterator stops: what runs ends, nothing new begins.

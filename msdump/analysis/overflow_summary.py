@@ -81,6 +81,10 @@ def find_overflows(path: str | os.PathLike[str], count: int = 1) -> OverflowRepo
         except (FormatError, OSError) as error:
             damaged.append((file.path, str(error)))
             code = code or (error.code if isinstance(error, AnalysisError) else ExitCode.INVALID_DUMP_DATA)
+    if dump.damaged:
+        # Operators' files: what is told of their overflow stands all the same.
+        damaged.extend((path, str(error)) for path, error in dump.damaged)
+        code = code or ExitCode.INVALID_DUMP_DATA
     return OverflowReport(tuple(found), len(files), tuple(damaged), code)
 
 
@@ -155,7 +159,10 @@ def _op_name(file: DumpedFile) -> str:
     """As the header says it, else as the file's name does."""
     if file.form != dump_name.BIN:
         return file.known_full_name or file.op_name
-    return read_dump(file.path).op_name or file.op_name
+    try:
+        return read_dump(file.path).op_name or file.op_name
+    except (FormatError, OSError):
+        return file.op_name
 
 
 def _overflow(dump: DumpDir, file: DumpedFile) -> Overflow:
