@@ -6,7 +6,8 @@ axis: whatever the stride of the window, every operation then runs over contiguo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,8 @@ def _max_pool(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> No
 def _max_pool_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """Each gradient goes to the first maximum of its window, counted row by row.
 
-    Edges:  a window whose maximum is NaN gives its gradient to its first NaN; elements that never win get 0.
+    Edges:  a window whose maximum is NaN gives its gradient to its first NaN; elements that never win get 0;
+            padding never wins, not even against -Inf.
     """
     window = _window(inputs[0].shape, attrs)
     x, y, dy, dx = _planes(inputs[0]), _planes(inputs[1]), _planes(inputs[2]), _planes(out[0])
@@ -192,6 +194,15 @@ def _max_pool_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) 
     _each_block(x, work)
 
 
+def _inside(padded: Array, window: Window) -> Array:
+    """(H + padding, W + padding, 1): true where a padded block is not padding."""
+    top, bottom, left, right = window.padding
+    height, width = padded.shape[:2]
+    inside = np.zeros((height, width, 1), np.bool_)
+    inside[top : height - bottom, left : width - right] = True
+    return inside
+
+
 def _give_to_first(source: Array, best: Array, gradient: Array, window: Window, total: Array) -> None:
     """Add each `gradient` to the place in `total` where `source` first equals `best`.
 
@@ -203,8 +214,12 @@ def _give_to_first(source: Array, best: Array, gradient: Array, window: Window, 
     free.fill(True)
     is_nan = np.isnan(best)
     has_nan = bool(is_nan.any())
-    for value, target in zip(_taps(source, window), _taps(total, window), strict=True):
+    inside = _inside(source, window) if window.is_padded and bool(np.isneginf(best).any()) else None
+    insides: Iterable[Array | None] = repeat(None) if inside is None else _taps(inside, window)
+    for value, target, is_inside in zip(_taps(source, window), _taps(total, window), insides, strict=False):
         is_hit = np.equal(value, best)
+        if is_inside is not None:
+            is_hit &= is_inside
         if has_nan:
             is_hit |= np.isnan(value) & is_nan
         is_hit &= free

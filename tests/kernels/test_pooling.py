@@ -143,6 +143,14 @@ def test_infinite_gradient_stays_where_it_belongs() -> None:
     assert dx[0].tolist() == [[[[0, np.inf], [0, 0]]]]
 
 
+def test_padding_never_wins_against_minus_infinity() -> None:
+    attrs = {"kernel_size": (1, 1, 2, 1), "strides": (1, 1, 1, 1), "pad_mode": "PAD", "pad": (1, 0, 0, 0)}
+    x = np.array([[[[-np.inf], [0.0]]]])
+    y = run_op("MaxPool", [x], attrs)[0]
+    gradient = run_op("MaxPoolGrad", [x, y, np.array([[[[1.0], [2.0]]]])], attrs)[0]
+    np.testing.assert_array_equal(gradient, [[[[1.0], [2.0]]]])
+
+
 def test_misfits_are_refused() -> None:
     x = np.zeros((1, 1, 2, 2), np.float32)
     with pytest.raises(GraphError, match="at least 3 x 3"):
