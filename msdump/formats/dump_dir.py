@@ -21,7 +21,7 @@ from msdump.errors import FormatError
 from msdump.formats import dump_name
 from msdump.formats.dump_place import SYNC, Place, parse_place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.layout import MAPPING_FILE, METADATA, STATISTIC_FILE
+from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.order_csv import read_order
 
@@ -142,7 +142,6 @@ class DumpDir:
 
         Raises: FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
         """
-        # A glob of the full name may only be decided by the header of a file that holds a whole operator.
         files = self.files(
             rank=rank, graph=graph, iteration=iteration, op_type=op_type, op_name=op_name, io=io, slot=slot
         )
@@ -324,10 +323,12 @@ def _is_one_of(value: Any, wanted: Any) -> bool:
 
 
 def _has_name(file: DumpedFile, glob: str) -> bool:
-    names = (file.op_name, file.known_full_name, file.op_name if file.known_full_name else None)
-    return any(name is not None and fnmatch.fnmatchcase(name, glob) for name in names) or (
-        file.known_full_name is None and fnmatch.fnmatchcase(file.op_name, glob.translate(_UNSAFE_IN_NAME))
-    )
+    """Whether a glob fits the name in the file's name, or the full name, which names of dump files have escaped."""
+    if fnmatch.fnmatchcase(file.op_name, glob):
+        return True
+    if file.known_full_name is not None:
+        return fnmatch.fnmatchcase(file.known_full_name, glob)
+    return fnmatch.fnmatchcase(file.op_name, glob.translate(_UNSAFE_IN_NAME))
 
 
 def _is_side_file(folder: Folder, name: str) -> bool:
@@ -335,7 +336,7 @@ def _is_side_file(folder: Folder, name: str) -> bool:
     if name.startswith(".") and name.endswith(".tmp"):
         return True  # a file that a writer has not published yet
     parent = os.path.basename(folder.path)
-    if parent in ("graphs", "execution_order", f".dump_{METADATA}", ".dump_metadata"):
+    if parent in ("graphs", "execution_order", ".dump_metadata"):
         return True
     return name.endswith((".csv", ".json", ".txt", ".core", ".o", ".l1buffer.0.bin")) or ".space." in name
 

@@ -14,11 +14,13 @@ Source: MindSpore dump guide; CANN, names of dump files; TorchAir, names of its 
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 
 from msdump import dtypes
 from msdump.formats.async_layout import BinFileName, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.layout import NUMBER, parse_data_file_name
+from msdump.formats.torchair_layout import parse_torchair_name
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, RAW, OVERFLOW = "npy", "bin", "raw", "overflow"
@@ -31,12 +33,14 @@ _RAW = re.compile(
     rf"(?P<dump>.+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER})"
     r"\.(?P<shape>[0-9]{1,19}(?:_[0-9]{1,19}){0,31})\.(?P<dtype>[a-z0-9_]+)\.(?P<format>[A-Za-z0-9_]+)\.bin"
 )
+# TorchAir itself takes the operator's name as it is, blanks and brackets included, and any digits for the time.
 _FX = re.compile(
     rf"(?P<node>[^-]+)-(?P<target>.+)\.(?P<io>INPUT|OUTPUT)\.(?P<slot>{NUMBER})(?:\.(?P<part>{NUMBER}))?"
     rf"\.(?P<time>{NUMBER})\.npy"
 )
 _GOLDEN = re.compile(rf"(?P<op_name>.+)\.(?P<slot>{NUMBER})\.(?P<time>[1-9][0-9]{{9,19}})\.npy")
 _EXCEPTION = re.compile(rf"exception_info\.(?P<stream>{NUMBER})\.(?P<task>{NUMBER})\.(?P<time>{NUMBER})")
+_FIRST_KEYWORD = 10**6
 _SHAPE_FORMAT = re.compile(r"[0-9]+(?:x[0-9]+)*")
 
 
@@ -48,6 +52,7 @@ class DumpName:
     slot    None in bin names: the file holds all tensors of its operator
     part    index in a list of tensors that is one argument
     shape   of raw files
+    keyword name of a keyword argument, whose slot then is a number above all positions that stands for the name
     """
 
     form: str
@@ -63,6 +68,7 @@ class DumpName:
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
     task_part: tuple[int, ...] = ()
+    keyword: str | None = None
 
 
 def parse_dump_name(text: str) -> DumpName | None:
@@ -102,11 +108,9 @@ def _npy(text: str) -> DumpName:
         return DumpName(
             NPY, data.op_type, data.op_name, *numbers, data.io, data.slot, format=tensor_format, dtype=data.dtype
         )
-    fx = _FX.fullmatch(text)
+    fx = _fx(text)
     if fx is not None:
-        part = None if fx["part"] is None else int(fx["part"])
-        io = fx["io"].lower()
-        return DumpName(NPY, fx["target"], fx["node"], None, None, int(fx["time"]), io, int(fx["slot"]), part)
+        return fx
     converted = _CONVERTED.fullmatch(text)
     name = parse_bin_file_name(converted["dump"]) if converted is not None else None
     if converted is not None and name is not None:
@@ -116,6 +120,23 @@ def _npy(text: str) -> DumpName:
     if golden is not None:
         return DumpName(NPY, "", golden["op_name"], None, None, int(golden["time"]), OUTPUT, int(golden["slot"]))
     return DumpName(NPY, "", text[:-4], io=OUTPUT, slot=0)
+
+
+def _fx(text: str) -> DumpName | None:
+    name = parse_torchair_name(text)
+    if name is not None:
+        keyword = name.slot if isinstance(name.slot, str) else None
+        slot = name.slot if isinstance(name.slot, int) else _FIRST_KEYWORD + zlib.crc32(name.slot.encode()) % 10**6
+        return DumpName(
+            NPY, name.target, name.node, None, None, name.timestamp_us, name.io.lower(), slot, name.element,
+            keyword=keyword,
+        )  # fmt: skip
+    match = _FX.fullmatch(text)
+    if match is None:
+        return None
+    part = None if match["part"] is None else int(match["part"])
+    io, slot = match["io"].lower(), int(match["slot"])
+    return DumpName(NPY, match["target"], match["node"], None, None, int(match["time"]), io, slot, part)
 
 
 def _raw(text: str) -> DumpName | None:

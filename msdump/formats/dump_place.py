@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 
 from msdump.formats.async_layout import parse_async_path
 from msdump.formats.layout import CONSTANTS, DATA, NUMBER, parse_sync_path
+from msdump.formats.torchair_layout import parse_torchair_path
 
 SYNC, MODEL, OPERATOR, FX, EXCEPTION, BARE = "sync", "model", "operator", "fx", "exception", "bare"
 _RANK = re.compile(r"rank_([0-9]{1,20})")
 _WORLD = re.compile(r"worldsize([0-9]{1,20})_global_rank([0-9]{1,20})")
 _TIME = re.compile(r"[0-9]{14}")
 _NUMBER = re.compile(NUMBER)
-_FX_GRAPH = re.compile(rf"graph_({NUMBER})")
 _DEBUG_FILES = "debug_files"
 
 
@@ -146,12 +146,11 @@ def _async_place(text: str) -> Place | None:
 
 
 def _fx(parts: tuple[str, ...], first: int) -> Place | None:
-    tail = parts[first:]
-    graph = _FX_GRAPH.fullmatch(tail[1]) if len(tail) == 3 else None
-    world = _WORLD.fullmatch(tail[0])
-    if graph is None or world is None or not _NUMBER.fullmatch(tail[2]):
+    found = parse_torchair_path("/".join((*parts[first:], "x")))
+    if found is None:
         return None
-    return Place(FX, int(world[2]), model=tail[1], graph_id=int(graph[1]), iteration=int(tail[2]))
+    model = parts[first + 1]
+    return Place(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
 
 
 def _exception(tail: tuple[str, ...]) -> Place | None:

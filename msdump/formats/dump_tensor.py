@@ -172,6 +172,11 @@ class DumpedTensor:
         return self.file.timestamp_us
 
     @property
+    def keyword(self) -> str | None:
+        """Name of the keyword argument that the tensor is, else None."""
+        return self.file.name.keyword
+
+    @property
     def is_parameter(self) -> bool:
         """A graph input or constant, which no operator made."""
         return self.op_type == "Parameter"

@@ -112,6 +112,14 @@ def test_names(
     assert (found.io, found.slot, found.format) == (io, slot, tensor_format)
 
 
+def test_keyword_arguments_have_slots_of_their_own() -> None:
+    names = [f"sum-aten.sum.default.INPUT.{slot}.20240102030405000006.npy" for slot in ("0", "dtype", "out")]
+    found = [parse_dump_name(name) for name in names]
+    assert [name.keyword for name in found if name is not None] == [None, "dtype", "out"]
+    assert len({name.slot for name in found if name is not None}) == 3
+    assert {name.timestamp_us for name in found if name is not None} == {1_704_164_645_000_006}
+
+
 def test_elements_of_a_list_keep_their_place() -> None:
     found = parse_dump_name("cat-aten.cat.default.INPUT.0.2.1700.npy")
     assert found is not None
