@@ -1,18 +1,14 @@
-"""Session: wires environment, configuration, writers and dumpers together, and owns their end."""
+"""Session: one process's dump, from its environment and configuration to its end."""
 
 from __future__ import annotations
 
 import atexit
-import datetime
-import functools
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -24,18 +20,17 @@ if TYPE_CHECKING:
     from msdump.dump.writer_pool import WriterPool
     from msdump.events import Observer
     from msdump.formats.writer import Writer
-    from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
-
-# What MindSpore version the metadata claims: the one whose output the seed describes and peers were compared with.
-MS_VERSION = "2.0.0"
-_ASYNC_MODE = 0o600
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """What one process asked for and got. Sizes in bytes, times in seconds."""
+    """What one process asked for and got. Sizes in bytes, times in seconds.
+
+    overflows  names of the operators that overflowed; None when nobody looked, and then nothing but the ordinary
+               dump writes tensors
+    """
 
     path: str
     iterations_asked: str
@@ -50,6 +45,7 @@ class RunReport:
     bytes_written: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     unmatched: tuple[str, ...] = ()
+    overflows: tuple[str, ...] | None = None
     lost: int = 0
     error: str | None = None
     dump_seconds: float = 0.0
@@ -128,6 +124,7 @@ class Session:
             bytes_written=sum(count.bytes_written for count in counts),
             skipped=dict(tally.skipped),
             unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
+            overflows=None if tally.overflows is None else tuple(tally.overflows),
             lost=tally.lost,
             error=tally.error or None,
             dump_seconds=tally.seconds,
@@ -201,78 +198,12 @@ def current() -> Session | None:
 
 
 def _start(plan: DumpPlan) -> Session:
-    return _start_async(plan) if plan.engine == "async" else _start_sync(plan)
+    from msdump.engines import start_engine
 
-
-def _start_sync(plan: DumpPlan) -> Session:
-    from msdump.dump.sync import SyncDumper
-    from msdump.dump.tally import Tally
-    from msdump.formats.layout import SyncLayout
-    from msdump.formats.metadata import write_metadata
-    from msdump.formats.npy import NpyWriter
-    from msdump.formats.statistic_csv import StatisticWriter
-
-    layout = SyncLayout(plan.path, plan.rank_id, plan.net_name)
-    if not write_metadata(layout.metadata_dir, plan.config_text, plan.device_target, MS_VERSION):
-        log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
-    writers: list[Writer] = []
-    if plan.saves_tensor:
-        writers.append(NpyWriter(lambda record: layout.data_dir(record.graph_id, record.iteration)))
-    if plan.saves_statistic:
-        writers.append(
-            StatisticWriter(
-                lambda record: layout.data_dir(record.graph_id, record.iteration), plan.statistic_categories
-            )
-        )
-    constants = NpyWriter(lambda record: layout.constants_dir(record.graph_id))
-    tally = Tally()
-    dumper = SyncDumper(plan, layout, writers, constants, tally)
-    return Session(plan, (dumper,), (*writers, constants), tally)
-
-
-def _start_async(plan: DumpPlan) -> Session:
-    from msdump.dump.asynchronous import AsyncDumper
-    from msdump.dump.budget import staging_budget
-    from msdump.dump.tally import Tally
-    from msdump.formats.async_layout import PlainLayout, format_time
-    from msdump.formats.atomic import make_dirs
-
-    budget = staging_budget()
-    layout = PlainLayout(plan.path, format_time(datetime.datetime.now()), plan.device_id)
-    make_dirs(layout.device_dir)
-
-    def directory(record: TensorRecord) -> Path:
-        # The names that graphs have in their own files.
-        return layout.data_dir(f"kernel_graph_{record.graph_id}", record.graph_id, record.iteration)
-
-    writers, data_offsets = _async_writers(plan, directory)
-    tally = Tally()
-    dumper = AsyncDumper(plan, writers, tally, budget, data_offsets=data_offsets)
-    _flush_on_sigterm()
-    return Session(plan, (dumper,), writers, tally, dumper.pool)
-
-
-def _async_writers(
-    plan: DumpPlan, directory: Callable[[TensorRecord], Path]
-) -> tuple[tuple[Writer, ...], Callable[[Sequence[TensorRecord]], Sequence[int]]]:
-    """Writers that the plan asks for, and where data begins in their files.
-
-    Files get the modes of the engine that MindSpore hands such dumps to, and go past the page cache.
-    """
-    from msdump.formats import bin_writer, npy
-    from msdump.formats.async_layout import npy_file_name
-    from msdump.formats.statistic_csv import StatisticWriter
-
-    if plan.file_format == "bin":
-        binary = bin_writer.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag, is_direct=True)
-        return (binary,), functools.partial(bin_writer.data_offsets, is_host_format=plan.trans_flag)
-    writers: list[Writer] = []
-    if plan.saves_tensor:
-        writers.append(npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True))
-    if plan.saves_statistic:
-        # Digests are computed by the threads that write, which there are several of.
-        writers.append(StatisticWriter(directory, plan.statistic_categories, _ASYNC_MODE, md5_threads=0))
-    return tuple(writers), npy.data_offsets
+    engine = start_engine(plan)
+    if engine.pool is not None:
+        _flush_on_sigterm()
+    return Session(plan, engine.observers, engine.writers, engine.tally, engine.pool)
 
 
 def _flush_on_sigterm() -> None:

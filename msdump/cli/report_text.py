@@ -44,6 +44,10 @@ def report_rows(report: RunReport) -> list[tuple[str, str]]:
     ]
     if report.skipped:
         rows.append(("skipped", ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))))
+    if report.overflows is not None:
+        rows.append(("overflow", "no operator overflowed or raised" if not report.overflows else report.overflows[0]))
+        if len(report.overflows) > 1:
+            rows.append(("", f"first of {len(report.overflows)}; each is logged where it happened"))
     if report.run_seconds > 0:
         share = 100 * report.dump_seconds / report.run_seconds
         rows.append(

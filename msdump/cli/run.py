@@ -101,7 +101,7 @@ def _conclude(status: int) -> int:
     if report.error:
         print_warning("The dump is not complete. The training itself went on.", sys.stderr)
         return status or DUMP_FAILED
-    if status == 0 and report.tensors_written == 0:
+    if status == 0 and report.tensors_written == 0 and report.overflows is None:
         print_warning(_nothing_matched(report), sys.stderr)
         return NOTHING_DUMPED
     return status

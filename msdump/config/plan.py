@@ -195,10 +195,6 @@ def _limits(plan: DumpPlan) -> list[str]:
     found = []
     if not plan.is_device_enabled:
         found.append(f"Dump is not enabled. device_id:{plan.device_id} not support")
-    if plan.op_debug_mode:
-        found.append(
-            f"op_debug_mode {plan.op_debug_mode}: this version does not look for overflow; every operator is dumped."
-        )
     return found
 
 

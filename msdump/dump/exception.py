@@ -37,6 +37,7 @@ class ExceptionDumper:
         self._clock = clock or Clock()
         self._watched: dict[int, WatchedGraph] = {}
         self._copies = InputCopies()
+        tally.overflows = []
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -78,6 +79,7 @@ class ExceptionDumper:
                 writer.end_iteration(op.graph_id, event.iteration)
             self._tally.tensors_written += len(records)
             self._tally.iterations_dumped += 1
+            self._tally.overflows = [*(self._tally.overflows or []), op.full_name]
             log.error("iteration %d: %s raised %s; it was dumped.", event.iteration, op.full_name, type(error).__name__)
         except (MsdumpError, OSError, MemoryError) as failure:
             self._tally.lost += len(operands)

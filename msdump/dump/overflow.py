@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -70,6 +70,7 @@ class OverflowDumper:
 
     writers   get the records of an operator that overflowed
     opdebug   gets the record of its overflow file
+    on_step   called before a watched iteration begins
     `found` lists the overflows; after `overflow_number` of them no step is watched any more. A failure to write
     stops the dump, not the training: it is logged once and kept in `tally.error`.
     """
@@ -77,19 +78,27 @@ class OverflowDumper:
     needs_all_values = False
 
     def __init__(
-        self, plan: DumpPlan, writers: Sequence[Writer], opdebug: Writer, tally: Tally, clock: Clock | None = None
+        self,
+        plan: DumpPlan,
+        writers: Sequence[Writer],
+        opdebug: Writer,
+        tally: Tally,
+        clock: Clock | None = None,
+        on_step: Callable[[Graph, int], None] | None = None,
     ) -> None:
         self._plan = plan
         self._writers = tuple(writers)
         self._opdebug = opdebug
         self._tally = tally
         self._clock = clock or Clock()
+        self._on_step = on_step
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
         self._is_broken: dict[TensorKey, bool] = {}
         self._has_dumped = False
         self.found: list[Overflow] = []
+        tally.overflows = []
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -112,7 +121,12 @@ class OverflowDumper:
         self._tally.iterations_run += 1
         self._is_broken.clear()
         self._has_dumped = False
-        return not self._is_over() and iteration in self._plan.iterations
+        if self._is_over() or iteration not in self._plan.iterations:
+            return False
+        if self._on_step is not None:
+            with self._timed(), self._stop_on_failure(0):
+                self._on_step(graph, iteration)
+        return not self._is_over()
 
     def before_op(self, event: OpEvent) -> None:
         """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
@@ -173,6 +187,8 @@ class OverflowDumper:
         operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]
         kept = self._copies.arrays if op.mutates else {}
         self.found.append(Overflow(op.graph_id, event.iteration, op.full_name, slots))
+        if self._tally.overflows is not None:
+            self._tally.overflows.append(op.full_name)
         outputs = ", ".join(map(str, slots))
         log.warning(
             "iteration %d: %s overflows: output %s holds Inf or NaN, no input does.",

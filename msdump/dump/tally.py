@@ -22,6 +22,8 @@ class Tally:
     lost: int = 0
     error: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
+    overflows: list[str] | None = None
+    """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
 
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:

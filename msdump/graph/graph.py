@@ -115,6 +115,7 @@ class Graph:
 
     Parameters are listed in the order in which they are dumped and shown in the IR.
     held       ids of values whose memory nobody writes as long as somebody refers to it: they need no copies
+    is_dynamic  compiled for inputs whose shape the script has declared open
     """
 
     name: str = "kernel_graph_0"
@@ -126,6 +127,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     parameter_order: list[Value] = field(default_factory=list)
     held: set[int] = field(default_factory=set)
+    is_dynamic: bool = False
     _next_id: int = 0
 
     # -- building ---------------------------------------------------------------------------------
