@@ -18,6 +18,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"msdump.{name}")
+    if name == "analysis":
+        import importlib
+
+        return importlib.import_module("msdump.analysis")
     if name == "open":
         from msdump.formats.dump_dir import DumpDir
 

@@ -21,6 +21,10 @@ COMMANDS = {
     "compare": "compare two dumps and name the first operator that goes wrong",
     "nan": "find the first operator that makes a NaN or Inf",
     "stat": "measure every tensor of a dump, or compare the statistics of two",
+    "where": "name the operators and files of a line of the script",
+    "show": "show one operator: tensors, statistics, attributes, source trace",
+    "replay": "run one operator again on its dumped inputs",
+    "repro": "write a script of its own for one operator",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 

@@ -1,0 +1,211 @@
+"""Looking things up in a dump: the operators of a source line, and everything about one operator.
+
+from msdump.analysis import find_source_line, show_operator
+for hit in find_source_line("dump", "x = self.conv3(x)"):
+    hit.node.full_name, hit.line, hit.files
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.find_operator import FoundOperator, find_operator
+from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
+from msdump.analysis.operators import Slot
+from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph_files.source_line import SourceLine
+from msdump.records import INPUT, OUTPUT
+from msdump.stats import Statistics, statistics
+
+_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+_PREVIEW = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHit:
+    """An operator that a source line led to.
+
+    line   the line that was looked for, among those that led to the operator
+    files  its data files in the dump, in the order of the dump
+    """
+
+    graph: GraphFile
+    node: GraphNode
+    line: SourceLine
+    files: tuple[str, ...]
+
+
+def find_source_line(
+    dump: DumpDir | str | os.PathLike[str],
+    text: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> list[SourceHit]:
+    """Operators that a line of the user's script led to, in execution order.
+
+    text   the line or a part of it, blanks do not matter; or a place, FILE:LINE
+
+    Raises:  ConfigError when there is no graph file; FormatError when there is nothing at the path.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    graphs = list(GraphFiles(dump))
+    if not graphs:
+        raise ConfigError(
+            f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
+            "rank_0, not one below it."
+        )
+    hits = [
+        (one, node, line)
+        for one in graphs
+        if _is_wanted(one.rank_id, rank) and _is_wanted(one.graph_id, graph)
+        for node in one.nodes
+        for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
+        if line is not None
+    ]
+    files = _files_by_operator(dump, rank, graph, iteration) if hits else {}
+    return [
+        SourceHit(one, node, line, tuple(files.get((one.rank_id, one.graph_id, node.full_name), ())))
+        for one, node, line in hits
+    ]
+
+
+def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
+    """Sentence that offers the nearest source lines of a dump, or ""."""
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    return did_you_mean(
+        text.strip(), (line.code.strip() for graph in GraphFiles(dump) for node in graph.nodes for line in node.source)
+    )
+
+
+def _is_wanted(value: int | None, wanted: int | Collection[int] | None) -> bool:
+    return wanted is None or (value == wanted if isinstance(wanted, int) else value in wanted)
+
+
+def _matches(line: SourceLine, text: str) -> bool:
+    place = _PLACE.fullmatch(text.strip())
+    if place is not None:
+        name = line.path.replace("\\", "/")
+        return line.line == int(place["line"]) and (name == place["file"] or name.endswith("/" + place["file"]))
+    return _squeezed(text) in _squeezed(line.code)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _files_by_operator(
+    dump: DumpDir,
+    rank: int | Collection[int] | None,
+    graph: int | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+) -> dict[tuple[int | None, int | None, str], list[str]]:
+    found: dict[tuple[int | None, int | None, str], list[str]] = {}
+    for file in dump.files(rank=rank, graph=graph, iteration=iteration):
+        if file.known_full_name is not None:
+            key = file.place.rank_id, file.place.graph_id, file.known_full_name
+            found.setdefault(key, []).append(file.path)
+    return found
+
+
+# -- one operator --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTensor:
+    """One tensor of an operator.
+
+    origin      who made an input, where a graph file tells it
+    numbers     None where there are none; `problem` then says why
+    preview     its first elements as text
+    """
+
+    io: str
+    slot: Slot
+    tensor: DumpedTensor
+    origin: Origin | None
+    numbers: Statistics | None
+    preview: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOperator:
+    """Everything that a dump says of one operator; `readers` are the operators that read its outputs."""
+
+    found: FoundOperator
+    tensors: tuple[ShownTensor, ...]
+    attrs: Mapping[str, object]
+    source: tuple[SourceLine, ...]
+    readers: tuple[str, ...]
+
+
+def show_operator(
+    dump: DumpDir | str | os.PathLike[str],
+    name: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> ShownOperator:
+    """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator.
+
+    Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    node = found.node
+    tensors = []
+    for io in (INPUT, OUTPUT):
+        for slot, tensor in found.operator.tensors(io).items():
+            origin = None
+            if io == INPUT and node is not None and slot.number < len(node.inputs):
+                origin = node.inputs[slot.number]
+            tensors.append(_shown(io, slot, tensor, origin))
+    readers: tuple[str, ...] = ()
+    file = GraphFiles(dump).of(found.key)
+    if node is not None and file is not None:
+        readers = tuple(
+            other.full_name
+            for other in file.nodes
+            if any(origin is not None and origin.name == node.full_name for origin in other.inputs)
+        )
+    return ShownOperator(
+        found,
+        tuple(tensors),
+        {} if node is None or node.attrs is None else node.attrs,
+        () if node is None else node.source,
+        readers,
+    )
+
+
+def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None) -> ShownTensor:
+    try:
+        array = tensor.load()
+        first = array.reshape(-1)[:_PREVIEW] if array.flags.c_contiguous else array.ravel()[:_PREVIEW]
+        text = ", ".join(_element_text(value) for value in np.asarray(first))
+        preview = f"[{text}{', ...' if array.size > _PREVIEW else ''}]"
+        try:
+            numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
+            return ShownTensor(io, slot, tensor, origin, numbers, preview)
+        except DtypeError as error:
+            return ShownTensor(io, slot, tensor, origin, None, preview, str(error))
+    except (FormatError, OSError) as error:
+        return ShownTensor(io, slot, tensor, origin, None, "", str(error))
+
+
+def _element_text(value: object) -> str:
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return str(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return f"{value:.6g}"
+    return f"{float(value):.6g}"  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""A script of its own for one dumped operator, with the inputs beside it: what people attach to a bug report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.find_operator import FoundOperator, find_operator
+from msdump.analysis.program_source import NUMPY, TORCH, program_source
+from msdump.analysis.replay import inputs_of
+from msdump.errors import ConfigError
+from msdump.events import Array
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.layout import safe_op_name
+from msdump.formats.npy import npy_array
+
+_HEAD = '''"""{op_type}: {label}, {step}
+
+Runs the operator on its dumped inputs and compares with its dumped outputs.{where}
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+{imports}
+HERE = Path(__file__).parent
+ATTRS = {attrs}
+INPUTS = {inputs}
+OUTPUTS = {outputs}
+
+
+'''
+_TAIL = """
+
+def main():
+    dumped = {{slot: np.load(HERE / name) for slot, name in OUTPUTS.items()}}
+    computed = compute([np.load(HERE / name) for name in INPUTS])
+    is_equal = True
+    for slot, golden in dumped.items():
+        mine = np.asarray(computed[slot]).reshape(golden.shape)
+        error = np.abs(mine.astype(np.float64) - golden.astype(np.float64))
+        size = np.abs(golden.astype(np.float64))
+        relative = np.linalg.norm(error) / max(np.linalg.norm(size), 1e-300)
+        print(f"output {{slot}}: {{golden.dtype}} {{golden.shape}}, largest error {{error.max(initial=0):.6g}}, "
+              f"relative error {{relative:.6g}}")
+        is_equal = is_equal and bool(relative <= {bound!r})
+    print("the dumped outputs are what the inputs give" if is_equal else "the dumped outputs differ")
+    return 0 if is_equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+_COMPUTE = {
+    NUMPY: "\n\ndef compute(arrays):\n    return run(arrays, ATTRS)\n",
+    TORCH: "\n\ndef compute(arrays):\n    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)\n"
+    "    return [tensor.detach().numpy() for tensor in tensors]\n",
+}
+_KERNEL = '''def compute(arrays):
+    """No stand-alone form of {op_type} is known: this one needs msdump (pip install msdump)."""
+    return run_kernel("{op_type}", arrays, ATTRS)
+'''
+
+
+def write_repro(
+    dump: DumpDir | str | os.PathLike[str],
+    name: str,
+    target: str | os.PathLike[str],
+    *,
+    library: str = NUMPY,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> Path:
+    """Write `repro.py` for an operator into a new folder, its inputs and outputs as .npy beside it; the script's path.
+
+    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known
+
+    Edges:   the script ends with 0 when the dumped outputs are what the inputs give, else with 1.
+    Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    arrays, attrs = inputs_of(found)
+    folder = Path(target)
+    inputs = [f"input_{number}.npy" for number in range(len(arrays))]
+    outputs = {slot.number: f"output_{slot}.npy" for slot in found.operator.outputs}
+    text = _script(found, library, attrs, inputs, outputs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder}: expected a new or empty folder, got one with files. Choose another one.")
+        for name_of_file, array in zip(inputs, arrays, strict=True):
+            _save(folder / name_of_file, array)
+        for slot, tensor in found.operator.outputs.items():
+            _save(folder / outputs[slot.number], tensor.load_host())
+        script = folder / "repro.py"
+        script.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: expected to write the script there, got: {error.strerror}.") from error
+    return script
+
+
+def _save(path: Path, array: Array) -> None:
+    np.save(path, npy_array(np.ascontiguousarray(array), dtypes.dtype_from_numpy(array.dtype).name))
+
+
+def _script(
+    found: FoundOperator, library: str, attrs: Mapping[str, Any], inputs: list[str], outputs: Mapping[int, str]
+) -> str:
+    op_type = found.operator.op_type
+    source = program_source(op_type, library)
+    if source is None and library == TORCH:
+        raise ConfigError(f"{found.operator.label}: expected an operator with a torch equivalent, got {op_type}.")
+    imports = "import torch\nfrom torch.nn import functional\n" if library == TORCH else ""
+    body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=op_type)
+    if source is None:
+        imports = "from msdump.analysis.replay import run_kernel\n"
+    line = None if found.node is None else found.node.own_line
+    head = _HEAD.format(
+        op_type=op_type,
+        label=safe_op_name(found.operator.label.replace("/", " / ")),
+        step=found.key,
+        where="" if line is None else f"\nIts line: {safe_op_name(line.code.strip())}",
+        imports=imports,
+        attrs=repr(dict(attrs)),
+        inputs=repr(inputs),
+        outputs=repr(dict(outputs)),
+    )
+    return head + (source or "") + body + _TAIL.format(bound=_bound(found))
+
+
+def _bound(found: FoundOperator) -> float:
+    from msdump.analysis.bounds import bounds_of
+
+    return max((bounds_of(t.dtype, t.dtype).relative for t in found.operator.outputs.values()), default=0.0)

@@ -1,0 +1,74 @@
+"""`msdump show DIR OP`: inputs, outputs, statistics, attributes and source trace of one operator."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.compare import add_step_options
+from msdump.cli.main import COMMANDS
+from msdump.cli.tables import print_table
+from msdump.errors import MsdumpError
+
+if TYPE_CHECKING:
+    from msdump.analysis.look_up import ShownTensor
+
+FINE, WRONG_USAGE, DAMAGED = 0, 2, 4
+_TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "NaN", "Inf", "first elements", "from")
+OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "show",
+        help=COMMANDS["show"],
+        description="Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.",
+        epilog="exit status: 0 shown; 2 wrong usage, or no such operator; 4 one of its files is damaged.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
+    parser.add_argument("operator", metavar="OP", help=OP_HELP)
+    add_step_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show; the result is the exit status that `--help` explains."""
+    from msdump.analysis.look_up import show_operator
+
+    try:
+        shown = show_operator(args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration)
+    except MsdumpError as error:
+        print(f"msdump show: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    operator = shown.found.operator
+    print(f"{operator.label} ({operator.op_type}), {shown.found.key}")
+    print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7))
+    if shown.attrs:
+        print("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
+    for line in shown.source:
+        print(f"  {line}  {line.code.strip()}")
+    if shown.readers:
+        print("read by: " + ", ".join(shown.readers))
+    problems = [tensor for tensor in shown.tensors if tensor.problem]
+    for tensor in problems:
+        print(f"{tensor.io} {tensor.slot}: {tensor.problem}", file=sys.stderr)
+    return DAMAGED if problems else FINE
+
+
+def _cells(shown: ShownTensor) -> tuple[str, ...]:
+    numbers = shown.numbers
+    values: tuple[str, ...] = ("-",) * 5
+    if numbers is not None:
+        infinities = numbers.negative_inf + numbers.positive_inf
+        extremes = (numbers.max, numbers.min, numbers.avg)
+        texts = ["-" if value is None else f"{value:g}" for value in extremes]
+        values = (*texts, str(numbers.nan), str(infinities))
+    origin = ""
+    if shown.origin is not None:
+        name = shown.origin.name.rsplit("/", 1)[-1]
+        origin = name if shown.origin.slot is None else f"{name} output {shown.origin.slot}"
+    shape = "x".join(map(str, shown.tensor.shape)) or "()"
+    return (f"{shown.io} {shown.slot}", shown.tensor.dtype, shape, *values, shown.preview, origin)
