@@ -22,8 +22,8 @@ INPUT, OUTPUT = "INPUT", "OUTPUT"
 SKIPPED_FILE = "skipped.txt"
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_MAX_TIMESTAMP_US = (datetime.datetime.max - _EPOCH) // datetime.timedelta(microseconds=1)
-_FIRST_YEAR = 1000  # earlier years would have fewer digits
+_FIRST = datetime.datetime(1000, 1, 1)  # earlier years would have fewer digits
+_MIN_US, _MAX_US = ((end - _EPOCH) // datetime.timedelta(microseconds=1) for end in (_FIRST, datetime.datetime.max))
 _UNSAFE = re.compile('[/\\\\<>:"|?*\\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+')
 _NAME = re.compile(
     rf"(?P<node>[^-/.\s]+)-(?P<target>[^/\s]+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER}|[A-Za-z_][A-Za-z0-9_]*)"
@@ -66,10 +66,8 @@ class TorchairPath:
 
 def format_timestamp(timestamp_us: int) -> str:
     """Microseconds since the epoch as 20 digits.   Raises: FormatError outside the years 1000 to 9999."""
-    if timestamp_us <= _MAX_TIMESTAMP_US:
-        moment = _EPOCH + datetime.timedelta(microseconds=timestamp_us)
-        if moment.year >= _FIRST_YEAR:
-            return moment.strftime("%Y%m%d%H%M%S%f")
+    if _MIN_US <= timestamp_us <= _MAX_US:
+        return (_EPOCH + datetime.timedelta(microseconds=timestamp_us)).strftime("%Y%m%d%H%M%S%f")
     raise FormatError(f"time stamp: expected microseconds of a year from 1000 to 9999, got {timestamp_us}.")
 
 
@@ -79,7 +77,7 @@ def parse_timestamp(text: str) -> int | None:
         moment = datetime.datetime.strptime(text, "%Y%m%d%H%M%S%f")
     except ValueError:
         return None
-    if len(text) != 20 or moment.year < _FIRST_YEAR:
+    if len(text) != 20 or moment < _FIRST:
         return None
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 

@@ -65,12 +65,10 @@ class DumpTally:
             if files:
                 self.folders.add(folder)
 
-    def fail(self, error: WriteError) -> bool:
-        """Remember the first error; True for the first."""
+    def fail(self, error: WriteError) -> None:
+        """Remember the first error."""
         with self._lock:
-            is_first = not self.error
             self.error = self.error or str(error)
-            return is_first
 
 
 class DumpFolder:
@@ -109,9 +107,10 @@ class DumpFolder:
 
     def fail(self, error: WriteError) -> None:
         """End the dump into this folder."""
-        self.is_broken = True
-        if self.tally.fail(error):
+        if not self.is_broken:
+            self.is_broken = True
             log.error("The dump is not complete, the model goes on without it. %s", error)
+        self.tally.fail(error)
 
 
 class StepFiles:

@@ -1,0 +1,15 @@
+"""Each test compiles anew."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled() -> Iterator[None]:
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"]._dynamo.reset()
