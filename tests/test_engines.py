@@ -15,6 +15,7 @@ import pytest
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import session
+from msdump.errors import DumpError
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import read_opdebug
@@ -185,12 +186,13 @@ def test_exception_dumps_what_the_operator_read(configure: Any, monkeypatch: pyt
 
 
 def test_disk_budget_ends_the_dump_not_the_run(configure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from msdump.errors import DumpError
-
     configure()
     monkeypatch.setenv("MSDUMP_DISK_BUDGET", "1000")
-    with pytest.raises(DumpError, match="MSDUMP_DISK_BUDGET"), running() as (opened, executor):
-        run(executor, opened, 1.0, steps=5)
+    opened = session.open_mindspore("Ascend", 3)
+    assert opened is not None
+    executor = Executor(small_graph(), opened.observers)
+    run(executor, opened, 1.0, steps=5)
+    with pytest.raises(DumpError, match="MSDUMP_DISK_BUDGET"):
         opened.close()
 
 

@@ -19,8 +19,8 @@ from msdump.graph.compile import finish
 from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
-from msdump.graph_files.read_pb import read_model
 from msdump.graph.types import TensorType
+from msdump.graph_files.read_pb import read_model
 from msdump.testing.graphs import graphs
 
 PLAN = DumpPlan(
