@@ -83,7 +83,7 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
 
     writers: list[Writer] = []
     if plan.saves_tensor:
-        writers.append(LimitedWriter(npy.NpyWriter(directory), guard, NPY_FOOTPRINT, directory))
+        writers.append(LimitedWriter(npy.NpyWriter(directory, is_direct=True), guard, NPY_FOOTPRINT, directory))
     if plan.saves_statistic:
         statistics = StatisticWriter(directory, plan.statistic_categories)
         writers.append(LimitedWriter(statistics, guard, STATISTIC_FOOTPRINT, directory))
