@@ -16,6 +16,8 @@ from msdump.cli.main import COMMANDS, INTERRUPTED
 # Each sub-command is a module with `add_parser(subparsers)` and `run(args) -> int`; only the chosen one is imported.
 SUBCOMMANDS = {
     "convert": ("msdump.cli.msaccucmp_convert", "convert dump files to npy, bin, torch or safetensors files"),
+    "compare": ("msdump.cli.msaccucmp_compare", "compare two folders of dump files, or two files"),
+    "file_compare": ("msdump.cli.msaccucmp_file_compare", "compare two npy files"),
     "overflow": ("msdump.cli.msaccucmp_overflow", "say which operators overflowed first"),
 }
 NO_COMMAND = 6
