@@ -34,7 +34,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "run",
         help=COMMANDS["run"],
-        usage="msdump run [--config FILE] [--real-mindspore] (SCRIPT | -m MODULE) [ARGS ...]",
+        usage="msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
+        "(SCRIPT | -m MODULE) [ARGS ...]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -42,6 +43,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {CONFIG_VARIABLE} for this run")
     parser.add_argument(
         "--real-mindspore", action="store_true", help="`import mindspore` gives the installed MindSpore, not msdump's"
+    )
+    parser.add_argument(
+        "--torch-backend", metavar="NAME", help="backend of every torch.compile of the script, such as msdump"
+    )
+    parser.add_argument(
+        "--torch-module",
+        metavar="NAME",
+        help="compile a module that the script does not: an instance in its namespace, or a class",
     )
     # Both take the rest of the line as it is: options behind the script belong to the script.
     parser.add_argument(
@@ -65,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         install_aliases(prefer_real=False)
     install_aliases(("torchair",), prefer_real=False)
     install_aliases(("torch_npu",))
+    _redirect_torch(args.torch_backend, args.torch_module)
     launch = run_script if args.module is None else run_module
     status = launch(target[0], target[1:])
     with on_sigterm(signal.SIG_IGN):
@@ -83,6 +93,21 @@ def _choose_configuration(config: str | None) -> None:
             "The script runs as usual and leaves nothing behind but what it asks for itself.",
             file=sys.stderr,
         )
+
+
+def _redirect_torch(backend: str | None, module: str | None) -> None:
+    """What `--torch-backend` and `--torch-module` ask for; PyTorch is imported only then."""
+    if backend is None and module is None:
+        return
+    from msdump.frontends.torch import check_version
+
+    check_version()
+    from msdump.frontends.torch.redirect import compile_module, redirect_compile
+
+    if backend is not None:
+        redirect_compile(backend)
+    if module is not None:
+        compile_module(module, backend or "msdump")
 
 
 def _conclude(status: int) -> int:
@@ -133,7 +158,8 @@ def _session() -> Session | None:
 _NO_GRAPH = """\
 Nothing was dumped: a dump is configured, but no graph was compiled on a device that it names.
 Does the script call a network in GRAPH_MODE? Does `support_device` list this device? Does `import mindspore`
-give msdump's (it does unless --real-mindspore is given)?"""
+give msdump's (it does unless --real-mindspore is given)? A PyTorch script must call torch.compile with the backend
+msdump, which --torch-backend msdump and --torch-module NAME do for it."""
 
 
 def _nothing_matched(report: RunReport) -> str:

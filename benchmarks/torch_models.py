@@ -1,0 +1,108 @@
+"""The models that the torch rows measure: AlexNet, ResNet-50 and a small transformer, written for these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+NAMES = ("alexnet", "resnet50", "transformer")
+
+
+def training_step(name: str, is_quick: bool, compile_with: Any = None) -> Callable[[], Any]:
+    """One training step, eager or compiled with a backend; the loss is what it returns."""
+    torch.manual_seed(0)
+    model, x, y = _MODELS[name](is_quick)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+    called = model if compile_with is None else torch.compile(model, backend=compile_with)
+    loss_of = nn.CrossEntropyLoss()
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = loss_of(called(x), y)
+        loss.backward()
+        optimizer.step()
+        return float(loss)
+
+    return step
+
+
+def _alexnet(is_quick: bool) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    def convolution(inputs: int, outputs: int, size: int, stride: int = 1, padding: int = 0) -> nn.Module:
+        return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, padding), nn.ReLU())
+
+    model = nn.Sequential(
+        convolution(3, 96, 11, 4),
+        nn.MaxPool2d(3, 2),
+        convolution(96, 256, 5, 1, 2),
+        nn.MaxPool2d(3, 2),
+        convolution(256, 384, 3, 1, 1),
+        convolution(384, 384, 3, 1, 1),
+        convolution(384, 256, 3, 1, 1),
+        nn.MaxPool2d(3, 2),
+        nn.Flatten(),
+        nn.Sequential(nn.Linear(9216, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 10)),
+    )
+    batch = 4 if is_quick else 32
+    return model, torch.randn(batch, 3, 227, 227), torch.randint(0, 10, (batch,))
+
+
+class Bottleneck(nn.Module):
+    """Three convolutions beside a shortcut."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, width, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, outputs, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+def _resnet50(is_quick: bool) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    layers.append(nn.MaxPool2d(3, 2, 1))
+    inputs = 64
+    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for index in range(count):
+            layers.append(Bottleneck(inputs, width, stride if index == 0 else 1))
+            inputs = 4 * width
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+    batch = 2 if is_quick else 8
+    return model, torch.randn(batch, 3, 224, 224), torch.randint(0, 1000, (batch,))
+
+
+class Transformer(nn.Module):
+    """Four encoder layers over tokens, and a classifier of the first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(1000, 256)
+        layer = nn.TransformerEncoderLayer(256, 8, 1024, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(self.embedding(tokens))[:, 0])
+
+
+def _transformer(is_quick: bool) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    batch = 4 if is_quick else 16
+    return Transformer(), torch.randint(0, 1000, (batch, 128)), torch.randint(0, 10, (batch,))
+
+
+_MODELS = {"alexnet": _alexnet, "resnet50": _resnet50, "transformer": _transformer}

@@ -1,0 +1,183 @@
+"""What a dump of a PyTorch model costs: `python benchmarks/torch_parts.py [--quick] [--only PART ...]`.
+
+Each row is a ratio to the plain eager step, or to fx.Interpreter, measured in turns in the same process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch_models import NAMES, training_step
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+
+def row(what: str, ratio: float, aim: str, against: str) -> None:
+    print(json.dumps({"what": what, "ratio": ratio, "aim": aim, "against": against}), flush=True)
+
+
+def alternate(repetitions: int, *calls: Callable[[], Any]) -> list[float]:
+    """Median seconds of each call; calls take turns so that a slow moment of the machine hits all of them."""
+    for call in calls * 2:
+        call()
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(repetitions):
+        for measured, call in zip(times, calls, strict=True):
+            started = time.perf_counter()
+            call()
+            measured.append(time.perf_counter() - started)
+    return [statistics.median(measured) for measured in times]
+
+
+def configure(folder: Path, saved_data: str, is_sync: bool, iterations: str = "all", **common: Any) -> None:
+    """Let this process dump into a folder."""
+    settings = {
+        "common_dump_settings": {
+            "dump_mode": 0,
+            "path": str(folder / "dump"),
+            "net_name": "Net",
+            "iteration": iterations,
+            "saved_data": saved_data,
+            "input_output": 0,
+            "kernels": [],
+            "support_device": [0],
+            **({} if is_sync else {"file_format": "npy"}),
+            **common,
+        },
+        "e2e_dump_settings": {"enable": is_sync, "trans_flag": True},
+    }
+    path = folder / "dump.json"
+    path.write_text(json.dumps(settings))
+    os.environ["MINDSPORE_DUMP_CONFIG"] = str(path)
+
+
+def measure_dump(model: str, part: str, is_quick: bool, folder: Path) -> None:
+    from msdump.frontends.torch import backend
+
+    saved_data, engine = part.split("_")
+    configure(folder, saved_data, engine == "sync")
+    plain, dumped = training_step(model, is_quick), training_step(model, is_quick, backend)
+    base, cost = alternate(3 if is_quick or saved_data == "tensor" else 7, plain, dumped)
+    aim = "<= 1.15" if saved_data == "statistic" else "<= 1.7"
+    row(f"torch {model}: {saved_data}, {engine}", cost / base, aim, f"eager step, {base:.3f} s")
+
+
+def measure_save(model: str, is_quick: bool, folder: Path) -> None:
+    """np.save of every operand of every operator, from an interpreter: what TorchAir's dumper does."""
+    plain, saving = training_step(model, is_quick), training_step(model, is_quick, _saving_backend(folder))
+    base, cost = alternate(1 if is_quick else 2, plain, saving)
+    row(f"torch {model}: np.save per tensor", cost / base, "", f"eager step, {base:.3f} s")
+
+
+def measure_interpreter(is_quick: bool) -> None:
+    """A chain of small operators, run by the program of the backend and by fx.Interpreter."""
+    from msdump.frontends.torch.program import Program
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(200):
+            x = torch.ops.aten.add.Tensor(x, 1.0)
+        return x
+
+    module = fx.symbolic_trace(chain)
+    program, interpreter, x = Program(module), fx.Interpreter(module), torch.zeros(4)
+    times = 10 if is_quick else 50
+
+    def ours() -> None:
+        for _ in range(times):
+            program.run([x])
+
+    def theirs() -> None:
+        for _ in range(times):
+            interpreter.boxed_run([x])
+
+    cost, base = alternate(5, ours, theirs)
+    row(
+        "torch: a node without dump", cost / base, "<= 1.2", f"fx.Interpreter, {base / times / 200 * 1e6:.1f} us a node"
+    )
+
+
+class _Saver(fx.Interpreter):
+    def __init__(self, module: fx.GraphModule, folder: Path) -> None:
+        super().__init__(module)
+        self._folder, self._step = folder, 0
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        self._step += 1
+        result = super().call_function(target, args, kwargs)
+        for index, value in enumerate([*args, *(result if isinstance(result, tuple) else [result])]):
+            if isinstance(value, torch.Tensor):
+                np.save(self._folder / f"{self._step}.{index}.npy", value.detach().numpy())
+        return result
+
+
+def _saving_backend(folder: Path) -> Callable[..., Any]:
+    def compiler(module: fx.GraphModule, _: Any) -> Any:
+        saver = _Saver(module, folder)
+
+        def run(args: list[Any]) -> Any:
+            for old in folder.glob("*.npy"):
+                old.unlink()
+            return saver.boxed_run(args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    return lambda module, inputs: aot_module_simplified(module, inputs, fw_compiler=compiler, bw_compiler=compiler)
+
+
+PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensor_async", "save")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small batches and few repetitions")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--model", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--folder", type=Path, help="where dumps go while they are measured")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.inside:
+        with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+            _measure(args.only[0], args.model[0], args.quick, Path(folder))
+        return 0
+    print(f"{'what':44} {'ratio':>8} {'aim':>8}  of what")
+    for part in args.only:
+        for model in args.model if part != "interpreter" else args.model[:1]:
+            # One process for each: a process has one dump.
+            command = [sys.executable, __file__, "--inside", "--only", part, "--model", model]
+            command += ["--quick"] * args.quick + (["--folder", str(args.folder)] if args.folder else [])
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                print(done.stderr, file=sys.stderr)
+                return 1
+            for line in (json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")):
+                print(f"{line['what']:44} {line['ratio']:8.2f} {line['aim']:>8}  {line['against']}", flush=True)
+    return 0
+
+
+def _measure(part: str, model: str, is_quick: bool, folder: Path) -> None:
+    if part == "interpreter":
+        measure_interpreter(is_quick)
+    elif part == "save":
+        measure_save(model, is_quick, folder)
+    else:
+        measure_dump(model, part, is_quick, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""PyTorch: every ATen operator of a model that `torch.compile` captured, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msdump.errors import ConfigError
+
+OLDEST = (2, 4)
+
+
+def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
+    """`torch.compile(model, backend="msdump")`; PyTorch finds it by its entry point.
+
+    Raises: ConfigError for a PyTorch that is too old, and whatever is wrong with the configuration of the dump.
+    """
+    check_version()
+    from msdump.frontends.torch.backend import backend as compile_graph
+
+    return compile_graph(module, example_inputs, **options)
+
+
+def check_version() -> None:
+    """Raises: ConfigError when PyTorch is missing or older than 2.4."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ConfigError(
+            "torch: expected PyTorch 2.4 or later, got none. Install it with: pip install 'msdump[torch]'"
+        ) from error
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < OLDEST:
+        raise ConfigError(
+            f"torch: expected PyTorch 2.4 or later, got {torch.__version__}. "
+            "Install a newer one with: pip install --upgrade 'torch>=2.4'"
+        )

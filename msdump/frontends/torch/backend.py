@@ -1,0 +1,126 @@
+"""The backend that `torch.compile(model, backend="msdump")` names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch.aot_autograd import aot_module_simplified
+
+from msdump import session as sessions
+from msdump.errors import ConfigError
+from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
+from msdump.frontends.torch.places import input_names
+from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.runner import CompiledModel, GraphRunner
+from msdump.frontends.torch.steps import Steps
+
+# Columns of statistic.csv when nobody chose any: those of the guide but for the digest, which takes twenty times as
+# long as all others together.
+CATEGORIES = (
+    "max",
+    "min",
+    "avg",
+    "count",
+    "negative zero count",
+    "positive zero count",
+    "nan count",
+    "negative inf count",
+    "positive inf count",
+    "zero count",
+)
+
+_steps: tuple[sessions.Session, Steps] | None = None
+
+
+def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
+
+    Edges:  without a configuration the operators run and nobody looks.
+    Raises: ConfigError for options, of which there are none; else as `session.open_mindspore`.
+    """
+    if options.get("options"):
+        raise ConfigError(
+            f"torch.compile: expected no options for the backend msdump, got {sorted(options['options'])}. "
+            "What is dumped is said by the file that MINDSPORE_DUMP_CONFIG names."
+        )
+    session = sessions.open_torch(_rank_id(), _device_id(example_inputs), CATEGORIES)
+    if session is None:
+        plain = _plain
+        return _compiled(module, example_inputs, plain, plain, plain)
+    model = CompiledModel(session, _steps_of(session), input_names(module), torch.is_grad_enabled())
+
+    def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+        return GraphRunner(graph, model, FORWARD, _open_outputs(graph))
+
+    def backward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+        return GraphRunner(graph, model, BACKWARD, _output_count(graph))
+
+    def inference(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
+        return GraphRunner(graph, model, INFERENCE, _output_count(graph))
+
+    return _compiled(module, example_inputs, forward, backward, inference)
+
+
+def _compiled(
+    module: fx.GraphModule, example_inputs: Sequence[Any], forward: Any, backward: Any, inference: Any
+) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = aot_module_simplified(
+        module,
+        example_inputs,
+        fw_compiler=forward,
+        bw_compiler=backward,
+        inference_compiler=inference,
+        keep_inference_input_mutations=True,
+    )
+    return compiled
+
+
+def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any]:
+    program = Program(graph)
+
+    def run(args: list[Any]) -> Any:
+        return program.run(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _steps_of(session: sessions.Session) -> Steps:
+    global _steps
+    if _steps is None or _steps[0] is not session:
+        _steps = session, Steps(session.next_iteration)
+    return _steps[1]
+
+
+def _open_outputs(graph: fx.GraphModule) -> int:
+    """How many outputs of a forward graph the user gets; all of them when AOT Autograd does not say."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    count = getattr(metadata, "num_forward_returns", None)
+    return _output_count(graph) if count is None else int(count)
+
+
+def _output_count(graph: fx.GraphModule) -> int:
+    (output,) = [node for node in graph.graph.nodes if node.op == "output"]
+    return len(output.args[0]) if isinstance(output.args[0], tuple | list) else 1
+
+
+def _rank_id() -> int | None:
+    """Rank in the job: of the process group, else as torchrun says; None: whatever msdump's own environment says."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    rank = os.environ.get("RANK", "")
+    return int(rank) if rank.isdigit() and not os.environ.get("RANK_ID") else None
+
+
+def _device_id(example_inputs: Sequence[Any]) -> int:
+    """Number of the CUDA device, else of the process on its host: processes that share a host dump apart."""
+    for tensor in example_inputs:
+        if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
+            return int(tensor.device.index or 0)
+    rank = os.environ.get("LOCAL_RANK", "")
+    return int(rank) if rank.isdigit() else _rank_id() or 0

@@ -1,0 +1,171 @@
+"""GraphRunner: the function that AOT Autograd calls for one of a model's graphs; CompiledModel: what these share."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import fx
+
+from msdump.frontends.torch.device import PinnedCopies
+from msdump.frontends.torch.graph_from_fx import (
+    BACKWARD,
+    FORWARD,
+    FxGraph,
+    Origin,
+    graph_from_fx,
+    producer_of,
+)
+from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.shapes import has_symbols, sizes_of
+from msdump.frontends.torch.steps import ForwardRuns, Steps
+from msdump.frontends.torch.watched_run import ObservedGraph, WatchedRun
+from msdump.graph.graph import INPUT, PARAMETER, SAVED
+from msdump.session import Session
+
+log = logging.getLogger("msdump")
+
+# Backward graphs of CUDA models run in a thread of autograd's; observers expect one call at a time.
+_lock = threading.RLock()
+
+
+class CompiledModel:
+    """One graph that Dynamo captured: its forward or inference graph, and its backward graph.
+
+    inputs         (name, whether it is a parameter) of each input, in AOT's order
+    has_gradients  the gradient mode that it was captured in
+    link           name of the tensor that leads from a backward run to its forward run
+    """
+
+    def __init__(self, session: Session, steps: Steps, inputs: list[tuple[str, bool]], has_gradients: bool) -> None:
+        self.session = session
+        self.steps = steps
+        self.has_gradients = has_gradients
+        self.runs = ForwardRuns()
+        self.link: str | None = None
+        self.forward: FxGraph | None = None
+        self._inputs = inputs
+
+    def origin(self, program: Program, stage: str, open_outputs: int) -> Origin:
+        """How the placeholders of one of its graphs are shown."""
+        names: dict[str, tuple[str, str]] = {}
+        for node in program.placeholders:
+            name, is_parameter = self._input(node.name)
+            if stage != BACKWARD:
+                names[node.name] = (name, PARAMETER if is_parameter else INPUT)
+            else:
+                names[node.name] = (name, INPUT if node.name.startswith("tangents_") else SAVED)
+        if stage != BACKWARD or self.forward is None:
+            return Origin(stage, names, open_outputs, frozenset(names))
+        forward = self.forward
+        safe = {
+            node.name
+            for node, path in ((node, producer_of(node)) for node in forward.by_name.values())
+            if path in forward.values and forward.values[path].id in forward.graph.held
+        }
+        return Origin(stage, names, open_outputs, frozenset(names) - safe, forward.by_seq_nr)
+
+    def _input(self, placeholder: str) -> tuple[str, bool]:
+        """Source: AOT Autograd names inputs `primals_1`... when it trains and `arg0_1`... when it does not."""
+        if placeholder.startswith("primals_"):
+            index = int(placeholder.removeprefix("primals_")) - 1
+        elif placeholder.startswith("arg") and placeholder.endswith("_1"):
+            index = int(placeholder[3:-2])
+        else:
+            return placeholder, False
+        return self._inputs[index] if index < len(self._inputs) else (placeholder, False)
+
+
+class GraphRunner:
+    """One graph of AOT Autograd. Called with a list of arguments, which it empties.
+
+    open_outputs  how many of the first outputs go to the user; the others are saved for the backward graph
+    """
+
+    _boxed_call = True
+
+    def __init__(self, module: fx.GraphModule, model: CompiledModel, stage: str, open_outputs: int) -> None:
+        self._module = module
+        self._model = model
+        self._stage = stage
+        self._open_outputs = open_outputs
+        self._program = Program(module)
+        self._has_symbols = has_symbols(module)
+        self._seen: dict[Hashable, ObservedGraph] = {}
+        self._copies: PinnedCopies | None = None
+        link = self._link()
+        self._linked_at = None if link is None else link[1]
+        if link is not None:
+            model.link = link[0]
+
+    def __call__(self, args: list[Any]) -> Any:
+        iteration = self._iteration(args)
+        with _lock:
+            seen = self._observed(args)
+            watching = [
+                observer
+                for observer in self._model.session.observers
+                if observer.on_iteration_begin(seen.graph, iteration)
+            ]
+            if watching:
+                report = self._model.session.count_skipped
+                outputs = WatchedRun(seen, watching, iteration, self._copies, report).run(args)
+        if not watching:
+            outputs = self._program.run(args)
+        if self._linked_at is not None:
+            self._model.runs.add(outputs[self._linked_at].data_ptr(), iteration)
+        return outputs
+
+    def _link(self) -> tuple[str, int] | None:
+        """Name and place, among the outputs, of the first tensor that is computed here and saved for the backward."""
+        if self._stage != FORWARD:
+            return None
+        (output,) = [node for node in self._module.graph.nodes if node.op == "output"]
+        saved = list(enumerate(output.args[0]))[self._open_outputs :]
+        return next(((item.name, index) for index, item in saved if _is_computed(item)), None)
+
+    def _iteration(self, args: list[Any]) -> int:
+        model = self._model
+        if self._stage != BACKWARD:
+            return model.steps.forward(model, model.has_gradients)
+        model.steps.backward()
+        for node, arg in zip(self._program.placeholders, args, strict=True):
+            if node.name == model.link:
+                found = model.runs.find(arg.data_ptr())
+                return model.steps.iteration if found is None else found
+        return model.steps.iteration
+
+    def _observed(self, args: list[Any]) -> ObservedGraph:
+        """The graph for the shapes of these arguments, which observers get to know when it is new."""
+        sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
+        signature = frozenset(sizes.items())
+        known = self._seen.get(signature)
+        if known is not None:
+            return known
+        model = self._model
+        origin = model.origin(self._program, self._stage, self._open_outputs)
+        found = graph_from_fx(self._module, sizes, next(model.steps.graph_ids), origin)
+        if self._stage == FORWARD:
+            model.forward = found
+        for reason, count in found.skipped.items():
+            model.session.count_skipped(reason, count)
+        if self._seen:
+            log.info("graph %d: the model ran with new shapes.", found.graph.graph_id)
+        device = next((arg.device for arg in args if isinstance(arg, torch.Tensor) and arg.is_cuda), None)
+        if device is not None and self._copies is None:
+            self._copies = PinnedCopies(device)
+        seen = self._seen[signature] = ObservedGraph(self._program, found, model.session.observers)
+        return seen
+
+
+def _is_computed(item: Any) -> bool:
+    return isinstance(item, fx.Node) and producer_of(item)[0].op == "call_function" and _is_nonempty(item)
+
+
+def _is_nonempty(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    is_empty = any(isinstance(size, int) and size == 0 for size in getattr(value, "shape", ()))
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided and not is_empty

@@ -1,0 +1,62 @@
+"""Shapes of one run: what the symbols of a graph stand for, and the types of its tensors then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from msdump.frontends.torch.arrays import dtype_name
+from msdump.graph.types import TensorType
+
+UNKNOWN = -1
+
+# Symbol -> number.
+Sizes = Mapping[Any, int]
+
+
+def sizes_of(placeholders: Sequence[fx.Node], args: Sequence[Any]) -> dict[Any, int]:
+    """What the symbols in the types of the placeholders stand for, given the arguments of a call."""
+    sizes: dict[Any, int] = {}
+    for node, arg in zip(placeholders, args, strict=True):
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt):
+            _bind(sizes, value, int(arg))
+        elif isinstance(value, torch.Tensor) and isinstance(arg, torch.Tensor) and arg.layout is torch.strided:
+            for size, actual in zip(value.shape, arg.shape, strict=False):
+                _bind(sizes, size, int(actual))
+    return sizes
+
+
+def has_symbols(module: fx.GraphModule) -> bool:
+    """True when some tensor of the graph has no fixed shape."""
+    return any(
+        isinstance(node.meta.get("val"), torch.SymInt)
+        or (
+            isinstance(node.meta.get("val"), torch.Tensor)
+            and not all(isinstance(s, int) for s in node.meta["val"].shape)
+        )
+        for node in module.graph.nodes
+        if node.op == "placeholder"
+    )
+
+
+def type_of(tensor: Any, sizes: Sizes) -> TensorType:
+    """Type of a tensor that can be read.   Edges: -1 for a size that only the data decide."""
+    name = dtype_name(tensor.dtype)
+    assert name is not None, tensor.dtype
+    return TensorType(name, tuple(_size(size, sizes) for size in tensor.shape))
+
+
+def _bind(sizes: dict[Any, int], size: Any, actual: int) -> None:
+    if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+        sizes[size.node.expr] = actual
+
+
+def _size(size: Any, sizes: Sizes) -> int:
+    if isinstance(size, int):
+        return size
+    number = size.node.expr.xreplace(sizes)
+    return int(number) if isinstance(number, int) or number.is_number else UNKNOWN

@@ -1,0 +1,62 @@
+"""Steps: which iteration a run of a compiled graph belongs to.
+
+A step of a model may run many graphs: the parts between graph breaks, their backward graphs, a second model. A new
+iteration begins when a graph runs forward
+- that has already run forward in this iteration, or
+- after a backward graph has run, or
+- that was captured in the other gradient mode than those of this iteration (training, then evaluation).
+A backward graph belongs to the iteration of the forward run whose tensors it reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable
+
+
+class Steps:
+    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs."""
+
+    def __init__(self, next_iteration: Callable[[], int]) -> None:
+        self._next = next_iteration
+        self._ran: set[Hashable] = set()
+        self._is_over = True
+        self._has_gradients = False
+        self.iteration = 0
+        self.graph_ids = itertools.count()
+
+    def forward(self, graph: Hashable, has_gradients: bool) -> int:
+        """Iteration of a forward run that starts now."""
+        if self._is_over or graph in self._ran or has_gradients != self._has_gradients:
+            self._ran.clear()
+            self._is_over = False
+            self.iteration = self._next()
+        self._has_gradients = has_gradients
+        self._ran.add(graph)
+        return self.iteration
+
+    def backward(self) -> None:
+        """A backward graph runs: what runs forward after it is another step."""
+        self._is_over = True
+
+
+class ForwardRuns:
+    """Iterations of forward runs whose backward is still to come, found by the address of a tensor that they saved.
+
+    An address is taken by one tensor at a time, and what is saved lives until its backward has run.
+    """
+
+    _LIMIT = 1024
+
+    def __init__(self) -> None:
+        self._iteration_by_address: dict[int, int] = {}
+
+    def add(self, address: int, iteration: int) -> None:
+        # Newest last, so that the oldest goes first when forward runs are never followed by a backward.
+        self._iteration_by_address.pop(address, None)
+        self._iteration_by_address[address] = iteration
+        if len(self._iteration_by_address) > self._LIMIT:
+            del self._iteration_by_address[next(iter(self._iteration_by_address))]
+
+    def find(self, address: int) -> int | None:
+        return self._iteration_by_address.get(address)

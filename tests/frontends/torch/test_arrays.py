@@ -1,0 +1,59 @@
+"""Tensors as arrays, of every dtype and in every state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from msdump import dtypes  # noqa: E402
+from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of, dtype_name, why_unreadable  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype", list(_NAME_BY_DTYPE), ids=str)
+def test_bits_are_those_of_the_tensor(dtype: Any) -> None:
+    size = torch.empty(0, dtype=dtype).element_size()
+    raw = torch.arange(12 * size, dtype=torch.uint8) % (2 if dtype is torch.bool else 200)
+    tensor = raw.view(dtype).reshape(3, 4)
+    array = array_of(tensor)
+    name = dtype_name(dtype)
+    assert name is not None
+    assert array.dtype == dtypes.dtype(name).numpy
+    assert array.tobytes() == raw.numpy().tobytes()
+    assert array_of(tensor.t()).tobytes() == np.ascontiguousarray(array.T).tobytes()
+
+
+def test_memory_is_shared() -> None:
+    tensor = torch.nn.Parameter(torch.zeros(3))
+    array = array_of(tensor)
+    with torch.no_grad():
+        tensor += 1
+    np.testing.assert_array_equal(array, [1, 1, 1])
+
+
+def test_pending_signs_are_applied() -> None:
+    tensor = torch.tensor([1 + 2j, 3 - 4j])
+    np.testing.assert_array_equal(array_of(tensor.conj()), [1 - 2j, 3 + 4j])
+    np.testing.assert_array_equal(array_of(tensor.conj().imag), [-2, 4])
+
+
+def test_shapes_without_elements_or_axes() -> None:
+    assert array_of(torch.zeros(0, 3)).shape == (0, 3)
+    assert array_of(torch.tensor(1.5, dtype=torch.bfloat16)) == 1.5
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: torch.zeros(2), ""),
+        (lambda: torch.zeros(2).to_sparse(), "sparse_coo tensor"),
+        (lambda: torch.zeros(2, device="meta"), "tensor on the meta device"),
+        (lambda: torch.empty(2, dtype=torch.complex32), "dtype complex32"),
+    ],
+)
+def test_what_no_array_can_show_has_a_reason(make: Any, reason: str) -> None:
+    assert why_unreadable(make()) == reason
