@@ -11,5 +11,5 @@ import pytest
 @pytest.fixture(autouse=True)
 def nothing_compiled() -> Iterator[None]:
     yield
-    if "torch" in sys.modules:
+    if sys.modules.get("torch") is not None:
         sys.modules["torch"]._dynamo.reset()
