@@ -106,7 +106,7 @@ for _row in TABLE:
     if _row.numpy_type is not None:
         _BY_NUMPY.setdefault(np.dtype(_row.numpy_type), _row)
 
-# Spellings that users and the seed's list of dtypes use.
+# Spellings that users and the dump guide's list of dtypes use.
 ALIASES = {
     "int": "int32",
     "uint": "uint32",

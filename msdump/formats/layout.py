@@ -39,7 +39,7 @@ class DataFileName:
     """The pieces of a data file's name.
 
     op_name  as the name says it: last part of the full name, or (later versions) the whole scope with `_`
-    dtype    piece of later versions ("Float32"); None in names of the seed era, which msdump writes
+    dtype    piece of later versions ("Float32"); None in names of MindSpore up to 2.3, which msdump writes
     """
 
     op_type: str

@@ -102,7 +102,7 @@ class StatisticWriter:
     """Writer of one line per record.
 
     directory    folder that a record belongs to
-    categories   chosen `statistic_category` values; None writes the 21 columns of the seed
+    categories   chosen `statistic_category` values; None writes the 21 columns of the dump guide
     md5_threads  threads of its own that digest large tensors beside the statistics; 0 where writers run in threads
 
     Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
