@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
@@ -64,6 +65,9 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
         raise ConfigError(
             f"torch.compile: expected no options for this backend, got {options}. Set them in the CompilerConfig."
         )
+    if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
+        # Graphs of compiled autograd take lists.
+        return flatten_graph_inputs(module, example_inputs, functools.partial(_compile, backend))
     # Compiled code runs inside frames that Dynamo may be watching; it must not compile the interpreter itself.
     compilers = {
         phase: _outside_dynamo(functools.partial(_compile_phase, backend, phase))

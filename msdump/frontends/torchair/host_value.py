@@ -42,6 +42,8 @@ def array_from_value(value: object) -> Array:
         return _text(value) if array.dtype.hasobject else array
     if isinstance(value, (list, tuple)):
         return _array_from_list(value)
+    if isinstance(value, torch.nn.Module):
+        raise NoArrayError("a graph of its own, which is not looked into")
     raise NoArrayError(f"an object of type {type(value).__name__} has no array form")
 
 

@@ -205,3 +205,23 @@ def test_the_current_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.M
     config.debug.data_dump.type.value = "npy"
     torch.compile(lambda x: x + 1, backend=torchair.get_npu_backend(compiler_config=config))(X)
     assert len(read_steps(tmp_path)) == 1
+
+
+def test_a_higher_order_operator_is_one_node(tmp_path: Path) -> None:
+    step = run_once(tmp_path, lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), X)
+    assert set(step.values["cond"]) == {("INPUT", 0), ("INPUT", 3, 0), ("OUTPUT", 0)}
+    np.testing.assert_array_equal(step.values["cond"]["OUTPUT", 0], torch.sin(X) if X.sum() > 0 else torch.cos(X))
+    assert [line.partition(": ")[2] for line in step.skipped] == ["a graph of its own, which is not looked into"] * 2
+
+
+def test_threads_that_run_one_graph_have_steps_of_their_own(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    compiled = torch.compile(lambda x: (x * 2).sin(), backend=backend_for(tmp_path))
+    compiled(X)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: compiled(X), range(12)))
+    ((*steps,),) = read_steps(tmp_path)
+    assert len(steps) == 13
+    for step in steps:
+        np.testing.assert_array_equal(step.values["sin"]["OUTPUT", 0], (X * 2).sin())

@@ -199,6 +199,23 @@ def test_backward_inside_the_compiled_function(tmp_path: Path) -> None:
     assert read_steps(tmp_path)
 
 
+def test_compiled_autograd(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+
+    def step(x: Any) -> None:
+        model(x).square().sum().backward()
+
+    x = torch.randn(2, 3)
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        torch.compile(step, backend=backend_for(tmp_path))(x)
+    found = model.weight.grad.clone()
+    model.zero_grad()
+    step(x)
+    torch.testing.assert_close(found, model.weight.grad)
+    targets = {target for graph in read_steps(tmp_path) for target in graph[0].targets.values()}
+    assert {"aten.addmm.default", "aten.mm.default"} <= targets
+
+
 def test_a_model_that_raises_keeps_its_own_error_and_its_folder(tmp_path: Path) -> None:
     @torch.library.custom_op("msdump_test::picky", mutates_args=())
     def picky(x: torch.Tensor) -> torch.Tensor:
@@ -269,3 +286,20 @@ def test_any_chain_of_operators_computes_the_same_bits(
         array for values in forward.values.values() for place, array in values.items() if place[0] == "OUTPUT"
     ]
     assert any(array.shape == output.shape and np.array_equal(array, output) for array in results_on_disk)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_dump_on_cuda_changes_no_bit(tmp_path: Path) -> None:
+    results = []
+    for backend in (torchair.get_npu_backend(), backend_for(tmp_path)):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).cuda()
+        x = torch.arange(8.0).reshape(2, 4).cuda()
+        output = torch.compile(model, backend=backend)(x)
+        output.square().sum().backward()
+        results.append([output.detach(), *(parameter.grad for parameter in model.parameters())])
+    assert all(torch.equal(plain, dumped) for plain, dumped in zip(*results, strict=True))
+    forward, backward = (graph[0] for graph in read_steps(tmp_path))
+    np.testing.assert_array_equal(forward.values["addmm_1"]["OUTPUT", 0], results[1][0].cpu())
+    assert backward.values
