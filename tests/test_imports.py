@@ -28,7 +28,14 @@ ALLOWED = {
     "pytest": ("testing/",),
     "rich": ("cli/",),
     "sklearn": ("frontends/mindspore/dataset/digits.py",),
-    "torch": ("analysis/replay.py", "analysis/tensor_form.py", "frontends/torch/", "frontends/torch_npu/", "frontends/torchair/", "kernels/"),
+    "torch": (
+        "analysis/replay.py",
+        "analysis/tensor_form.py",
+        "frontends/torch/",
+        "frontends/torch_npu/",
+        "frontends/torchair/",
+        "kernels/",
+    ),
 }
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
