@@ -140,11 +140,13 @@ class AsyncDumper:
                     self._clock.next_us(),
                 )
                 self._submit(self._rounds[graph_id], watched, [record])
+        self._give_back(watched)
         self._end_round(graph_id)
         self._count()
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
         self._old_inputs.clear()
+        self._give_back(self._watched[event.op.graph_id])
         self._end_round(event.op.graph_id)
 
     def close(self) -> None:
@@ -204,12 +206,22 @@ class AsyncDumper:
                 continue
             name = (record.graph_id, record.iteration, record.key)
             staged = self._old_inputs.get(record.key) if record.key is not None else None
-            if staged is None and watched.is_held(record.key):
+            if staged is None and self._can_hold(watched, record.key):
                 staged = self.staging.hold(name, record.data)
             staged = staged or self.staging.stage(name, record.data, offset)
             held.append(staged)
             safe.append(replace(record, data=staged.array.reshape(record.shape)))
         return safe, held
+
+    def _can_hold(self, watched: WatchedGraph, key: TensorKey | None) -> bool:
+        """Whether a tensor can wait without a copy. Statistics are quicker than copies: a run that only asks for
+        them waits at its end until what it has lent is measured."""
+        return watched.is_held(key) or (not self._plan.saves_tensor and watched.is_borrowed(key))
+
+    def _give_back(self, watched: WatchedGraph) -> None:
+        """The run ends: wait for whoever still reads what was lent."""
+        if watched.lends and not self._plan.saves_tensor:
+            self.pool.drain()
 
     def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
         if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:

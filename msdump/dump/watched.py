@@ -33,6 +33,8 @@ class WatchedGraph:
         mutated = {op.inputs[slot].key.value_id for op in self.ops for slot in op.mutates}
         self._constant_ids = {value.id for value in graph.constants} - mutated
         self._held_ids = graph.held - mutated
+        self._borrowed_ids = graph.borrowed - mutated
+        self.lends = bool(self._borrowed_ids)
 
     def is_constant(self, key: TensorKey | None) -> bool:
         """True for memory that nobody ever writes."""
@@ -41,6 +43,10 @@ class WatchedGraph:
     def is_held(self, key: TensorKey | None) -> bool:
         """True for memory that nobody writes as long as somebody refers to it."""
         return key is not None and key.value_id in self._held_ids
+
+    def is_borrowed(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody writes before the run has ended."""
+        return key is not None and key.value_id in self._borrowed_ids
 
     @property
     def size(self) -> int:

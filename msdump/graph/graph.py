@@ -115,6 +115,7 @@ class Graph:
 
     Parameters are listed in the order in which they are dumped and shown in the IR.
     held       ids of values whose memory nobody writes as long as somebody refers to it: they need no copies
+    borrowed   ids of values whose memory nobody writes before the run ends: it is the user's then
     is_dynamic  compiled for inputs whose shape the script has declared open
     """
 
@@ -127,6 +128,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     parameter_order: list[Value] = field(default_factory=list)
     held: set[int] = field(default_factory=set)
+    borrowed: set[int] = field(default_factory=set)
     is_dynamic: bool = False
     _next_id: int = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,7 @@ class FxGraph:
     skipped  why tensors are not shown -> how many
     by_seq_nr  first operator of each `seq_nr`
     by_name  all FX nodes
+    opaque   ids of values that may lie in anybody's memory
     """
 
     graph: Graph
@@ -71,6 +72,7 @@ class FxGraph:
     skipped: Counter[str] = field(default_factory=Counter)
     by_seq_nr: dict[int, Node] = field(default_factory=dict)
     by_name: dict[str, fx.Node] = field(default_factory=dict)
+    opaque: set[int] = field(default_factory=set)
 
     def value_of(self, node: fx.Node) -> Value | None:
         return self.values.get(producer_of(node))
@@ -98,11 +100,12 @@ def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: O
         elif node.op == "output":
             _add_outputs(found, node, origin, open_roots)
         elif node.op == "call_function" and node.target is not operator.getitem:
-            _add_call(found, node, sizes, origin, open_roots)
-    open_roots |= {found.roots[value.id] for node in found.graph.nodes for value in _written(node)}
-    results = [value for node in found.graph.nodes for value in node.outputs]
-    saved = [value for value in found.graph.inputs if value.kind == SAVED]
-    found.graph.held = {value.id for value in (*results, *saved) if found.roots[value.id] not in open_roots}
+            _add_call(found, node, sizes, origin)
+    written = found.opaque | {found.roots[value.id] for node in found.graph.nodes for value in _written(node)}
+    for value in (*found.graph.inputs, *found.graph.parameters, *_results(found.graph)):
+        root = found.roots[value.id]
+        if root not in written:
+            (found.graph.borrowed if root in open_roots else found.graph.held).add(value.id)
     found.graph.number()
     found.graph.lint()
     return found
@@ -150,7 +153,7 @@ def _add_outputs(found: FxGraph, node: fx.Node, origin: Origin, open_roots: set[
                 open_roots.add(found.roots[value.id])
 
 
-def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin, open_roots: set[int]) -> None:
+def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin) -> None:
     tensors = [(argument, found.value_of(argument.node)) for argument in arguments(node)]
     shown = [(argument, value) for argument, value in tensors if value is not None]
     results = list(results_in(node.meta.get("val")))
@@ -182,7 +185,7 @@ def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin, open_
         source = sources.get(slot)
         found.roots[value.id] = value.id if source is None else found.roots[shown[source][1].id]
         if not is_transparent(node.target):
-            open_roots.add(value.id)
+            found.opaque.add(value.id)
 
 
 def _count_unreadable(found: FxGraph, tensor: Any) -> bool:
@@ -211,6 +214,10 @@ def _sources(node: fx.Node, tensors: Sequence[Argument], paths: Sequence[Path]) 
 def _hands_on_silently(node: fx.Node) -> bool:
     """Operators that return their operand's memory although the schema does not say so."""
     return str(node.target) in ("aten._unsafe_view.default", "_c10d_functional.wait_tensor.default")
+
+
+def _results(graph: Graph) -> Iterator[Value]:
+    return (value for node in graph.nodes for value in node.outputs)
 
 
 def _written(node: Node) -> list[Value]:

@@ -157,6 +157,9 @@ class GraphRunner:
         device = next((arg.device for arg in args if isinstance(arg, torch.Tensor) and arg.is_cuda), None)
         if device is not None and self._copies is None:
             self._copies = PinnedCopies(device)
+        if self._copies is not None:
+            # What observers get of a device are copies already.
+            found.graph.held, found.graph.borrowed = set(found.roots), set()
         seen = self._seen[signature] = ObservedGraph(self._program, found, model.session.observers)
         return seen
 

@@ -402,3 +402,27 @@ def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.3.1+cpu")
     with pytest.raises(ConfigError, match=r"2\.4 or later, got 2\.3\.1"):
         backend(None, [])
+
+
+def test_statistics_are_those_of_the_step_although_nothing_was_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = configure(tmp_path, monkeypatch, is_sync=False, saved_data="statistic")
+    model, x = nn.Linear(400, 300), torch.ones(200, 400)
+    called = compiled(model)
+    for value in (1.0, 2.0):
+        with torch.no_grad():
+            model.weight.fill_(value)
+        result = called(x)
+        with torch.no_grad():
+            # The user's memory again: a reader that came too late would see this.
+            model.weight.fill_(-9)
+            result.fill_(-9)
+    close()
+    for iteration, value in enumerate((1.0, 2.0)):
+        (folder,) = root.glob(f"*/0/kernel_graph_0/0/{iteration}")
+        found = rows(folder)
+        assert {row.min for row in found if row.shape == (300, 400)} == {value}
+        (output,) = [row for row in found if row.op_name.startswith("aten.addmm") and row.io == "output"]
+        assert output.min is not None
+        assert output.min > 300 * value
