@@ -42,7 +42,7 @@ from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
 
-# What MindSpore version the metadata claims: the one whose output the dump guide describes and peers were compared with.
+# The MindSpore version that the metadata claims: the one whose output was compared with.
 MS_VERSION = "2.0.0"
 _ASYNC_MODE = 0o600
 _EXCEPTION = 4

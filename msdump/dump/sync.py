@@ -181,7 +181,7 @@ class SyncDumper:
         self._tally.tensors_written += len(records)
 
     def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
-        """Source: MindSpore dump guide, notes: Print's string cannot be saved, an error is logged, other data is not affected."""
+        """A string cannot be saved: an error is logged, other data is not affected.   Source: MindSpore dump guide."""
         for node, mask in zip(graph.kernels, watched.masks, strict=True):
             if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
                 self._tally.skipped["string operand"] += 1
