@@ -114,8 +114,8 @@ def _reason_by_yardstick(pair: PairMetrics, bounds: Bounds, yardstick: Errors) -
     if (pair.unequal or 0) > _YARDSTICK * yardstick.unequal:
         return f"{pair.unequal} of {pair.count} elements differ, {yardstick.unequal} in the other run"
     limits = (
-        ("relative error", pair.relative_error, yardstick.relative, 4 * bounds.epsilon),
-        ("worst error", pair.worst_relative_error, yardstick.worst, 16 * bounds.epsilon),
+        ("relative error", pair.relative_error, yardstick.relative, bounds.epsilon),
+        ("worst error", pair.worst_relative_error, yardstick.worst, 4 * bounds.epsilon),
     )
     for name, error, other, least in limits:
         if error > max(least, _YARDSTICK * other):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis.window_rules import padding_of, pair_of
+from msdump.analysis.window_rules import axis_of, padding_of, pair_of
 
 
 def matmul(inputs: Any, attrs: Any) -> Any:
@@ -73,13 +73,13 @@ def sigmoid(inputs: Any, attrs: Any) -> Any:
 
 
 def softmax(inputs: Any, attrs: Any) -> Any:
-    axis = attrs.get("axis", -1)
+    axis = axis_of(attrs)
     moved = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
     return [moved / moved.sum(axis=axis, keepdims=True)]
 
 
 def log_softmax(inputs: Any, attrs: Any) -> Any:
-    axis = attrs.get("axis", -1)
+    axis = axis_of(attrs)
     moved = inputs[0] - inputs[0].max(axis=axis, keepdims=True)
     return [moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))]
 
@@ -158,7 +158,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], 
     "BiasAddGrad": (bias_add_grad, ()),
     "Conv2D": (conv2d, (pair_of, padding_of)),
     "Flatten": (flatten, ()),
-    "LogSoftmax": (log_softmax, ()),
+    "LogSoftmax": (log_softmax, (axis_of,)),
     "MatMul": (matmul, ()),
     "MaxPool": (max_pool, (pair_of, padding_of, pool_windows)),
     "ReLU": (relu, ()),
@@ -169,6 +169,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], 
     "ReluGrad": (relu_grad, ()),
     "Reshape": (reshape, ()),
     "Sigmoid": (sigmoid, ()),
-    "Softmax": (softmax, ()),
+    "Softmax": (softmax, (axis_of,)),
     "Transpose": (transpose, ()),
 }

@@ -38,7 +38,7 @@ class StepKey(NamedTuple):
         return ", ".join(f"{name} {value}" for name, value in named if value is not None) or "the dump"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operator:
     """One operator of one step with whatever was dumped of it.
 
@@ -95,7 +95,7 @@ class Operator:
         return self.inputs if io == INPUT else self.outputs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
     """One step of a dump: operators in execution order, parameters last."""
 

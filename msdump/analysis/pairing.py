@@ -11,6 +11,7 @@ from msdump.analysis.mapping import OperatorMap
 from msdump.analysis.operators import Operator, Slot, Step
 from msdump.analysis.payload import has_same_bytes
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.records import INPUT, OUTPUT
 
 # How a pair was found.
 BY_MAPPING, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "name", "scope", "type and shape"
@@ -77,12 +78,12 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
     work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
     names = work.trusted_names()
     for name_of in names:
-        work.join(BY_NAME, _named(name_of))
-    work.join(BY_SCOPE, _named(lambda operator: operator.scope))
+        work.join(BY_NAME, _named(name_of), _is_alike)
+    work.join(BY_SCOPE, _named(lambda operator: operator.scope), _is_alike)
     work.join(BY_TYPE, lambda operator: _kind(operator) and (_kind(operator), _sizes(operator.inputs.values())))
     work.join(BY_TYPE, _kind)
     for name_of in names:
-        work.join(BY_NAME, _named(name_of, has_sizes=False))
+        work.join(BY_NAME, _named(name_of))
     if mapping is not None:
         work.forgive(mapping)
     return work.result()
@@ -101,12 +102,21 @@ def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
     return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
 
 
-def _named(name_of: Callable[[Operator], str], has_sizes: bool = True) -> _KeyOf:
+def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
     def key(operator: Operator) -> Hashable | None:
-        kind = _kind(operator)
-        return None if kind is None else (name_of(operator), kind if has_sizes else operator.op_type)
+        return None if operator.is_parameter else (name_of(operator), operator.op_type)
 
     return key
+
+
+def _is_alike(mine: Operator, golden: Operator) -> bool:
+    """True when the tensors that both have are of one size; a file may be missing on either side."""
+    return all(
+        math.prod(host_shape(tensor)) == math.prod(host_shape(golden.tensors(io)[slot]))
+        for io in (INPUT, OUTPUT)
+        for slot, tensor in mine.tensors(io).items()
+        if slot in golden.tensors(io)
+    )
 
 
 def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
@@ -120,6 +130,7 @@ def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
 
 
 _KeyOf = Callable[[Operator], Hashable | None]
+_Fits = Callable[[Operator, Operator], bool]
 
 
 class _Work:
@@ -135,25 +146,29 @@ class _Work:
         """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
         found: list[Callable[[Operator], str]] = []
         for name_of in (_safe_name, _op_name):
-            tables = [{name_of(item): _kind(item) for item in side if not item.is_parameter} for side in self._sides]
+            tables = [
+                {(name_of(item), item.op_type): item for item in side if not item.is_parameter} for side in self._sides
+            ]
             smaller, larger = sorted(tables, key=len)
-            equal = sum(larger.get(name) == kind for name, kind in smaller.items())
+            equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
             if equal >= _TRUSTED_SHARE * len(smaller):
                 found.append(name_of)
         return found
 
-    def join(self, how: str, key: _KeyOf) -> None:
-        """Pair the n-th operator of each key with the n-th of the same key; None is no key."""
+    def join(self, how: str, key: _KeyOf, fits: _Fits | None = None) -> None:
+        """Pair each operator with the first one that is left of its key, and that fits it; None is no key."""
         waiting: dict[Hashable, list[Operator]] = defaultdict(list)
         for operator in self._sides[1]:
             waiting[key(operator)].append(operator)
         waiting.pop(None, None)
         used: set[int] = set()
         for operator in self._sides[0]:
-            found = waiting.get(key(operator))
-            if found:
-                self._pairs.append(OperatorPair(operator, found.pop(0), how))
-                used |= {id(operator), id(self._pairs[-1].golden)}
+            left = waiting.get(key(operator), [])
+            found = next((other for other in left if fits is None or fits(operator, other)), None)
+            if found is not None:
+                left.remove(found)
+                self._pairs.append(OperatorPair(operator, found, how))
+                used |= {id(operator), id(found)}
         self._drop(used)
 
     def apply(self, mapping: OperatorMap) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msdump.analysis.window_rules import padding_of, pair_of
+from msdump.analysis.window_rules import axis_of, padding_of, pair_of
 
 # Given to the source when it runs.
 torch: Any = None
@@ -73,11 +73,11 @@ def relu_grad(inputs: Any, attrs: Any) -> Any:
 
 
 def softmax(inputs: Any, attrs: Any) -> Any:
-    return [torch.softmax(inputs[0], attrs.get("axis", -1))]
+    return [torch.softmax(inputs[0], axis_of(attrs))]
 
 
 def log_softmax(inputs: Any, attrs: Any) -> Any:
-    return [torch.log_softmax(inputs[0], attrs.get("axis", -1))]
+    return [torch.log_softmax(inputs[0], axis_of(attrs))]
 
 
 def axes_of(inputs: Any, attrs: Any) -> Any:
@@ -143,7 +143,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], 
     "Conv2D": (conv2d, (pair_of, padding_of)),
     "Conv2DBackpropFilter": (conv2d_backprop_filter, _CONVOLUTION),
     "Conv2DBackpropInput": (conv2d_backprop_input, _CONVOLUTION),
-    "LogSoftmax": (log_softmax, ()),
+    "LogSoftmax": (log_softmax, (axis_of,)),
     "MatMul": (matmul, ()),
     "MaxPool": (max_pool, (pair_of, padding_of)),
     "ReduceMax": (reduce_max, (axes_of,)),
@@ -151,6 +151,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Callable[..., Any], 
     "ReduceMin": (reduce_min, (axes_of,)),
     "ReduceSum": (reduce_sum, (axes_of,)),
     "ReluGrad": (relu_grad, ()),
-    "Softmax": (softmax, ()),
+    "Softmax": (softmax, (axis_of,)),
     "Transpose": (transpose, ()),
 }

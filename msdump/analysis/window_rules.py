@@ -1,4 +1,4 @@
-"""Attributes of convolution and pooling as numbers. Each function stands alone: `msdump repro` copies it."""
+"""Attributes of operators as numbers. Each function stands alone: `msdump repro` copies it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,9 @@ def padding_of(attrs: Any, size: Any, kernel: Any, stride: Any, dilation: Any) -
         pad = attrs.get("pad", 0)
         return (pad,) * 4 if isinstance(pad, int) else tuple(pad)
     return 0, 0, 0, 0
+
+
+def axis_of(attrs: Any) -> int:
+    """The one axis of a softmax: an int or a tuple of one."""
+    axis = attrs.get("axis", -1)
+    return axis if isinstance(axis, int) else int(axis[0])

@@ -1,0 +1,178 @@
+"""The first operator that makes a NaN or Inf: from tensors, from statistics, with and without inputs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.analysis import find_non_finite, write_statistic_files
+from msdump.errors import ConfigError
+from tests.analysis.conftest import ROOT
+from tests.analysis.small_dump import floats, write_dump
+
+IN, OUT = ("input", 0), ("output", 0)
+GOOD, BAD, INF = floats(1, 2), floats(1, math.nan), floats(math.inf, 2)
+CHAIN = [
+    ("D/Add-op1", {IN: GOOD, OUT: GOOD}),
+    ("D/Log-op2", {IN: GOOD, OUT: BAD}),
+    ("D/Mul-op3", {IN: BAD, OUT: BAD}),
+    ("D/ReLU-op4", {IN: BAD, OUT: GOOD}),
+    ("D/Div-op5", {IN: GOOD, OUT: INF}),
+    ("Parameter.w", {OUT: BAD}),
+]
+
+
+def test_maker_infected_and_healed(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("D/Add-op1", {IN: GOOD, OUT: GOOD})], iteration=0)
+    write_dump(tmp_path, CHAIN, iteration=1)
+    write_dump(tmp_path, CHAIN, iteration=2)
+    found = find_non_finite(tmp_path)
+    assert (found.step_count, len(found.steps)) == (3, 2)
+    first = found.first
+    assert first is not None and first.how == "made" and first.step.iteration == 1
+    assert first.operator.full_name == "D/Log-op2"
+    (tensor,) = first.tensors
+    assert (tensor.io, tensor.nan, tensor.inf) == ("output", 1, 0)
+    assert [operator.op_name for operator in first.infected] == ["Mul-op3"]
+    assert [operator.op_name for operator in first.stopped] == ["ReLU-op4"]
+    assert [operator.op_name for operator in first.also_made] == ["Div-op5"]
+    assert first.parameters == ("w",)
+
+
+def test_statistics_alone_say_the_same(tmp_path: Path) -> None:
+    write_dump(tmp_path / "tensors", CHAIN)
+    written, damaged = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    assert len(written) == 1 and not damaged
+    by_tensor, by_row = find_non_finite(tmp_path / "tensors").first, find_non_finite(written[0]).first
+    assert by_tensor is not None and by_row is not None
+    assert by_row.operator.op_name == by_tensor.operator.op_name == "Log-op2"
+    assert [(tensor.nan, tensor.inf) for tensor in by_row.tensors] == [(1, 0)]
+    assert [o.op_name for o in by_row.infected] == [o.op_name for o in by_tensor.infected]
+
+
+def test_what_came_in_is_told_from_what_was_made(tmp_path: Path) -> None:
+    write_dump(tmp_path / "in", [("D/Add-op1", {IN: BAD, OUT: BAD}), ("D/Mul-op2", {IN: BAD, OUT: BAD})])
+    found = find_non_finite(tmp_path / "in").first
+    assert found is not None and found.how == "came in" and found.tensors[0].io == "input"
+    write_dump(tmp_path / "unknown", [("D/Add-op1", {OUT: BAD})])
+    unknown = find_non_finite(tmp_path / "unknown").first
+    assert unknown is not None and unknown.how == "unknown"
+    write_dump(tmp_path / "parameter", [("D/Add-op1", {IN: GOOD, OUT: GOOD}), ("Parameter.w", {OUT: BAD})])
+    parameter = find_non_finite(tmp_path / "parameter").first
+    assert parameter is not None and parameter.parameters == ("w",) and parameter.operator.is_parameter
+
+
+def test_an_input_that_shows_the_result_does_not_hide_the_maker(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("D/ApplyMomentum-op1", {IN: INF, ("input", 1): GOOD, ("input", 3): GOOD, OUT: INF})])
+    found = find_non_finite(tmp_path).first
+    assert found is not None and found.how == "made"
+
+
+def test_integers_are_finite_and_damaged_files_named(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("D/Add-op1", {IN: np.array([1, 2], np.int32), OUT: GOOD})])
+    victim = next(tmp_path.rglob("*output*.npy"))
+    victim.write_bytes(victim.read_bytes()[:-2])
+    found = find_non_finite(tmp_path)
+    assert not found.steps and [Path(path).name for path, _ in found.damaged] == [victim.name]
+
+
+def test_statistics_without_the_columns_are_named(tmp_path: Path) -> None:
+    write_dump(tmp_path / "a", CHAIN)
+    (path,), _ = write_statistic_files(tmp_path / "a", tmp_path / "b")
+    rows = list(csv.reader(path.read_text().splitlines()))
+    kept = [index for index, title in enumerate(rows[0]) if "NaN" not in title and "Inf" not in title]
+    with open(path, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([[row[index] for index in kept] for row in rows])
+    found = find_non_finite(path)
+    assert not found.steps and "NaN Count" in str(found.damaged[0][1])
+
+
+def test_statistics_of_single_operators_as_acl_writes_them(tmp_path: Path) -> None:
+    folder = tmp_path / "20240101120000/0/model/1/0"
+    folder.mkdir(parents=True)
+    header = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value,Min Value,Avg Value,Count,Nan Count,"
+    header += "Negative Inf Count,Positive Inf Count\n"
+    for number, counts in ((1, ("0", "0")), (2, ("0", "3"))):
+        rows = [f"{io},0,16,DT_FLOAT16,ND,2x4,1,-1,0.5,8,{count},0,0" for io, count in zip(("Input", "Output"), counts)]  # noqa: B905
+        (folder / f"Mul.net_Mul{number}.{number}.0.170000000000000{number}.csv").write_text(
+            header + "\n".join(rows) + "\n"
+        )
+    found = find_non_finite(tmp_path).first
+    assert found is not None and found.how == "made" and found.operator.op_name == "net_Mul2"
+    assert found.tensors[0].tensor.shape == (2, 4) and found.tensors[0].tensor.dtype == "float16"
+
+
+def test_nothing_to_look_at(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected tensors or statistics"):
+        find_non_finite(tmp_path)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_the_first_bad_output_of_good_inputs_is_found(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    flags = data.draw(st.lists(st.booleans(), min_size=1, max_size=6))
+    operators, before = [], GOOD
+    for number, is_bad in enumerate(flags, 1):
+        after = BAD if is_bad or np.isnan(before).any() else GOOD
+        operators.append((f"D/Add-op{number}", {IN: before, OUT: after}))
+        before = after
+    found = find_non_finite(write_dump(tmp_path_factory.mktemp("chain"), operators)).first
+    if not any(flags):
+        assert found is None
+        return
+    place = flags.index(True)
+    assert found is not None and found.operator.op_name == f"Add-op{place + 1}"
+    assert len(found.infected) == len(flags) - place - 1 and not found.also_made
+
+
+def test_inputs_come_from_the_graph_when_only_outputs_were_dumped(own_dump: Path, tmp_path: Path) -> None:
+    """The real graph file tells who made what; one output is replaced by NaN, and the ones it feeds as well."""
+    folder = tmp_path / "dump/rank_0"
+    for kind in ("graphs", "execution_order"):
+        (folder / kind).mkdir(parents=True)
+        for path in (own_dump / "rank_0" / kind).iterdir():
+            (folder / kind / path.name).write_bytes(path.read_bytes())
+    data = folder / "LeNet/0/0"
+    data.mkdir(parents=True)
+    for path in (own_dump / "rank_0/LeNet/0/0").glob("*.output.*.npy"):
+        if path.name.startswith("Parameter."):
+            continue
+        array = np.load(path)
+        if any(f".{name}." in path.name for name in ("ReLU-op4", "MaxPool-op5")):
+            array = np.full_like(array, np.nan)
+        np.save(data / path.name, array)
+    found = find_non_finite(tmp_path / "dump").first
+    assert found is not None and found.how == "made" and found.operator.op_name == "ReLU-op4"
+    assert found.line is not None and found.line.code.strip() == "x = self.max_pool2d(self.relu(self.conv2(x)))"
+    assert [operator.op_name for operator in found.infected] == ["MaxPool-op5"]
+
+
+def test_command(tmp_path: Path) -> None:
+    write_dump(tmp_path / "bad", CHAIN)
+    write_dump(tmp_path / "good", CHAIN[:1])
+
+    def nan(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "msdump", "nan", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = nan(str(tmp_path / "bad"))
+    assert code == 1
+    assert text.startswith(
+        "first operator that makes NaN or Inf out of finite inputs: D/Log-op2 (Log), rank 0, graph 0"
+    )
+    assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operators\n    D/Mul-op3" in text
+    assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
+    code, text = nan(str(tmp_path / "missing"))
+    assert code == 2 and text.startswith("msdump nan: ")

@@ -1,0 +1,120 @@
+"""Statistics of a dump: values, the seed's csv, and two dumps compared without tensors."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.analysis import compare_statistics, tensor_statistics, write_parquet, write_statistic_files
+from msdump.cli.main import main
+from msdump.errors import ConfigError
+from msdump.formats.statistic_csv import SEED_TITLES, read_statistic_csv
+from msdump.stats import md5_hex, statistics
+from tests.analysis.small_dump import floats, write_dump
+
+IN, OUT = ("input", 0), ("output", 0)
+X = floats(0, -1.5, 2.5, math.nan)
+
+
+def test_every_tensor_is_measured(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("D/Add-op1", {IN: X, OUT: np.array([1, 2, 3], np.int32)}), ("Parameter.w", {OUT: X})])
+    report = tensor_statistics(tmp_path, has_md5=True)
+    assert [(row.tensor.op_name, row.tensor.io) for row in report.rows] == [
+        ("Add-op1", "input"), ("Add-op1", "output"), ("w", "output"),
+    ]  # fmt: skip
+    assert report.rows[0].numbers == statistics(X, "float32") and report.rows[0].md5 == md5_hex(X)
+    assert [row.tensor.op_type for row in tensor_statistics(tmp_path, op_type="Add").rows] == ["Add", "Add"]
+
+
+def test_csv_is_the_one_that_the_dump_had_written(own_dump: Path, tmp_path: Path) -> None:
+    written, damaged = write_statistic_files(own_dump, tmp_path)
+    assert len(written) == 2 and not damaged
+    for path in written:
+        assert path.read_bytes() == (own_dump / path.relative_to(tmp_path)).read_bytes()
+    assert written[0].read_text().splitlines()[0] == ",".join(SEED_TITLES)
+    with pytest.raises(ConfigError, match="expected a place for a new file"):
+        write_statistic_files(own_dump, tmp_path)
+
+
+def test_rows_of_a_csv_stand_in_for_tensors(tmp_path: Path) -> None:
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: X})])
+    (path,), _ = write_statistic_files(tmp_path / "a", tmp_path / "b")
+    rows = tensor_statistics(path).rows
+    assert [row.numbers for row in rows] == read_statistic_csv(path)
+
+
+def test_nothing_and_damaged_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected tensors or statistics"):
+        tensor_statistics(tmp_path)
+    with pytest.raises(ConfigError, match="expected tensors"):
+        write_statistic_files(tmp_path, tmp_path / "out")
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: np.array([1j], np.complex64)})])
+    victim = next((tmp_path / "a").rglob("*input*.npy"))
+    victim.write_bytes(victim.read_bytes()[:-1])
+    report = tensor_statistics(tmp_path / "a")
+    assert not report.rows
+    assert sorted("complex" in str(error) for _, error in report.damaged) == [False, True]
+
+
+def test_parquet_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X})])
+    report = tensor_statistics(tmp_path / "a")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match="pip install pyarrow"):
+        write_parquet(report, tmp_path / "x.parquet")
+
+
+def test_parquet_holds_all_rows(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: floats(1, 2)})])
+    write_parquet(tensor_statistics(tmp_path / "a"), tmp_path / "x.parquet")
+    table = parquet.read_table(tmp_path / "x.parquet").to_pydict()
+    assert table["op_name"] == ["Add-op1", "Add-op1"] and table["nan"] == [1, 0] and table["max"] == [2.5, 2.0]
+
+
+def test_two_dumps_by_their_statistics(
+    own_dump: Path, real_dump: Path, perturbed_dump: Path, fused_map: Path, tmp_path: Path
+) -> None:
+    write_statistic_files(real_dump, tmp_path / "real")
+    write_statistic_files(perturbed_dump, tmp_path / "perturbed")
+    found = compare_statistics(own_dump, tmp_path / "real", mapping=fused_map)
+    assert found.is_agreeing and len(list(found.operators)) == 112
+    changed = compare_statistics(tmp_path / "perturbed", own_dump)
+    assert not changed.is_agreeing and changed.first_differing is not None
+    assert changed.first_differing.pair.mine.op_name == "Conv2D-op3"
+    assert changed.first_differing.inputs[1].reason.startswith("max ")
+
+
+def test_nan_counts_and_digests_decide(tmp_path: Path) -> None:
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: floats(1, 2), OUT: floats(1, 2)})])
+    write_dump(tmp_path / "b", [("D/Add-op1", {IN: floats(1, 2), OUT: floats(2, 1)})])
+    write_dump(tmp_path / "c", [("D/Add-op1", {IN: floats(1, 2), OUT: floats(1, math.nan)})])
+    for name in "abc":
+        write_statistic_files(tmp_path / name, tmp_path / f"s{name}")
+    (same,) = compare_statistics(tmp_path / "sa", tmp_path / "sb").operators
+    assert [tensor.status for tensor in same.tensors] == ["identical", "agrees"]
+    found = compare_statistics(tmp_path / "sa", tmp_path / "sc")
+    assert found.first_wrong is not None and found.first_wrong.outputs[0].reason == "nan 0 against 1"
+    with pytest.raises(ConfigError, match=r"expected a statistic\.csv"):
+        compare_statistics(tmp_path / "a", tmp_path / "sb")
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: X})])
+    write_dump(tmp_path / "b", [("D/Add-op1", {IN: X, OUT: X * 2})])
+    assert main(["stat", str(tmp_path / "a")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["iteration", "operator", "io", "dtype"] and len(lines) == 3
+    assert lines[1].split()[1:7] == ["Add-op1", "input", "0", "float32", "4", "2.5"]
+    for name in "ab":
+        assert main(["stat", str(tmp_path / name), "--csv", str(tmp_path / f"s{name}")]) == 0
+    assert main(["stat", str(tmp_path / "sa"), "--diff", str(tmp_path / "sa")]) == 0
+    capsys.readouterr()
+    assert main(["stat", str(tmp_path / "sa"), "--diff", str(tmp_path / "sb")]) == 1
+    assert capsys.readouterr().out.startswith("first wrong operator: Add-op1 (Add)")
+    assert main(["stat", str(tmp_path / "missing")]) == 2
+    assert main(["stat", str(tmp_path / "a"), "--csv", str(tmp_path / "x"), "--op-type", "Add"]) == 2
