@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("stats", "off", "train", "memory", "sync_tmpfs", "sync_disk", "statistic")
+PARTS = ("stats", "off", "train", "memory", "sync_tmpfs", "sync_disk", "statistic", "overflow")
 
 
 def main() -> int:

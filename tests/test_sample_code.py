@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from msdump.formats.bin_reader import BinFile, read_bin
+from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore.dataset import Cifar10Dataset
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,6 +71,103 @@ def test_run_sync_dump(tmp_path: Path) -> None:
     assert len(LOSS.findall(output)) == 1
     assert len(re.findall(r"^Conv2D\.Conv2D-op\d+\..*: shape \(1, ", output, re.MULTILINE)) == 5
     assert len(list((tmp_path / "debug_dump/rank_0/AlexNet/0/0").glob("*.npy"))) > 200
+
+
+def test_an_asynchronous_dump_is_found_and_converted(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    settings = json.loads((SAMPLES / "async_dump.json").read_text())
+    settings["common_dump_settings"].update(dump_mode=1, kernels=["conv2d"])
+    (tmp_path / "async_dump.json").write_text(json.dumps(settings))
+    folders = {"MS_DIAGNOSTIC_DATA_PATH": str(tmp_path)}
+    command = ["-m", "msdump", "run", "--config", "async_dump.json", str(SAMPLES / "train_alexnet.py")]
+    run(tmp_path, sys.executable, *command, "--device_target", "Ascend", "--batch_size", "2", "--steps", "1", **folders)
+    pattern = ["--dump_config", "async_dump.json", "--name", "Conv2D.*"]
+    files = python(tmp_path, "get_tensor_path.py", *pattern, **folders).split()
+    assert len(files) == 5
+    assert {read_bin(file).tensors[0].format for file in files} == {"NC1HWC0"}
+    options = ["--format", "NCHW", "--output-tensor", "0", "--output", "converted"]
+    run(tmp_path, sys.executable, "-m", "msdump", "convert", *files, *options)
+    shapes = [np.load(file).shape for file in (tmp_path / "converted").iterdir()]
+    assert sorted(shapes) == [(2, 96, 55, 55), (2, 256, 13, 13), (2, 256, 27, 27), (2, 384, 13, 13), (2, 384, 13, 13)]
+
+
+@pytest.mark.slow
+def test_run_async_dump(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    output = run(tmp_path, "bash", str(SAMPLES / "run_async_dump.sh"), "--steps", "1", "--batch_size", "1")
+    assert len(LOSS.findall(output)) == 1
+    assert len(re.findall(r"^Conv2D\.\S*Conv2D-op\d+\..*: shape \(1, ", output, re.MULTILINE)) == 5
+
+
+def broken_operators(folder: Path) -> list[str]:
+    """Full names of the operators of a synchronous dump whose outputs hold Inf or NaN and whose inputs do not."""
+    with (folder / "rank_0/execution_order/ms_execution_order_graph_0.csv").open(newline="") as file:
+        names = [row[0] for row in csv.reader(file)][1:]  # a title comes first
+    broken = []
+    for name in names:
+        files = list((folder / "rank_0/Digits/0/0").glob(f"*.{name.rpartition('/')[2]}.*.npy"))
+        assert files, name
+        is_broken = {io: [not np.isfinite(read_npy(file)).all() for file in files if f".{io}." in file.name]
+                     for io in ("input", "output")}  # fmt: skip
+        if any(is_broken["output"]) and not any(is_broken["input"]):
+            broken.append(name)
+    return broken
+
+
+def test_the_overflow_sample_names_what_the_tensors_show(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    common = json.loads((SAMPLES / "overflow_dump.json").read_text())["common_dump_settings"]
+    everything: dict[str, Any] = {
+        "common_dump_settings": {**common, "op_debug_mode": 0, "iteration": "0", "path": str(tmp_path / "all")},
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }
+    (tmp_path / "all.json").write_text(json.dumps(everything))
+    command = [sys.executable, "-m", "msdump", "run", "--config"]
+    script = [str(SAMPLES / "overflow.py"), "--steps", "4"]
+    run(tmp_path, *command, "all.json", *script)
+    expected = broken_operators(tmp_path / "all")
+    assert expected
+    assert all(name.startswith("Gradients/") for name in expected)
+
+    config = str(SAMPLES / "overflow_dump.json")
+    printed = run(tmp_path, *command, config, *script, MS_DIAGNOSTIC_DATA_PATH=str(tmp_path))
+    steps = [line.split("overflow: ")[1] for line in printed.splitlines()]
+    assert steps[0] == "yes, step skipped"
+    assert steps[-1] == "no"
+    [folder] = (tmp_path / "debug_dump").glob("*/0/kernel_graph_0/0/0")
+    dumps = sorted((read_bin(path) for path in folder.iterdir()), key=lambda dump: dump.dump_time_us)
+    operators = [dump for dump in dumps if dump.op_name in expected]
+    assert [dump.op_name for dump in operators] == expected
+    for dump in operators:
+        assert dump.tensors[0].host_array().dtype == np.float16
+        for tensor in dump.tensors:
+            assert np.isfinite(tensor.host_array()).all() == (tensor.io == "input")
+    notes = [path for path in folder.iterdir() if path.name.startswith("Opdebug.")]
+    assert len(notes) == len(operators)
+    for path, dump in zip(sorted(notes, key=lambda path: path.suffix), operators, strict=True):
+        check_opdebug(path, dump, next(folder.glob(f"*.{re.sub('[^A-Za-z0-9_-]', '_', dump.op_name)}.*")))
+
+
+def check_opdebug(path: Path, operator: BinFile, operator_path: Path) -> None:
+    """Field by field: which unit, and the ids that lead to the operator's own file."""
+    prefix, name, *_ = path.name.split(".")
+    assert (prefix, name) == ("Opdebug", "Node_OpDebug")
+    content = path.read_bytes()
+    (header,) = struct.unpack_from("<Q", content)
+    assert len(content) == 8 + header + 2048
+    data = content[8 + header :]
+    task_id, stream_id = map(int, operator_path.name.split(".")[2:4])
+    task = (0, stream_id, task_id, 0, 0, 0)  # model, stream, task, type of task, program counter, parameters
+    nothing = (0,) * 6
+    is_atomic = operator_path.name.split(".")[0] in ("BiasAddGrad", "Conv2DBackpropFilter")
+    assert struct.unpack_from("<6Q", data, 0) == (task if is_atomic else nothing)
+    assert struct.unpack_from("<6Q", data, 128) == nothing
+    assert struct.unpack_from("<6Q", data, 256) == (nothing if is_atomic else task)
+    assert struct.unpack_from("<Q", data, 512)[0] == is_atomic
+    assert struct.unpack_from("<Q", data, 768)[0] == 0
+    assert struct.unpack_from("<3Q", data, 1024) == (0, 0, int(not is_atomic))
+    filled = {*range(48), *range(128, 176), *range(256, 304), *range(512, 520), *range(1024, 1048)}
+    assert not any(byte for at, byte in enumerate(data) if at not in filled)
 
 
 def test_pictures_that_lie_around_are_taken(tmp_path: Path) -> None:

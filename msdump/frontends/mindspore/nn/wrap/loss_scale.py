@@ -83,8 +83,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         super().__init__(network, optimizer)
         is_cell = isinstance(scale_sense, FixedLossScaleUpdateCell | DynamicLossScaleUpdateCell)
         self.loss_scaling_manager = scale_sense if is_cell else None
-        first = scale_sense.get_loss_scale() if is_cell else float(scale_sense)
-        self.scale_sense = Parameter(Tensor(np.array([first], np.float32)), "scale_sense", requires_grad=False)
+        # Source: the original keeps the shape of a tensor, () or (1,); a cell's number becomes a scalar.
+        first = scale_sense.get_loss_scale() if is_cell else scale_sense
+        array = np.array(first.asnumpy() if isinstance(first, Tensor) else first, np.float32)
+        self.scale_sense = Parameter(Tensor(array), "scale_sense", requires_grad=False)
         self.gradients = _ScaledGradients(network, optimizer.parameters)
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> tuple[Any, Tensor, Tensor]:
@@ -94,5 +96,5 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         if not overflow:
             self.optimizer(gradients)
         if self.loss_scaling_manager is not None:
-            self.scale_sense.set_data(Tensor([self.loss_scaling_manager.update(float(scale), overflow)]))
+            self.scale_sense.set_data(Tensor(np.float32(self.loss_scaling_manager.update(float(scale), overflow))))
         return loss, Tensor(overflow), scale
