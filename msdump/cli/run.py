@@ -9,9 +9,10 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
-from msdump.cli.main import COMMANDS
-from msdump.cli.report_text import print_report, print_warning
+from msdump.cli.main import COMMANDS, INTERRUPTED
+from msdump.cli.report_text import format_count, print_report, print_warning
 from msdump.errors import ConfigError, DumpError
 
 if TYPE_CHECKING:
@@ -119,10 +120,15 @@ def _conclude(status: int) -> int:
             print_warning(_NO_GRAPH, sys.stderr)
             return NOTHING_DUMPED
         return status
+    is_drained = session.pool is None or wait_for_writers(session.pool, sys.stderr)
     with contextlib.suppress(DumpError):  # the report says it, with everything else that is known
         session.close()
     report = session.report()
     print_report(report, sys.stderr)
+    if not is_drained:
+        lost = format_count(report.lost, "tensor")
+        print_warning(f"Interrupted: {lost} not written. Every file on disk is whole.", sys.stderr)
+        return status or INTERRUPTED
     if report.error:
         print_warning("The dump is not complete. The training itself went on.", sys.stderr)
         return status or DUMP_FAILED

@@ -91,13 +91,17 @@ class WriterPool:
         try:
             self.drain()
         finally:
-            with self._changed:
-                self._is_closed = True
-                self._lose(self._jobs)
-                self._jobs.clear()
-                self._changed.notify_all()
+            self.give_up()
             for thread in self._threads:
                 thread.join()
+
+    def give_up(self) -> None:
+        """Write nothing more but what threads have begun: all that waits, and all that comes, is counted as lost."""
+        with self._changed:
+            self._is_closed = True
+            self._lose(self._jobs)
+            self._jobs.clear()
+            self._changed.notify_all()
 
     def state(self) -> PoolState:
         with self._changed:
