@@ -134,7 +134,7 @@ def test_an_earlier_dump_in_the_folder_is_said_once_and_kept(tmp_path: Path, cap
 def test_a_name_that_is_too_long_goes_to_the_mapping(tmp_path: Path) -> None:
     name = "long_" + "x" * 260
 
-    @torch.library.custom_op(f"msdump_test::{name}", mutates_args=())
+    @torch.library.custom_op(f"msdump_test::{name}", mutates_args=(), schema="(Tensor x) -> Tensor")
     def copied(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 

@@ -217,7 +217,7 @@ def test_compiled_autograd(tmp_path: Path) -> None:
 
 
 def test_a_model_that_raises_keeps_its_own_error_and_its_folder(tmp_path: Path) -> None:
-    @torch.library.custom_op("msdump_test::picky", mutates_args=())
+    @torch.library.custom_op("msdump_test::picky", mutates_args=(), schema="(Tensor x) -> Tensor")
     def picky(x: torch.Tensor) -> torch.Tensor:
         if x.sum() < 0:
             raise KeyError("negative")
