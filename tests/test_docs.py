@@ -49,6 +49,7 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
 def test_pages_that_must_hold_runnable_snippets_do() -> None:
     pages = {name(page) for page in PAGES if snippets(page)}
     assert pages >= {"docs/getting-started.md", "docs/walkthrough/index.md", "docs/testing.md"}
+    assert pages >= {f"docs/questions/{path.name}" for path in ROOT.glob("docs/questions/*.md")}
 
 
 def test_readmes_have_the_same_code() -> None:
