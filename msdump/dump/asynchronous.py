@@ -78,7 +78,7 @@ class AsyncDumper:
         return masks
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.iterations_run += 1
+        self._tally.count_run(iteration)
         # What an earlier run left that ended by Ctrl-C, which nobody tells observers about.
         self._end_round(graph.graph_id)
         self._old_inputs.clear()
@@ -88,7 +88,8 @@ class AsyncDumper:
             if self._on_step is not None:
                 self._on_step(graph, iteration)
             self._rounds[graph.graph_id] = _Round(self._writers, graph.graph_id, iteration)
-        self._tally.iterations_dumped += not self._has_stopped()
+        if not self._has_stopped():
+            self._tally.count_dumped(iteration)
         return not self._has_stopped()
 
     def before_op(self, event: OpEvent) -> None:

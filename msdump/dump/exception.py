@@ -46,7 +46,7 @@ class ExceptionDumper:
         return [BEFORE if mask and op.mutates else 0 for op, mask in zip(watched.ops, watched.masks, strict=True)]
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.iterations_run += 1
+        self._tally.count_run(iteration)
         return not self._tally.error and self._plan.is_device_enabled
 
     def before_op(self, event: OpEvent) -> None:

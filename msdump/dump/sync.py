@@ -75,7 +75,7 @@ class SyncDumper:
         ]
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.iterations_run += 1
+        self._tally.count_run(iteration)
         return not self._tally.error and iteration in self._plan.iterations
 
     def before_op(self, event: OpEvent) -> None:
@@ -110,7 +110,7 @@ class SyncDumper:
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
             append_history(self._layout.history_file(graph_id), iteration)
-            self._tally.iterations_dumped += 1
+            self._tally.count_dumped(iteration)
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
         """Nothing: a step that did not end is not dumped by this engine."""

@@ -25,6 +25,18 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
+    _last_run: int = -1
+    _last_dumped: int = -1
+
+    def count_run(self, iteration: int) -> None:
+        """A graph runs. Graphs of one iteration, such as forward and backward of a step, count once."""
+        self.iterations_run += iteration > self._last_run
+        self._last_run = max(self._last_run, iteration)
+
+    def count_dumped(self, iteration: int) -> None:
+        """A graph's part of an iteration was dumped."""
+        self.iterations_dumped += iteration > self._last_dumped
+        self._last_dumped = max(self._last_dumped, iteration)
 
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
         """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""

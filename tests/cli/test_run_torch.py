@@ -1,0 +1,85 @@
+"""`msdump run` with PyTorch scripts that know nothing of msdump."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return torch.relu(self.fc(x))
+
+net = Net()
+called = COMPILED
+for step in range(2):
+    called(torch.ones(3, 4)).sum().backward()
+print(type(called).__name__)
+"""
+
+
+def run(folder: Path, compiled: str, *options: str) -> subprocess.CompletedProcess[str]:
+    settings = {
+        "common_dump_settings": {
+            "dump_mode": 0,
+            "path": str(folder / "dump"),
+            "net_name": "Net",
+            "iteration": "all",
+            "input_output": 0,
+            "kernels": [],
+            "support_device": [0],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }
+    (folder / "dump.json").write_text(json.dumps(settings))
+    (folder / "train.py").write_text(SCRIPT.replace("COMPILED", compiled))
+    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", *options, "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "options"),
+    [
+        ("torch.compile(net, backend='inductor', mode='max-autotune')", ["--torch-backend", "msdump"]),
+        ("net", ["--torch-module", "net"]),
+        ("net", ["--torch-module", "Net"]),
+    ],
+    ids=["backend", "instance", "class"],
+)
+def test_the_model_is_dumped_from_its_first_step(tmp_path: Path, compiled: str, options: list[str]) -> None:
+    done = run(tmp_path, compiled, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "iterations  2 of 2 dumped" in done.stderr
+    net = tmp_path / "dump" / "rank_0" / "Net"
+    for graph in ("0", "1"):
+        assert sorted(path.name for path in (net / graph).iterdir()) == ["0", "1"]
+    assert len(list((net / "0" / "0").glob("Parameter.fc.weight.*"))) == 1
+
+
+def test_a_script_whose_model_nobody_compiles_is_told_so(tmp_path: Path) -> None:
+    done = run(tmp_path, "net")
+    assert done.returncode == 3
+    assert "--torch-backend msdump" in done.stderr
+
+
+def test_an_unknown_backend_is_refused_before_the_script_runs(tmp_path: Path) -> None:
+    done = run(tmp_path, "net", "--torch-backend", "nobody")
+    assert done.returncode == 2
+    assert "expected msdump or one of" in done.stderr
+    assert done.stdout == ""
