@@ -1,7 +1,7 @@
 """What the files of a dump mean: compare, find, measure, replay. Everything loads on first use.
 
-    import msdump.analysis
-    msdump.analysis.compare_dumps("mine", "golden").first_wrong
+import msdump.analysis
+msdump.analysis.compare_dumps("mine", "golden").first_wrong
 """
 
 from __future__ import annotations
