@@ -1,0 +1,173 @@
+"""A model -> Graph, for one set of input shapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from msdump.frontends.onnx.inference import tensor_type
+from msdump.frontends.onnx.nodes import Constant, ModelNode
+from msdump.frontends.onnx.ort_values import type_text
+from msdump.graph.graph import Graph, Node, Value
+from msdump.graph.primitive import Primitive, PrimitiveDef
+from msdump.graph.types import TensorType
+
+# Results that hold the elements of their first operand in the same order, under another shape.
+_SAME_BYTES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_ONNX_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(eq=False, slots=True)
+class OnnxNode(Node):
+    """A node under the name that the model gives it.
+
+    originals   other names by which a user may know it: its own where that was taken, those of operators fused into it
+    """
+
+    name: str = ""
+    originals: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class OnnxGraph:
+    """A Graph and what leads back to the model.
+
+    nodes    in the order of the model's; None for one that neither reads nor makes a tensor that can be shown
+    values   the value of each tensor that can be shown, by name
+    skipped  why tensors are not shown -> how many
+    """
+
+    graph: Graph
+    nodes: list[OnnxNode | None] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class ModelTypes:
+    """Types of all values of a model for one set of input shapes."""
+
+    elements: Mapping[str, onnx.TypeProto]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def of(self, name: str) -> TensorType | None:
+        """None for what no array can show."""
+        known = self.elements.get(name)
+        if known is None or not known.HasField("tensor_type"):
+            return None
+        return tensor_type(known.tensor_type.elem_type, self.shapes.get(name))
+
+    def reason(self, name: str) -> str:
+        """Why no array can show it."""
+        known = self.elements.get(name)
+        kind = known.WhichOneof("value") if known is not None else None
+        if known is None or kind is None:
+            return "value of unknown type"
+        return (
+            f"dtype {type_text(known.tensor_type.elem_type)}" if kind == "tensor_type" else kind.removesuffix("_type")
+        )
+
+
+def graph_from_onnx(
+    graph_id: int,
+    nodes: Sequence[ModelNode],
+    constants: Mapping[str, Constant],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    types: ModelTypes,
+) -> OnnxGraph:
+    """The Graph of a model, numbered and checked. Constants that no node reads are left out."""
+    found = OnnxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
+    graph = found.graph
+    for name in inputs:
+        type = types.of(name)
+        if type is None:
+            found.skipped[types.reason(name)] += 1
+        else:
+            found.values[name] = graph.add_input(name, type)
+    read = dict.fromkeys(name for node in nodes for name in node.reads)
+    for name in dict.fromkeys([*read, *outputs]):
+        if name in constants:
+            _add_constant(found, constants[name])
+    for node in nodes:
+        found.nodes.append(_add_node(found, node, types))
+    graph.outputs.extend(found.values[name] for name in outputs if name in found.values)
+    # Each run makes its results anew, and nobody writes them.
+    graph.held = {value.id for node in graph.nodes for value in node.outputs} | {v.id for v in graph.constants}
+    graph.number()
+    graph.lint()
+    return found
+
+
+def _add_constant(found: OnnxGraph, constant: Constant) -> None:
+    if constant.array is None:
+        found.skipped[f"dtype {type_text(constant.elem_type)}"] += 1
+        return
+    dtype = tensor_type(constant.elem_type, constant.array.shape)
+    assert dtype is not None
+    # The graph would copy the data; they belong to the model, and stay as they are.
+    value = found.graph.add_constant(np.empty((0,), constant.array.dtype), dtype.dtype, constant.name)
+    value.type, value.constant = dtype, constant.array
+    found.values[constant.name] = value
+
+
+def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes) -> OnnxNode | None:
+    operands = [name for name in (*node.proto.input, *node.captured) if name in found.values]
+    made = [(name, types.of(name)) for name in node.makes]
+    results = [(name, type) for name, type in made if type is not None]
+    for name, type in made:
+        if type is None:
+            found.skipped[types.reason(name)] += 1
+    if not operands and not results:
+        return None
+    primitive = _primitive_of(node, operands, [name for name, _ in results])
+    plain = found.graph.add_foreign_node(
+        primitive,
+        [found.values[name] for name in operands],
+        [type for _, type in results],
+        node.name.rpartition("/")[0],
+    )
+    named = OnnxNode(
+        plain.id, primitive, plain.inputs, plain.outputs, plain.scope, name=node.name, originals=node.originals
+    )
+    found.graph.nodes[-1] = named
+    for (name, _), value in zip(results, named.outputs, strict=True):
+        value.node, value.name = named, name
+        found.values[name] = value
+    return named
+
+
+def _primitive_of(node: ModelNode, operands: Sequence[str], results: Sequence[str]) -> Primitive:
+    attrs = {attribute.name: _plain(attribute) for attribute in node.proto.attribute}
+    if node.proto.domain not in _ONNX_DOMAINS:
+        attrs["domain"] = str(node.proto.domain)
+    shows_input = node.op_type in _SAME_BYTES and node.proto.domain in _ONNX_DOMAINS
+    is_view = shows_input and bool(results) and bool(operands) and operands[0] == node.proto.input[0]
+    definition = PrimitiveDef(node.op_type, tuple(operands), tuple(results), views={0: 0} if is_view else {})
+    return Primitive(node.op_type, attrs, definition=definition)
+
+
+def _plain(attribute: onnx.AttributeProto) -> Any:
+    """An attribute as graphs hold them; tensors and graphs as a word of what they are."""
+    kind = onnx.AttributeProto
+    if attribute.type in (kind.INT, kind.FLOAT, kind.STRING, kind.INTS, kind.FLOATS, kind.STRINGS):
+        value = onnx.helper.get_attribute_value(attribute)
+        return _text(value) if not isinstance(value, list) else tuple(_text(item) for item in value)
+    if attribute.type == kind.TENSOR:
+        return f"{type_text(attribute.t.data_type)}{list(attribute.t.dims)}"
+    if attribute.type == kind.GRAPH:
+        return str(attribute.g.name)
+    return str(kind.AttributeType.Name(attribute.type)).lower()
+
+
+def _text(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,0 +1,201 @@
+"""OnnxModel: a model that is loaded, what it takes and gives, and its runs."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from msdump import dtypes
+from msdump.errors import ExecutionError, did_you_mean
+from msdump.events import Array, Observer
+from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
+from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
+from msdump.frontends.onnx.model_file import read_model
+from msdump.frontends.onnx.node_session import SessionMaker
+from msdump.frontends.onnx.nodes import model_constants, model_nodes
+from msdump.frontends.onnx.program import Program
+from msdump.frontends.onnx.watched_run import ObservedGraph, WatchedRun
+from msdump.graph.graph import Graph
+
+_next_graph_id = itertools.count()
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def load_model(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    observers: Sequence[Observer] = (),
+    graph_ids: Iterator[int] | None = None,
+) -> OnnxModel:
+    """Load a model and make everything that its runs need.
+
+    source      path of a `.onnx` file, its bytes, or the message
+    observers   who watches its runs
+    graph_ids   numbers for its graphs, one for each set of input shapes; None: counted in this process
+    Raises: FormatError for what is not ONNX (an `.om` file: only a device can run it), GraphError for operators
+            that onnxruntime does not know.
+    """
+    model, file_name = read_model(source)
+    return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id)
+
+
+class OnnxModel:
+    """A loaded model. Owns its weights. Runs without observers may overlap; watched ones wait for each other.
+
+    file_name   stem of the file's name; "" for a model from memory
+    model_name  what the model calls itself: `model_name` of its metadata, else the graph's name
+    metadata    its `metadata_props`
+    inputs, outputs   as it declares them
+    originals   other name of an operator -> its names here: operators that were renamed, or fused into another
+    """
+
+    def __init__(
+        self, model: onnx.ModelProto, file_name: str, observers: Sequence[Observer], graph_ids: Iterator[int]
+    ) -> None:
+        graph = model.graph
+        self.file_name = file_name
+        self.metadata = {entry.key: entry.value for entry in model.metadata_props}
+        self.model_name = self.metadata.get("model_name") or graph.name or file_name
+        self._constants = model_constants(graph)
+        declared = [value for value in graph.input if value.name not in self._constants]
+        self.inputs = tuple(spec_of(value) for value in declared)
+        self.outputs = tuple(spec_of(value) for value in graph.output)
+        self._nodes = model_nodes(graph, [*self._constants, *(spec.name for spec in self.inputs)])
+        self.originals: dict[str, tuple[str, ...]] = {}
+        for node in self._nodes:
+            for name in node.originals:
+                self.originals[name] = (*self.originals.get(name, ()), node.name)
+        self._inference = Inference(model, self._constants)
+        self._program = Program(
+            self._nodes,
+            self._constants,
+            [spec.name for spec in self.inputs],
+            [spec.name for spec in self.outputs],
+            self._inference.types(),
+            SessionMaker(model.opset_import, self._constants),
+        )
+        self._observers = tuple(observers)
+        self._graph_ids = graph_ids
+        self._observed: dict[tuple[tuple[int, ...], ...], ObservedGraph] = {}
+        self._next_iteration = itertools.count()
+        self._lock = threading.Lock()
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of its operators, in the order in which they run."""
+        return tuple(node.name for node in self._nodes)
+
+    def run(self, inputs: Mapping[str, Any], iteration: int | None = None) -> dict[str, Any]:
+        """Run once.
+
+        Shapes:  those of `inputs`; an open size may be any, and is another graph for observers.
+        Dtypes:  those of `inputs`, never converted.
+        iteration   None: how often it ran before
+        Returns: arrays by name, read only; sequences as lists, maps as dicts.
+        Raises:  ExecutionError for an input that is missing, unknown or of another type; for an operator that fails.
+        """
+        arrays = self._check(inputs)
+        number = next(self._next_iteration) if iteration is None else iteration
+        program = self._program
+        slots = program.begin(arrays)
+        if not self._observers:
+            program.run(slots)
+            return program.results(slots, arrays)
+        with self._lock:
+            seen = self._seen(arrays)
+            watching = [o for o in self._observers if o.on_iteration_begin(seen.graph, number)]
+            if watching:
+                WatchedRun(seen, watching, number, arrays).run(slots)
+            else:
+                program.run(slots)
+        return program.results(slots, arrays)
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Run once with inputs and outputs in the order of the model."""
+        if len(inputs) != len(self.inputs):
+            raise ExecutionError(
+                f"model {self.model_name}: expected {len(self.inputs)} inputs "
+                f"({', '.join(str(spec.name) for spec in self.inputs)}), got {len(inputs)}."
+            )
+        found = self.run({spec.name: array for spec, array in zip(self.inputs, inputs, strict=True)})
+        return [found[spec.name] for spec in self.outputs]
+
+    def graph(self, shapes: Shapes, graph_id: int) -> OnnxGraph:
+        """The Graph of the model for these shapes of its inputs."""
+        types = ModelTypes(self._program.types, self._inference.shapes(shapes))
+        return graph_from_onnx(
+            graph_id,
+            self._nodes,
+            self._constants,
+            [spec.name for spec in self.inputs],
+            [spec.name for spec in self.outputs],
+            types,
+        )
+
+    def skipped(self) -> Counter[str]:
+        """Why values of the model are not shown to observers -> how many: strings, sequences, maps."""
+        return self.graph({}, 0).skipped
+
+    def observed_graphs(self) -> tuple[Graph, ...]:
+        """Graphs that observers have been told of, oldest first."""
+        return tuple(seen.graph for seen in self._observed.values())
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _seen(self, arrays: Mapping[str, Any]) -> ObservedGraph:
+        shapes = {name: array.shape for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        key = tuple(shapes.values())
+        if key not in self._observed:
+            found = self.graph(shapes, next(self._graph_ids))
+            self._observed[key] = ObservedGraph(self._program, found, self._observers)
+        return self._observed[key]
+
+    def _check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs in the model's order, as arrays that onnxruntime can read in place."""
+        names = [spec.name for spec in self.inputs]
+        for name in inputs:
+            if name not in names:
+                advice = did_you_mean(name, names)
+                known = f"expected inputs {', '.join(names) or 'none'}"
+                raise ExecutionError(f"model {self.model_name}: {known}, got {name}. {advice}".rstrip())
+        arrays: dict[str, Any] = {}
+        for spec in self.inputs:
+            if spec.name not in inputs:
+                raise ExecutionError(f"model {self.model_name}: expected input {spec}, got nothing. Give it as well.")
+            dtype = self._program.dtype_of(spec.name)
+            arrays[spec.name] = inputs[spec.name] if dtype is None else self._array(spec, inputs[spec.name], dtype)
+            if dtype is not None:
+                self._check_shape(spec, arrays[spec.name].shape)
+        return arrays
+
+    def _array(self, spec: TensorSpec, given: Any, dtype: str) -> Array:
+        array = np.asarray(given)
+        expected = dtypes.dtype(dtype).numpy
+        if array.dtype.newbyteorder("=") != expected:
+            raise ExecutionError(
+                f"model {self.model_name}: expected input {spec.name} as {spec}, got {array.dtype}{list(array.shape)}. "
+                f"Convert it with astype."
+            )
+        # ascontiguousarray would make a scalar one-dimensional.
+        return np.asarray(array, expected, order="C")
+
+    def _check_shape(self, spec: TensorSpec, shape: tuple[int, ...]) -> None:
+        """Open sizes are free, also those of one name: that is what onnxruntime goes by."""
+        if spec.shape is None:
+            return
+        fits = len(shape) == len(spec.shape) and all(
+            not isinstance(expected, int) or expected == actual
+            for expected, actual in zip(spec.shape, shape, strict=True)
+        )
+        if not fits:
+            raise ExecutionError(
+                f"model {self.model_name}: expected input {spec.name} as {spec}, got {list(shape)}. "
+                "Give it the shape that the model was exported for."
+            )

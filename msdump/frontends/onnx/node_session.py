@@ -1,0 +1,196 @@
+"""Sessions of onnxruntime that hold one operator each; equal operators share one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+import onnxruntime
+
+from msdump.errors import GraphError
+from msdump.frontends.onnx.nodes import Constant, ModelNode
+from msdump.frontends.onnx.ort_values import value_of
+
+# onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
+_IR_VERSION = 10
+# Larger constants stay in their own memory, which the session reads.
+_SMALL_BYTES = 1024
+# "[ONNXRuntimeError] : 1 : FAIL : "
+_NUMBER = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+# What a session logs about a graph of one node helps nobody; errors come as exceptions.
+_LOG_FATAL = 4
+# Each session starts threads of its own; a model with more sessions than this gets no more of them.
+_THREADS = min(2, os.cpu_count() or 1)
+_THREADED_SESSIONS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSession:
+    """One operator, ready to run.
+
+    feeds    (name in the session, name in the model) of each operand that is no constant
+    fetches  (name in the session, name in the model) of each output
+    output_types  as onnxruntime writes them: "tensor(float)"
+    """
+
+    native: Any
+    feeds: tuple[tuple[str, str], ...]
+    fetches: tuple[tuple[str, str], ...]
+    output_types: tuple[str, ...]
+
+
+class SessionMaker:
+    """Makes the sessions of one model. Owns the memory of the constants that they read.
+
+    opset_imports   of the model
+    """
+
+    def __init__(self, opset_imports: Sequence[onnx.OperatorSetIdProto], constants: Mapping[str, Constant]) -> None:
+        self._opset_imports = tuple(opset_imports)
+        self._constants = constants
+        self._values: dict[str, Any] = {}
+        self._made: dict[bytes, Any] = {}
+
+    def make(self, node: ModelNode, types: Mapping[str, onnx.TypeProto]) -> NodeSession:
+        """A session for the node, given the types of what it reads.
+
+        Raises: GraphError with what onnxruntime says against it.
+        """
+        # Bodies of subgraphs name outer values; renaming them is not worth what sharing would save.
+        keeps_names = bool(node.captured)
+        inside = {name: name if keeps_names else f"i{at}" for at, name in enumerate(node.reads)}
+        outside = {name: name if keeps_names else f"o{at}" for at, name in enumerate(node.makes)}
+        model, large = self._model(node, types, inside, outside)
+        key = model.SerializeToString(deterministic=True) + "\0".join(f"{a}={b}" for a, b in large).encode()
+        session = self._made.get(key)
+        if session is None:
+            session = self._made[key] = self._start(node, model, large)
+        feeds = tuple((inside[name], name) for name in node.reads if name not in self._constants)
+        fetches = tuple((outside[name], name) for name in node.makes)
+        output_types = {meta.name: str(meta.type) for meta in session.get_outputs()}
+        return NodeSession(session._sess, feeds, fetches, tuple(output_types[name] for name, _ in fetches))
+
+    def _model(
+        self,
+        node: ModelNode,
+        types: Mapping[str, onnx.TypeProto],
+        inside: Mapping[str, str],
+        outside: Mapping[str, str],
+    ) -> tuple[onnx.ModelProto, list[tuple[str, str]]]:
+        """A model of the node alone, and (name in it, constant) of each large constant, whose data it leaves out."""
+        model = onnx.ModelProto(ir_version=_IR_VERSION, opset_import=self._opset_imports)
+        graph = model.graph
+        graph.name = "node"
+        proto = graph.node.add()
+        proto.CopyFrom(node.proto)
+        proto.name = "node"
+        proto.doc_string = ""
+        del proto.metadata_props[:]
+        proto.input[:] = [inside.get(name, "") for name in node.proto.input]
+        proto.output[:] = [outside.get(name, "") for name in node.proto.output]
+        large: list[tuple[str, str]] = []
+        for name, local in inside.items():
+            constant = self._constants.get(name)
+            if constant is None:
+                graph.input.append(onnx.ValueInfoProto(name=local, type=_type_of(node, name, types)))
+            elif constant.array is None or constant.array.nbytes <= _SMALL_BYTES:
+                tensor = graph.initializer.add()
+                tensor.CopyFrom(constant.proto)
+                tensor.name = local
+            else:
+                graph.initializer.add(name=local, data_type=constant.elem_type, dims=constant.proto.dims)
+                large.append((local, name))
+        graph.output.extend(onnx.ValueInfoProto(name=local) for local in outside.values())
+        return model, large
+
+    def _start(self, node: ModelNode, model: onnx.ModelProto, large: Sequence[tuple[str, str]]) -> Any:
+        options = _session_options(_THREADS if len(self._made) < _THREADED_SESSIONS else 1)
+        large_names = dict(large)
+        for tensor in model.graph.initializer:
+            name = large_names.get(tensor.name)
+            if name is not None:
+                options.add_initializer(tensor.name, onnxruntime.OrtValue(self._value(name)))
+                # onnxruntime wants data in the model as well, although it reads those of the OrtValue.
+                array = self._constants[name].array
+                assert array is not None
+                tensor.raw_data = array.tobytes()
+        try:
+            return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            # Every class of onnxruntime's errors derives from Exception alone.
+            if not is_ort_error(error):
+                raise
+            raise GraphError(
+                f"{node.where}: expected an operator that onnxruntime {onnxruntime.__version__} knows, "
+                f"got {error_text(error)} Export the model with another opset_version, or as other operators."
+            ) from error
+
+    def _value(self, name: str) -> Any:
+        if name not in self._values:
+            constant = self._constants[name]
+            assert constant.array is not None
+            self._values[name] = value_of(constant.array, str(constant.array.dtype))
+        return self._values[name]
+
+
+def run_options() -> Any:
+    """How every operator is run: onnxruntime says nothing itself, as all it would say is raised."""
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = _LOG_FATAL
+    return options
+
+
+def is_ort_error(error: BaseException) -> bool:
+    """True for what onnxruntime raises; it has no common class."""
+    return type(error).__module__.startswith("onnxruntime") or isinstance(error, RuntimeError | ValueError)
+
+
+def error_text(error: BaseException) -> str:
+    """The first line of what onnxruntime says, as a sentence."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = _NUMBER.sub("", lines[0] if lines else type(error).__name__)
+    return text if text.endswith(".") else f"{text}."
+
+
+def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto]) -> onnx.TypeProto:
+    """The type of an operand, fit for any shape that the model allows."""
+    known = types.get(name)
+    if known is None:
+        raise GraphError(
+            f"{node.where}: expected an operand of a known type, got {name}. Run onnx.shape_inference over the model."
+        )
+    type = onnx.TypeProto()
+    type.CopyFrom(known)
+    if type.HasField("tensor_type") and not node.has_subgraphs:
+        # So that operators on other shapes share the session. Scan needs what is known of its operands.
+        type.tensor_type.ClearField("shape")
+    return type
+
+
+def _session_options(threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    # The bits are to be those of the node as it stands in the file.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False
+    # One arena for each of hundreds of sessions would keep the largest result of each for ever.
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = _LOG_FATAL
+    # There may be hundreds of such threads: none of them waits by spinning.
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def type_proto(text: str) -> onnx.TypeProto | None:
+    """The type that onnxruntime writes as "tensor(float)"; None for one that is no tensor."""
+    inner = text.removeprefix("tensor(").removesuffix(")")
+    number = dict(onnx.TensorProto.DataType.items()).get(inner.upper())
+    if not text.startswith("tensor(") or number is None:
+        return None
+    return onnx.helper.make_tensor_type_proto(number, None)

@@ -1,0 +1,189 @@
+"""Nodes of a model as they run here: constants taken out, names unique, what subgraphs read made plain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from msdump.errors import FormatError, GraphError
+from msdump.events import Array
+from msdump.frontends.onnx.ort_values import dtype_name
+
+# Where ATC writes which operators a fused one stands for.   Source: GE, `_datadump_original_op_names`.
+ORIGINAL_NAMES = "_datadump_original_op_names"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor that the model brings along. `array`: None for strings and packed dtypes, which `proto` holds."""
+
+    name: str
+    proto: onnx.TensorProto
+    array: Array | None
+
+    @property
+    def elem_type(self) -> int:
+        return int(self.proto.data_type)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNode:
+    """One operator.
+
+    name       unique in the model: its own, else that of its first output
+    originals  other names that it went by: its own where that was taken, those of operators fused into it
+    captured   names that its subgraphs read from outside
+    """
+
+    name: str
+    originals: tuple[str, ...]
+    proto: onnx.NodeProto
+    captured: tuple[str, ...]
+
+    @property
+    def op_type(self) -> str:
+        return str(self.proto.op_type)
+
+    @property
+    def has_subgraphs(self) -> bool:
+        return any(True for _ in _subgraphs(self.proto))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of all it reads, each once: operands, then what its subgraphs capture."""
+        return tuple(dict.fromkeys(name for name in (*self.proto.input, *self.captured) if name))
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Names of its outputs, without those that it leaves out."""
+        return tuple(name for name in self.proto.output if name)
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"%{self.name} = {self.op_type}({', '.join(self.proto.input)})"
+
+
+def model_constants(graph: onnx.GraphProto) -> dict[str, Constant]:
+    """Initializers and results of Constant nodes, by name.   Raises: FormatError for data that do not fit."""
+    found = {tensor.name: _constant(tensor.name, tensor) for tensor in graph.initializer}
+    for sparse in graph.sparse_initializer:
+        raise FormatError(
+            f"initializer {sparse.values.name}: expected a dense tensor, got a sparse one. Export it as a dense one."
+        )
+    for node in graph.node:
+        if _is_constant(node):
+            found[node.output[0]] = _constant(node.output[0], _value_of(node))
+    return found
+
+
+def model_nodes(graph: onnx.GraphProto, known: Iterable[str]) -> list[ModelNode]:
+    """All nodes but Constants, in the order of the file, which is one they can run in.
+
+    known   names that are there before the first node runs
+    Raises: GraphError when a node reads what no node before it makes.
+    """
+    made = set(known)
+    taken: set[str] = set()
+    # A name of somebody's own is kept before a made up one is given away.
+    own = {node.name for node in graph.node if node.name}
+    nodes: list[ModelNode] = []
+    for proto in graph.node:
+        if _is_constant(proto):
+            made.add(proto.output[0])
+            continue
+        wanted = proto.name or next((name for name in proto.output if name), proto.op_type)
+        name = _free_name(wanted, taken, own if wanted != proto.name else set())
+        taken.add(name)
+        renamed = (wanted,) if name != wanted else ()
+        node = ModelNode(name, (*renamed, *_fused_names(proto)), proto, tuple(captured_names(proto)))
+        for read in node.reads:
+            if read not in made:
+                raise GraphError(
+                    f"{node.where}: expected operands that the graph or a node before makes, got {read}. "
+                    "Is the file whole, and are its nodes in order?"
+                )
+        made.update(node.makes)
+        nodes.append(node)
+    return nodes
+
+
+def captured_names(node: onnx.NodeProto) -> list[str]:
+    """Names that the subgraphs of a node read and do not make, in the order of their first use."""
+    found: dict[str, None] = {}
+    for graph in _subgraphs(node):
+        made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        made |= {tensor.values.name for tensor in graph.sparse_initializer}
+        for inner in graph.node:
+            for name in (*inner.input, *captured_names(inner)):
+                if name and name not in made:
+                    found[name] = None
+            made.update(inner.output)
+        for value in graph.output:
+            if value.name not in made:
+                found[value.name] = None
+    return list(found)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def _is_constant(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Constant" and node.domain in ("", "ai.onnx") and _value_name(node) != "sparse_value"
+
+
+def _value_name(node: onnx.NodeProto) -> str:
+    return str(node.attribute[0].name) if len(node.attribute) else ""
+
+
+def _value_of(node: onnx.NodeProto) -> onnx.TensorProto:
+    value = onnx.helper.get_attribute_value(node.attribute[0])
+    if isinstance(value, onnx.TensorProto):
+        return value
+    dtypes = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    dtype = dtypes.get(_value_name(node), np.object_)
+    return numpy_helper.from_array(np.array(value, dtype))
+
+
+def _constant(name: str, proto: onnx.TensorProto) -> Constant:
+    if dtype_name(proto.data_type) is None:
+        return Constant(name, proto, None)
+    try:
+        array = np.ascontiguousarray(numpy_helper.to_array(proto)).reshape(tuple(proto.dims))
+    except ValueError as error:
+        raise FormatError(
+            f"initializer {name}: expected data for shape {list(proto.dims)}, got {error}. Is the file whole?"
+        ) from error
+    array.flags.writeable = False
+    return Constant(name, proto, array)
+
+
+def _free_name(wanted: str, taken: set[str], reserved: set[str]) -> str:
+    if wanted not in taken and wanted not in reserved:
+        return wanted
+    number = 1
+    while (name := f"{wanted}_{number}") in taken or name in reserved:
+        number += 1
+    return name
+
+
+def _fused_names(node: onnx.NodeProto) -> tuple[str, ...]:
+    """Names in the node's metadata: a JSON list, or separated by commas."""
+    text = next((entry.value for entry in node.metadata_props if entry.key == ORIGINAL_NAMES), "")
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = text.split(",")
+    if not isinstance(names, list):
+        names = [names]
+    return tuple(str(name).strip() for name in names if str(name).strip())

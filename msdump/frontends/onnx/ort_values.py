@@ -1,0 +1,106 @@
+"""Arrays as OrtValues and back, without copies; names of dtypes on both sides."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
+
+from msdump import dtypes
+from msdump.events import Array
+
+_T = onnx.TensorProto
+# Dtypes whose elements lie in whole bytes on both sides; onnxruntime packs those of four bits.
+_NAME_BY_TYPE: dict[int, str] = {
+    _T.BOOL: "bool",
+    _T.INT8: "int8",
+    _T.INT16: "int16",
+    _T.INT32: "int32",
+    _T.INT64: "int64",
+    _T.UINT8: "uint8",
+    _T.UINT16: "uint16",
+    _T.UINT32: "uint32",
+    _T.UINT64: "uint64",
+    _T.FLOAT16: "float16",
+    _T.FLOAT: "float32",
+    _T.DOUBLE: "float64",
+    _T.BFLOAT16: "bfloat16",
+    _T.COMPLEX64: "complex64",
+    _T.COMPLEX128: "complex128",
+    _T.FLOAT8E5M2: "float8_e5m2",
+    _T.FLOAT8E4M3FN: "float8_e4m3fn",
+}
+_TYPE_BY_NAME = {name: number for number, name in _NAME_BY_TYPE.items()}
+# numpy knows these only through ml_dtypes: the bits cross the border as integers of the same width.
+_BORROWED: dict[str, np.dtype[Any]] = {
+    "bfloat16": np.dtype(np.uint16),
+    "float8_e5m2": np.dtype(np.uint8),
+    "float8_e4m3fn": np.dtype(np.uint8),
+}
+
+
+def dtype_name(elem_type: int) -> str | None:
+    """Name of the dtype table for a TensorProto.DataType; None for strings and what no array can show."""
+    return _NAME_BY_TYPE.get(elem_type)
+
+
+def elem_type_of(dtype: str) -> int:
+    """TensorProto.DataType of a name of the dtype table.   Raises: KeyError when ONNX has none."""
+    return _TYPE_BY_NAME[dtype]
+
+
+def type_text(elem_type: int) -> str:
+    """For messages: "float32", or ONNX's own name where the table has none."""
+    name = dtype_name(elem_type)
+    return name if name is not None else str(_T.DataType.Name(elem_type)).lower()
+
+
+def value_of(array: Array, dtype: str) -> Any:
+    """An OrtValue over the memory of `array`, which must be C-contiguous and outlive it."""
+    borrowed = _BORROWED.get(dtype)
+    return ort_native.OrtValue.ortvalue_from_numpy_with_onnx_type(
+        array if borrowed is None else array.view(borrowed), _TYPE_BY_NAME[dtype]
+    )
+
+
+def owned_value_of(array: Array, dtype: str) -> Any:
+    """An OrtValue with a copy of `array` in memory of its own."""
+    device = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
+    value = ort_native.OrtValue.ortvalue_from_shape_and_onnx_type(array.shape, _TYPE_BY_NAME[dtype], device)
+    if array.size:
+        ctypes.memmove(value.data_ptr(), np.ascontiguousarray(array).ctypes.data, array.nbytes)
+    return value
+
+
+class _Memory:
+    """Memory of an OrtValue as numpy asks for it; arrays made of it keep the OrtValue alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: Any, shape: tuple[int, ...], typestr: str) -> None:
+        self.owner = owner
+        # Read only: another operator may still read this very memory.
+        self.__array_interface__ = {"data": (owner.data_ptr(), True), "shape": shape, "typestr": typestr, "version": 3}
+
+
+_TYPESTR = {
+    name: (_BORROWED[name] if name in _BORROWED else dtypes.dtype(name).numpy).newbyteorder("=").str
+    for name in _TYPE_BY_NAME
+}
+
+
+def array_of(value: Any) -> Array:
+    """The elements of an OrtValue that holds a tensor: a read-only view that keeps it alive.
+
+    Raises: KeyError for strings and packed dtypes.
+    """
+    name = _NAME_BY_TYPE[value.element_type()]
+    shape = tuple(value.shape())
+    if 0 in shape:
+        return np.empty(shape, dtypes.dtype(name).numpy)
+    array: Array = np.asarray(_Memory(value, shape, _TYPESTR[name]))
+    return array.view(dtypes.dtype(name).numpy) if name in _BORROWED else array
