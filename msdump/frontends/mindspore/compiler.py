@@ -139,7 +139,7 @@ def _compile(
 ) -> CompiledGraph:
     session = open_session(jit_level)
     saved = SavedGraphs.from_settings()
-    graph = Graph()
+    graph = Graph(is_dynamic=cell is not None and cell.has_open_inputs)
     tracer = Tracer(graph, has_cell_scopes=cell is not None)
     result = trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
     leaves: list[Tensor] = []

@@ -154,12 +154,14 @@ def _finished(tracer: Tracer, recorder: StepRecorder, cell: Cell | None, results
     graph.parameters = [value for value in graph.parameters if value.id in used]
     graph.number()
     order_parameters(graph, tracer, cell)
+    graph.is_dynamic = cell is not None and cell.has_open_inputs
     return graph
 
 
 def _structure(graph: Graph) -> Hashable:
     """What must be equal for two recordings to be the same graph. Attributes may differ: seeds and positions do."""
     return (
+        graph.is_dynamic,
         tuple((value.id, value.name, value.type) for value in graph.inputs),
         tuple((value.id, id(value.parameter)) for value in graph.parameters),
         tuple((value.id, value.type) for value in graph.constants),

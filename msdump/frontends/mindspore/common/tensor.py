@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,10 @@ def _tracer() -> Any:
     return current_tracer()
 
 
+# A dimension that only the data decide, which scripts write as None.
+OPEN = -1
+
+
 class Tensor:
     """A multi-dimensional array with a dtype.
 
@@ -71,6 +75,7 @@ class Tensor:
     ) -> None:
         """Dtypes: Python float -> float32, int -> int64, bool -> bool; numpy arrays keep theirs.
 
+        Edges:  None in `shape` leaves a dimension open; such a tensor has no data and is for `Cell.set_inputs` alone.
         Raises: TypeError for data that is no number, list, array or tensor; DtypeError for an unknown dtype.
         """
         self._value = self._owner = None
@@ -84,11 +89,20 @@ class Tensor:
             if input_data is not None or shape is None or dtype is None:
                 raise ValueError("Tensor: expected shape and dtype, and no input_data, together with init.")
             input_data = _initialized(init, shape, dtype)
+        elif input_data is None and isinstance(shape, tuple | list) and None in shape:
+            self._declare(shape, dtype)
+            return
         elif input_data is None and shape is not None and dtype is not None:
             input_data = np.zeros(as_shape(shape), dtypes.dtype(dtype_name(dtype)).numpy)
         array = array_from(input_data.array if isinstance(input_data, Tensor) else input_data, dtype)
         self._array = array
         self._type = TensorType(dtypes.dtype_from_numpy(array.dtype).name, tuple(array.shape))
+
+    def _declare(self, shape: Sequence[int | None], dtype: Any) -> None:
+        if dtype is None:
+            raise ValueError("Tensor: expected a dtype together with a shape that has None in it, got none.")
+        self._array = None
+        self._type = TensorType(dtype_name(dtype), tuple(OPEN if size is None else int(size) for size in shape))
 
     @classmethod
     def of_array(cls, array: Array) -> Tensor:
@@ -132,12 +146,19 @@ class Tensor:
     @property
     def array(self) -> Array:
         """The data.   Raises: GraphError for a tensor of a graph that is being traced."""
+        if self._is_declared:
+            raise GraphError("Tensor: a tensor with None in its shape has no data. It is for Cell.set_inputs alone.")
         if self._array is None:
             raise GraphError(
                 "a tensor that another construct made while it was traced has no value here. Return it from that "
                 "construct instead of keeping it in an attribute or a global."
             )
         return self._array
+
+    @property
+    def _is_declared(self) -> bool:
+        """Is it a type only, for `Cell.set_inputs`?"""
+        return self._array is None and self._value is None and OPEN in self.shape
 
     def detach(self) -> None:
         """Make this tensor its data alone, no longer a value of a graph."""
@@ -152,6 +173,8 @@ class Tensor:
         return tracer is not None and tracer.is_binding and tracer.owns(self)
 
     def _concrete(self, wish: str, instead: str) -> Array:
+        if self._is_declared:
+            return self.array
         if self._array is None:
             line = user_line()
             raise GraphError(

@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter,
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
+from msdump.frontends.mindspore.open_inputs import check_inputs, has_open_shape
 from msdump.frontends.mindspore.precision import computing_in
 from msdump.frontends.mindspore.promotion import cast
 from msdump.frontends.mindspore.pynative import run_step, step_session
@@ -37,6 +38,7 @@ class Cell:
         set_plain(self, "_cache", GraphCache())
         set_plain(self, "_compute_dtype", None)
         set_plain(self, "_jit_level", "")
+        set_plain(self, "_declared_inputs", None)
         set_plain(self, "cls_name", type(self).__name__)
         set_plain(self, "scope_name", "")
         set_plain(self, "training", False)
@@ -56,6 +58,8 @@ class Cell:
             )
         tracer = current_tracer()
         if tracer is None:
+            if self._declared_inputs is not None:
+                check_inputs(self._declared_inputs, args)
             if get_context("mode") == GRAPH_MODE:
                 return compiled_call(self.construct, self._cache, args, kwargs, self, self._jit_level)
             session = step_session(self._jit_level)
@@ -87,7 +91,7 @@ class Cell:
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
-        return (self.training, self._compute_dtype, self._flags.get(MARK))
+        return (self.training, self._compute_dtype, self._flags.get(MARK), self.has_open_inputs)
 
     # -- attributes ---------------------------------------------------------------------------------
 
@@ -270,8 +274,16 @@ class Cell:
         object.__setattr__(self, "_jit_level", jit_config.jit_level)
 
     def set_inputs(self, *inputs: Any) -> None:
-        """Accepted: every input signature gets a graph of its own."""
-        self._flags["inputs"] = inputs
+        """Declare what the cell is called with; None in a tensor's shape leaves a dimension open.
+
+        Every input signature gets a graph of its own all the same; calls that do not fit raise ValueError.
+        """
+        object.__setattr__(self, "_declared_inputs", inputs)
+
+    @property
+    def has_open_inputs(self) -> bool:
+        """Did `set_inputs` leave a dimension open, so that graphs of this cell count as dynamic?"""
+        return self._declared_inputs is not None and has_open_shape(self._declared_inputs)
 
     def recompute(self, **kwargs: Any) -> None:
         """Accepted: nothing is computed twice here."""
