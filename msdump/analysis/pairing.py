@@ -223,7 +223,9 @@ def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
 
 
 def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
-    if operator.outputs and merged.outputs and _sizes(operator.outputs.values()) != _sizes(merged.outputs.values()):
+    # One side may have outputs more: indices of maxima, a mask.
+    sizes = zip(_sizes(operator.outputs.values()), _sizes(merged.outputs.values()), strict=False)
+    if any(mine != golden for mine, golden in sizes):
         return False
     return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
 
