@@ -1,0 +1,306 @@
+"""acl.json: every rule with its numbers, their order, what passes, and what is only warned about."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
+from msdump.config.acl_error import AclConfigError
+from msdump.config.acl_sections import BlacklistEntry, DumpListItem, DumpSection, RangeEntry
+from msdump.config.json_file import JsonFile
+from msdump.errors import ConfigError
+from msdump.testing.acl_configs import (
+    ACL_FILE_MISTAKES,
+    ACL_MISTAKES,
+    acl_dumps,
+    acl_json_texts,
+    invalid_acl_dumps,
+)
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def parse(dump):
+    return parse_acl_config(JsonFile(Path("/acl.json"), b"", {"dump": dump}))
+
+
+def refusal(dump) -> AclConfigError:
+    with pytest.raises(AclConfigError) as caught:
+        parse(dump)
+    return caught.value
+
+
+def right(**keys):
+    return {"dump_path": FOLDER, **keys}
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "acl.json"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+# -- the rules --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mistake", ACL_FILE_MISTAKES, ids=lambda mistake: mistake.name)
+def test_every_wrong_file_gives_its_numbers(mistake, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load_acl_config(mistake.make(str(tmp_path)))
+    error = caught.value
+    assert (error.acl_error, error.ep_code) == (mistake.acl_error, mistake.ep_code)
+    assert str(error).startswith(f"{mistake.ep_code}: ")
+    assert ": expected " in str(error).splitlines()[1]
+
+
+@pytest.mark.parametrize("number", range(len(ACL_MISTAKES)), ids=lambda n: f"{n}-row{ACL_MISTAKES[n].row}")
+def test_every_mistake_gives_its_code(number):
+    mistake = ACL_MISTAKES[number]
+    error = refusal(mistake.section(FOLDER))
+    assert (error.acl_error, error.ep_code) == (100009, mistake.ep_code)
+    assert error.item == mistake.item
+    first, second, last = str(error).splitlines()
+    assert first.startswith(f"{mistake.ep_code}: " + ("when " if mistake.ep_code == "EP0005" else mistake.item))
+    assert ": expected " in second and second.startswith(mistake.item)
+    assert last == "Configuration file: /acl.json"
+
+
+def test_every_rule_has_a_mistake():
+    assert {mistake.row for mistake in ACL_MISTAKES} == {"A", "B", *map(str, range(1, 26))}
+
+
+def test_a_section_that_is_no_object():
+    for value in (None, [], "text", 3, True):
+        error = refusal(value)
+        assert (error.acl_error, error.ep_code, error.item) == (100009, "EP0001", "dump")
+        assert "must be of the object type" in str(error)
+
+
+def test_of_two_mistakes_the_first_check_wins():
+    """Pairs whose keys can stand side by side; the later one has a single key, so that it brings nothing else in."""
+    stage = {row: number for number, row in enumerate(["A", "B", *map(str, range(1, 26))])}
+    mistakes = list({(mistake.row, mistake.item): mistake for mistake in ACL_MISTAKES if mistake.row != "4"}.values())
+    simple = [mistake for mistake in mistakes if len(mistake.dump.keys() - {"dump_path"}) == 1]
+    pairs = 0
+    for second in simple:
+        for first in mistakes:
+            is_beside = not first.dump.keys() & second.dump.keys() - {"dump_path"}
+            if is_beside and stage[first.row] < stage[second.row]:
+                error = refusal({**second.section(FOLDER), **first.section(FOLDER)})
+                assert (error.ep_code, error.item) == (first.ep_code, first.item), (first, second)
+                pairs += 1
+    assert pairs > 500
+
+
+def test_a_missing_path_stands_between_the_scene_and_the_steps():
+    assert refusal({"dump_step": "x", "dump_list": [{"layer": []}]}).item == "dump_path"
+    assert refusal({"dump_scene": "watcher", "dump_mode": "all"}).item == "dump_mode"
+    assert refusal({"dump_mode": "ON"}).item == "dump_mode"
+
+
+@given(st.data())
+def test_drawn_wrong_sections_are_refused(data):
+    dump, mistake = data.draw(invalid_acl_dumps(FOLDER))
+    error = refusal(dump)
+    assert (error.acl_error, error.ep_code) == (100009, mistake.ep_code)
+
+
+@given(st.data())
+def test_drawn_right_sections_hold_and_can_be_planned(data):
+    dump = data.draw(acl_dumps(FOLDER))
+    plan = plan_acl(parse(dump))
+    is_switched_on = "on" in (dump.get("dump_op_switch"), dump.get("dump_debug"))
+    assert (plan is not None) == (is_switched_on or bool(dump.get("dump_list")) or "dump_scene" in dump)
+    if plan is not None and not plan.is_exception and not plan.is_overflow:
+        assert plan.path == Path(FOLDER)
+        mode = dump.get("dump_mode", "output")
+        assert (plan.dumps_input, plan.dumps_output) == (mode in ("input", "all"), mode in ("output", "all"))
+        assert len(plan.entries) == len(dump.get("dump_list", []))
+
+
+@given(acl_json_texts(FOLDER))
+def test_files_are_read(tmp_path_factory, text):
+    path = written(tmp_path_factory.mktemp("acl"), text)
+    config = load_acl_config(path)
+    assert config.file.text == text.encode()
+    assert config.section is not None
+    assert config.section.model_dump(exclude_unset=True) == json.loads(text)["dump"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**70) | st.text(max_size=5) | st.sampled_from(["on", "op", "watcher"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["dump_list", "dump_path", "layer", "dump_scene", "dump_debug"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(json_values)
+def test_any_value_is_taken_or_refused_with_numbers(value):
+    found = None
+    try:
+        config = parse(value)
+    except AclConfigError as error:
+        found = error
+    if found is None:
+        assert config.section is None or config.section.has("dump_path") or config.section.dump_scene
+    else:
+        assert found.acl_error == 100009 and found.ep_code.startswith("EP000")
+        copied = pickle.loads(pickle.dumps(found))
+        assert str(copied) == str(found) and copied.ep_code == found.ep_code
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"dump": {}}', "[]", "3", '{"profiler": {"switch": "on"}}'])
+def test_files_that_ask_for_nothing(tmp_path, text):
+    config = load_acl_config(written(tmp_path, text))
+    assert config.section is None
+    assert plan_acl(config) is None
+
+
+def test_the_limits_of_a_file_belong_to_it(tmp_path):
+    deep = b'{"a":' * 9 + b"{}" + b"}" * 9
+    assert load_acl_config(written(tmp_path, deep)).section is None
+    assert load_acl_config(written(tmp_path, b"[" * 10 + b"]" * 10)).section is None
+    assert load_acl_config(written(tmp_path, b"{}" + b" " * ((10 << 20) - 2))).section is None
+    assert load_acl_config(written(tmp_path, b"[{}," + b"{}," * 30 + b"{}]")).section is None
+
+
+def test_the_nesting_is_judged_before_the_syntax(tmp_path):
+    with pytest.raises(AclConfigError) as caught:
+        load_acl_config(written(tmp_path, "{" * 11))
+    assert caught.value.acl_error == 100006
+
+
+def test_links_are_followed_and_any_suffix_will_do(tmp_path):
+    target = tmp_path / "settings.txt"
+    target.write_text('{"dump": {"dump_scene": "watcher", "dump_path": "/"}}')
+    (tmp_path / "link").symlink_to(target)
+    assert load_acl_config(tmp_path / "link").file.path == target.resolve()
+
+
+BLACKLIST_SAMPLE = """{
+    "dump":{
+        "dump_list":[
+            {
+                "model_name":"ResNet-50",
+                "optype_blacklist":[
+                  {
+                      "name":"conv"
+                      "pos":["input0", "input1"]
+                  }
+                ]
+            }
+        ],
+        "dump_path":"/home/output",
+   "dump_mode":"input",
+    }
+}"""
+
+
+def test_the_sample_of_the_page_is_refused_until_it_is_json_and_has_its_level(tmp_path):
+    def message(text: str) -> str:
+        with pytest.raises(AclConfigError) as caught:
+            load_acl_config(written(tmp_path, text.replace("/home/output", FOLDER)))
+        assert caught.value.acl_error == 100009
+        return str(caught.value)
+
+    first = message(BLACKLIST_SAMPLE)
+    assert first.startswith("EP0004: ") and "acl.json:9:" in first and "A comma is missing before it." in first
+    with_comma = BLACKLIST_SAMPLE.replace('"conv"', '"conv",')
+    second = message(with_comma)
+    assert second.startswith("EP0004: ") and "Take out the comma after the last element." in second
+    json_at_last = with_comma.replace('"input",\n    }', '"input"\n    }')
+    third = message(json_at_last)
+    assert third.startswith("EP0005: when dump_level is not op, optype_blacklist cannot be configured")
+    assert 'It is "all" when it is left out.' in third
+    text = json_at_last.replace('"input"\n    }', '"input", "dump_level": "op"}').replace("/home/output", FOLDER)
+    assert load_acl_config(written(tmp_path, text)).section is not None
+
+
+# -- what passes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"dump_list": []},
+        {"dump_list": [{}]},
+        {"dump_list": [{}], "dump_op_switch": "on"},
+        {"dump_list": [], "dump_op_switch": "on"},
+        {"dump_list": [{"layer": [], "model_name": ""}], "dump_op_switch": "on"},
+        {"dump_step": ""},
+        {"dump_step": "001|002"},
+        {"dump_step": "5-5"},
+        {"dump_step": "|".join(["1"] * 100)},
+        {"dump_debug": "on", "dump_step": "all", "dump_list": []},
+        {"dump_scene": "watcher", "dump_list": []},
+        {"dump_list": [{"watcher_nodes": []}]},
+        {"dump_list": [{"optype_blacklist": [], "opname_range": []}]},
+        {"dump_list": [{"optype_blacklist": [{}] * 100}], "dump_level": "op"},
+        {"dump_list": [{"model_name": "m", "opname_range": [{"begin": "a", "end": "a"}]}], "dump_level": "op"},
+        {"dump_data": "stats", "dump_stats": ["L2norm"]},
+        {"comment": 3, "dump_list": [{"comment": 3}]},
+        {"dump_path": "255.0.0.1:/out"},
+        {"dump_path": "0.0.0.0:out-=[];\\,./!@#$%^&*()_+{}:?"},
+        {"dump_path": "."},
+    ],
+)
+def test_sections_that_hold(keys):
+    assert parse(right(**keys)).section is not None
+
+
+@pytest.mark.parametrize("scene", ["lite_exception", "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"])
+def test_an_exception_scene_leaves_the_rest_unchecked(scene):
+    unchecked = {"dump_path": "/no/such", "dump_list": [{"layer": []}], "dump_stats": [], "dump_step": "x"}
+    config = parse({"dump_scene": scene, **unchecked})
+    assert any(text.startswith("dump_list: not read") for text in config.warnings)
+    assert parse({"dump_scene": scene}).warnings == ()
+
+
+def test_a_folder_without_permissions(tmp_path, monkeypatch):
+    monkeypatch.setattr("msdump.config.acl_rules.os.access", lambda path, mode: mode != os.R_OK | os.W_OK)
+    error = refusal(right(dump_path=str(tmp_path), dump_list=[{}]))
+    assert error.ep_code == "EP0003" and "without read and write permissions" in str(error)
+
+
+def test_warnings_say_what_does_nothing():
+    blacklist = [{"pos": ["input0"]}, {"name": "conv"}, {"name": "conv", "pos": ["input", "output0"]}]
+    item = {"model_name": "m", "optype_blacklist": blacklist, "layers": ["a"]}
+    config = parse(right(dump_list=[item, {"model_name": "m"}], dump_level="op", dump_mod="input"))
+    assert list(config.warnings) == [
+        'dump_list[0].layers: unknown key, ignored. Did you mean "layer"?',
+        'dump_mod: unknown key, ignored. Did you mean "dump_mode" or "dump_data" or "dump_debug"?',
+        "dump_list[0].optype_blacklist[0]: it has no name, so it takes nothing out.",
+        "dump_list[0].optype_blacklist[1]: it has no pos, so it takes nothing out of conv.",
+        'dump_list[0].optype_blacklist[2].pos[0]: expected inputN or outputN, got "input". It takes nothing out.',
+        "dump_list: model_name m comes 2 times; their operators are put together.",
+    ]
+    assert parse(right()).warnings[0].startswith("dump: nothing is dumped.")
+    assert "watches nothing" in parse(right(dump_scene="watcher")).warnings[0]
+
+
+def test_a_misspelt_section_is_found(tmp_path):
+    config = load_acl_config(written(tmp_path, '{"dmp": {"dump_path": "/"}, "dmp": {}}'))
+    assert "comes twice" in config.warnings[0]
+    assert config.warnings[1].endswith('Did you mean "dmp"?')
+
+
+def test_every_key_is_explained():
+    page = (Path(FOLDER).parent.parent / "docs" / "acl-configuration.md").read_text(encoding="utf-8")
+    for key in (*DumpSection.model_fields, *DumpListItem.model_fields):
+        assert f"| `{key}`" in page or f", `{key}` |" in page, key
+    for key in (*BlacklistEntry.model_fields, *RangeEntry.model_fields):
+        assert f'"{key}"' in page, key
