@@ -31,7 +31,7 @@ from msdump.events import Observer
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
-from msdump.formats.atomic import make_dirs
+from msdump.formats.atomic import claim_dir
 from msdump.formats.layout import SyncLayout
 from msdump.formats.metadata import write_metadata
 from msdump.formats.opdebug import OpdebugJsonWriter
@@ -78,6 +78,8 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
     if not write_metadata(layout.metadata_dir, plan.config_text, plan.device_target, MS_VERSION):
         log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
 
+    guard.expect_folder(layout.metadata_dir.parent)
+
     def directory(record: TensorRecord) -> Path:
         return layout.data_dir(record.graph_id, record.iteration)
 
@@ -96,6 +98,7 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
 def _start_async(plan: DumpPlan, guard: DiskGuard) -> Engine:
     budget = staging_budget()
     folders = _AclFolders(plan) if plan.is_acl_dump else _PlainFolders(plan)
+    guard.expect_folder(folders.home)
     writers, data_offsets = _async_writers(plan, guard, folders.directory)
     tally = Tally()
     if plan.op_debug_mode == _EXCEPTION:
@@ -145,12 +148,23 @@ def _model_name(graph_id: int) -> str:
     return f"kernel_graph_{graph_id}"
 
 
+def _claim_time(root: Path, device_id: int) -> str:
+    """Name of a time folder in which nobody else has this device, whose folder is made.
+
+    Another process, or a run before in the same second, would give its files the same names.
+    """
+    moment = datetime.datetime.now()
+    while not claim_dir(root / format_time(moment) / str(device_id)):
+        moment += datetime.timedelta(seconds=1)
+    return format_time(moment)
+
+
 class _PlainFolders:
     """One time folder for the whole run.   Source: MindSpore, asynchronous dump in graph mode."""
 
     def __init__(self, plan: DumpPlan) -> None:
-        self._layout = PlainLayout(plan.path, format_time(datetime.datetime.now()), plan.device_id)
-        make_dirs(self._layout.device_dir)
+        self._layout = PlainLayout(plan.path, _claim_time(plan.path, plan.device_id), plan.device_id)
+        self.home = self._layout.device_dir
 
     def directory(self, record: TensorRecord) -> Path:
         return self._layout.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
@@ -171,6 +185,7 @@ class _AclFolders:
         self._operators = AclOperatorLayout(plan.path, plan.device_id)
         self._json = acl_json_path(plan.path, plan.device_id)
         self._steps: dict[tuple[int, int], tuple[str, bool]] = {}
+        self.home = plan.path
         write_acl_json(self._json, initial_acl_json(plan.path))
 
     def directory(self, record: TensorRecord) -> Path:

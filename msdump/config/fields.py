@@ -79,7 +79,7 @@ def validate_section(model: type[Section], section: object, context: object) -> 
     # Raised outside of `except`: pydantic's own account would only repeat this one in other words.
     for problem in problems:
         if problem["type"] == "missing":
-            raise missing_key(str(problem["loc"][0]), str(model.model_config.get("title")), values)
+            raise missing_key(str(problem["loc"][0]), str(model.model_config.get("title")), section)
     raise problems[0]["ctx"]["error"]
 
 

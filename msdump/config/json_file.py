@@ -56,7 +56,7 @@ def parse_json(text: bytes, path: Path) -> tuple[Any, tuple[str, ...]]:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = text[: error.start].decode("utf-8-sig")
-        _refuse_text(before, len(before), f"{error.reason} (not UTF-8)", path)
+        _refuse_text(before, len(before), f"{error.reason} (not UTF-8)", path, "Save the file as UTF-8.")
     duplicate_keys: list[str] = []
 
     def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -171,15 +171,16 @@ def _check_suffix(path: Path) -> None:
         )
 
 
-def _refuse_text(text: str, position: int, reason: str, path: Path) -> NoReturn:
-    """Raise with the offending line and a mark under the column."""
+def _refuse_text(text: str, position: int, reason: str, path: Path, fix: str | None = None) -> NoReturn:
+    """Raise with the offending line and a mark under the column; without a `fix` the text tells one."""
     line_number = text.count("\n", 0, position) + 1
     line_begin = text.rfind("\n", 0, position) + 1
     column = position - line_begin + 1
     line = text[line_begin:].partition("\n")[0].rstrip("\r")
     cut = max(0, column - _SHOWN_CHARACTERS)
     mark = " " * (column - 1 - cut) + "^"
-    advice = f"expected JSON, got what is marked below. {_text_advice(text, position)}".rstrip()
+    fix = _text_advice(text, position) if fix is None else fix
+    advice = f"expected JSON, got what is marked below. {fix}".rstrip()
     raise ConfigError(
         f"Parse dump json failed, error:[json.exception.parse_error.101] parse error at line {line_number}, "
         f"column {column}: {reason}\n{path}:{line_number}:{column}: {advice}\n"

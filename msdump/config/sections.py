@@ -37,6 +37,7 @@ _ABSENT = object()  # a key that is not there, which null is not
 DUMP_ALL, DUMP_LISTED, DUMP_MARKED = 0, 1, 2
 TENSOR, STATISTIC, FULL = "tensor", "statistic", "full"
 OVERFLOW_ALL = 3
+_LONGEST_NAME = 255  # of a folder, whatever the filesystem
 STATISTIC_CATEGORIES = (
     "max",
     "min",
@@ -162,9 +163,17 @@ def _check_path(value: str, info: ValidationInfo) -> str:
             info,
             "an absolute path",
             value,
-            f'Write "{os.path.abspath(value)}" if it is meant from the current directory.',
+            _absolute_path_advice(value),
         )
     return value
+
+
+def _absolute_path_advice(path: str) -> str:
+    """Nobody replaces what only a shell does."""
+    written_out = os.path.expanduser(os.path.expandvars(path))
+    if written_out != path:
+        return f'"~" and variables are not replaced here; write "{os.path.abspath(written_out)}".'
+    return f'Write "{os.path.abspath(path)}" if it is meant from the current directory.'
 
 
 def _is_path_text(path: str, is_strict: bool) -> bool:
@@ -181,6 +190,11 @@ def _check_net_name(value: str, info: ValidationInfo) -> str:
         first_line = f"net_name only supports alphabetic, digit, or {{'-', '_'}}, but got: {value}"
         proposal = re.sub(r"[^A-Za-z0-9_-]+", "_", value).strip("_") or "Net"
         raise refusal(first_line, info, "letters, digits, - and _", value, f'Write for example "{proposal}".')
+    if len(value) > _LONGEST_NAME:
+        raise ConfigError(
+            f"{where(info)}: expected at most {_LONGEST_NAME} characters, as it names a folder, got {len(value)}. "
+            "Shorten it."
+        )
     return value
 
 

@@ -65,6 +65,7 @@ class AsyncDumper:
         self._rounds: dict[int, _Round] = {}
         self._old_inputs: dict[TensorKey, Staged] = {}
         self._lost = 0
+        self._counting = threading.Lock()
         self._is_closed = False
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
@@ -87,9 +88,7 @@ class AsyncDumper:
         with self._timed(), self._stop_on_failure():
             if self._on_step is not None:
                 self._on_step(graph, iteration)
-            self._rounds[graph.graph_id] = _Round(self._writers, graph.graph_id, iteration)
-        if not self._has_stopped():
-            self._tally.count_dumped(iteration)
+            self._rounds[graph.graph_id] = _Round(self._writers, graph.graph_id, iteration, self._count_iteration)
         return not self._has_stopped()
 
     def before_op(self, event: OpEvent) -> None:
@@ -142,7 +141,7 @@ class AsyncDumper:
                 )
                 self._submit(self._rounds[graph_id], watched, [record])
         self._give_back(watched)
-        self._end_round(graph_id)
+        self._end_round(graph_id, is_complete=not self._has_stopped())
         self._count()
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
@@ -258,9 +257,14 @@ class AsyncDumper:
         if writers and record.io == OUTPUT and not record.is_parameter:
             self.pool.submit(self._job(round_, [record], [], writers, record_count=0))
 
-    def _end_round(self, graph_id: int) -> None:
+    def _count_iteration(self, iteration: int) -> None:
+        with self._counting:
+            self._tally.count_dumped(iteration)
+
+    def _end_round(self, graph_id: int, is_complete: bool = False) -> None:
         round_ = self._rounds.pop(graph_id, None)
         if round_ is not None:
+            round_.is_complete = is_complete
             self.pool.submit(Job(0, 0, round_.leave))
 
     def _has_stopped(self) -> bool:
@@ -317,10 +321,17 @@ class _Round:
     """One dumped iteration of one graph: who has which tensor, and how many jobs still need the writers' memory of it.
 
     The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only.
+
+    is_complete   whether the step ended, which the dumper says before its own job leaves
+    on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
     """
 
-    def __init__(self, writers: Sequence[Writer], graph_id: int, iteration: int) -> None:
+    def __init__(
+        self, writers: Sequence[Writer], graph_id: int, iteration: int, on_complete: Callable[[int], None]
+    ) -> None:
         self.first: dict[Hashable, Job] = {}
+        self.is_complete = False
+        self._on_complete = on_complete
         self._writers = writers
         self._name = (graph_id, iteration)
         self._jobs = 1
@@ -338,3 +349,5 @@ class _Round:
         if is_last:
             for writer in self._writers:
                 writer.end_iteration(*self._name)
+            if self.is_complete:
+                self._on_complete(self._name[1])

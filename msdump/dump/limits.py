@@ -86,6 +86,7 @@ class DiskGuard:
         self._limits = limits
         self._usage = usage
         self._writers: list[Writer] = []
+        self._home: Path | None = None
         self._lock = threading.Lock()
         self._reserved = 0
         self._removed = 0
@@ -95,13 +96,25 @@ class DiskGuard:
         """Count what this writer puts on the disk."""
         self._writers.append(writer)
 
+    def expect_folder(self, home: Path) -> None:
+        """From now on a write is refused once this folder is gone: what it held is lost, and nobody would notice."""
+        self._home = home
+
     @property
     def used_bytes(self) -> int:
         """Bytes that the dump has on the disk now."""
         return sum(writer.counts.bytes_written for writer in self._writers) - self._removed
 
     def reserve(self, size_bytes: int) -> None:
-        """Hold room for a write until `release`.   Raises: WriteError when a limit would be passed."""
+        """Hold room for a write until `release`.
+
+        Raises: WriteError when a limit would be passed, or the folder that all goes to was removed.
+        """
+        if self._home is not None and not self._home.is_dir():
+            raise WriteError(
+                f"{self._home}: expected the folder of this dump, got none: it was removed or renamed, and what it "
+                "held with it. Do not change the folders while the dump runs."
+            )
         with self._lock:
             self._check_budget(size_bytes)
             self._check_floor(size_bytes)

@@ -26,7 +26,7 @@ class Tally:
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
     _last_run: int = -1
-    _last_dumped: int = -1
+    _dumped: set[int] = field(default_factory=set)
 
     def count_run(self, iteration: int) -> None:
         """A graph runs. Graphs of one iteration, such as forward and backward of a step, count once."""
@@ -34,9 +34,9 @@ class Tally:
         self._last_run = max(self._last_run, iteration)
 
     def count_dumped(self, iteration: int) -> None:
-        """A graph's part of an iteration was dumped."""
-        self.iterations_dumped += iteration > self._last_dumped
-        self._last_dumped = max(self._last_dumped, iteration)
+        """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them."""
+        self.iterations_dumped += iteration not in self._dumped
+        self._dumped.add(iteration)
 
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
         """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""

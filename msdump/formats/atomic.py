@@ -75,12 +75,35 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
             raise WriteError(
                 f"{folder}: expected a folder, got a file. Move it away or choose another path."
             ) from error
+        except FileNotFoundError as error:
+            raise WriteError(
+                f"{folder}: expected to make this folder, got {error.strerror}. "
+                "No folder can be made there, or the one above it was just removed: choose another path."
+            ) from error
         except OSError as error:
             raise _write_error(folder, "to make this folder", error) from error
         except ValueError as error:
             raise WriteError(f"{folder!r}: expected a path, got {error}. Choose another path.") from error
         if stat.S_IMODE(os.stat(folder).st_mode) != mode:
             os.chmod(folder, mode)
+
+
+def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
+    """Make a folder that nobody else has made, and its missing parents; False when it is there already.
+
+    Raises: WriteError when the system refuses, or a file sits above it.
+    """
+    folder = os.fspath(path)
+    make_dirs(os.path.dirname(folder) or ".", mode)
+    try:
+        os.mkdir(folder, mode)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise _write_error(folder, "to make this folder", error) from error
+    if stat.S_IMODE(os.stat(folder).st_mode) != mode:
+        os.chmod(folder, mode)
+    return True
 
 
 class Folder:

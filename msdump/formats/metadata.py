@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from msdump.errors import FormatError
+from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import Folder, make_dirs
 
 CONFIG_COPY_FILE = "data_dump.json"
@@ -43,8 +43,13 @@ def write_metadata(
         for name, content in ((CONFIG_COPY_FILE, config_text), (CONFIG_FILE, config.encode())):
             if folder.has(name):
                 is_new = False
-            else:
+                continue
+            try:
                 folder.write(name, [content], mode)
+            except WriteError:
+                if not folder.has(name):  # another process of the same rank was faster
+                    raise
+                is_new = False
     return is_new
 
 

@@ -151,6 +151,17 @@ def test_a_dump_that_breaks_is_a_loud_4_and_training_goes_on(folder: Path) -> No
     assert "lost" in done.stderr
 
 
+def test_a_dump_that_is_removed_is_not_begun_anew(folder: Path) -> None:
+    """Otherwise the report would tell of iterations that are nowhere."""
+    configure(folder)
+    done = train(folder, "3", "import shutil; shutil.rmtree('dump', ignore_errors=True)")
+    assert done.returncode == 4, done.stderr
+    assert done.stdout.count("loss") == 3
+    assert "1 of 3 dumped" in done.stderr
+    assert "it was removed or renamed" in done.stderr
+    assert not (folder / "dump").exists()
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_whole_files(folder: Path, number: signal.Signals, status: int) -> None:
     configure(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,7 @@ def test_sections_that_are_no_objects(value):
     config = right()
     config["common_dump_settings"] = value
     assert refusal(config).startswith("Check dump json failed, dump_mode not found\n")
+    assert ("Add it." if value == {} else "It is no object") in refusal(config)
     config["e2e_dump_settings"] = value
     assert refusal(config).startswith("Check dump json failed, enable not found\n")
 
@@ -186,6 +188,18 @@ def test_path_comes_from_the_environment_only_when_the_key_is_empty():
     assert parse(config, diagnostic_path="/diagnostic").common.path == "/diagnostic/debug_dump"
     assert parse(right(), diagnostic_path="/diagnostic").common.path == "/dump"
     assert "absolute path and should start" in refusal(config, diagnostic_path="here")
+
+
+def test_what_a_shell_would_replace_is_written_out(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert 'write "/home/me/dump".' in refusal(right(path="~/dump"))
+    assert 'write "/home/me/dump".' in refusal(right(path="$HOME/dump"))
+    assert f'Write "{os.getcwd()}/dump" if' in refusal(right(path="dump"))
+
+
+def test_a_name_that_no_folder_can_have_is_refused():
+    assert parse(right(net_name="n" * 255)).common.net_name == "n" * 255
+    assert "net_name: expected at most 255 characters" in refusal(right(net_name="n" * 256))
 
 
 def test_any_path_is_taken_unless_strict():

@@ -154,6 +154,36 @@ def test_a_folder_that_vanishes_stops_the_dump_not_the_training(folder: Path) ->
     assert opened.report().tensors_written == 7
 
 
+def test_a_folder_that_is_removed_is_not_made_again(folder: Path) -> None:
+    configure(folder, iteration="all")
+    opened = session.open_mindspore("CPU", 0)
+    assert opened is not None
+    assert opened.pool is not None
+    executor = Executor(_small_graph(), opened.observers)
+    executor.run([np.ones(3, np.float32)], opened.next_iteration())
+    assert opened.pool.drain(60)
+    (root,) = (folder / "dump").iterdir()
+    root.rename(folder / "moved")
+    executor.run([np.ones(3, np.float32)], opened.next_iteration())
+    with pytest.raises(DumpError, match="it was removed or renamed"):
+        opened.close()
+    assert not root.exists()
+    assert (opened.report().iterations_run, opened.report().iterations_dumped, opened.report().lost) == (2, 1, 7)
+
+
+def test_runs_in_the_same_second_keep_apart(folder: Path) -> None:
+    """Their names differ by their time only, and two processes may well write the same one."""
+    configure(folder, iteration="0")
+    for _ in range(3):
+        train(folder, 1)
+        session.reset_for_tests()
+    times = sorted((folder / "dump").iterdir())
+    assert len(times) == 3
+    assert {len(list(time.rglob("*.npy"))) for time in times} == {7}
+    train(folder, 1, device_id=5)
+    assert len([*(folder / "dump").glob("*/5")]) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,16 @@ from hypothesis import strategies as st
 
 from msdump.errors import WriteError
 from msdump.formats import atomic
-from msdump.formats.atomic import AppendFile, Buffer, Folder, append_text, link_or_copy, make_dirs, write_file
+from msdump.formats.atomic import (
+    AppendFile,
+    Buffer,
+    Folder,
+    append_text,
+    claim_dir,
+    link_or_copy,
+    make_dirs,
+    write_file,
+)
 
 
 @pytest.fixture(params=["unnamed", "sibling", "sibling without links"])
@@ -197,6 +207,22 @@ def test_folders_that_are_there_keep_their_mode(tmp_path: Path) -> None:
     (tmp_path / "old").chmod(0o755)
     make_dirs(tmp_path / "old" / "new", 0o700)
     assert (mode_of(tmp_path / "old"), mode_of(tmp_path / "old" / "new")) == (0o755, 0o700)
+
+
+def test_a_place_without_folders() -> None:
+    with pytest.raises(WriteError, match=r"/proc/nothing: expected to make this folder, got .* choose another path"):
+        make_dirs("/proc/nothing/here")
+
+
+def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: claim_dir(tmp_path / "a" / "b", 0o700), range(8)))
+    assert sorted(answers) == [False] * 7 + [True]
+    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o700
+    (tmp_path / "file").write_text("")
+    assert claim_dir(tmp_path / "file") is False
+    with pytest.raises(WriteError, match="expected a folder, got a file"):
+        claim_dir(tmp_path / "file" / "a")
 
 
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import json
 import stat
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError, WriteError
+from msdump.formats.atomic import Folder
 from msdump.formats.layout import safe_op_name
 from msdump.formats.mapping_csv import append_mapping, mapped_name, read_mapping
 from msdump.formats.metadata import DumpMetadata, read_metadata, write_metadata
@@ -121,6 +123,24 @@ def test_metadata_is_a_byte_copy_and_a_compact_object(tmp_path: Path) -> None:
 def test_metadata_of_an_earlier_run_is_kept(tmp_path: Path) -> None:
     write_metadata(tmp_path, b"first", "CPU", "2.0.0")
     assert write_metadata(tmp_path, b"second", "GPU", "2.0.0") is False
+    assert read_metadata(tmp_path) == DumpMetadata(b"first", "CPU", "2.0.0")
+
+
+def test_metadata_that_two_processes_write_at_once_is_written_once(tmp_path: Path) -> None:
+    """Both find the place free, and one of them is slower."""
+
+    class Unseeing(Folder):
+        looked: ClassVar[set[str]] = set()
+
+        def has(self, name: str) -> bool:
+            first_look = name not in self.looked
+            self.looked.add(name)
+            return not first_look and super().has(name)
+
+    write_metadata(tmp_path, b"first", "CPU", "2.0.0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("msdump.formats.metadata.Folder", Unseeing)
+        assert write_metadata(tmp_path, b"second", "GPU", "2.0.0") is False
     assert read_metadata(tmp_path) == DumpMetadata(b"first", "CPU", "2.0.0")
 
 
