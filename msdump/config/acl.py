@@ -28,10 +28,7 @@ from msdump.config.acl_rules import (
     split_ip_path,
 )
 from msdump.config.acl_sections import DUMP, DumpSection, parse_section, unknown_keys
-from msdump.config.acl_selection import (
-    blacklist_warnings,
-    list_entry,
-)
+from msdump.config.acl_selection import blacklist_warnings, list_entry
 from msdump.config.acl_steps import parse_steps
 from msdump.config.iterations import ALL_ITERATIONS
 from msdump.config.json_file import JsonFile

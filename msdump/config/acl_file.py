@@ -17,7 +17,6 @@ from msdump.config.acl_error import (
     file_refusal,
 )
 from msdump.config.json_file import JsonFile, parse_json
-from msdump.config.sizes import format_size
 from msdump.errors import ConfigError
 
 LARGEST_FILE = 10 << 20
@@ -48,8 +47,8 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
                 INVALID_FILE,
                 real_path,
                 "the file is too large",
-                f"at most {format_size(LARGEST_FILE)}",
-                format_size(size) if size % 1024 == 0 else f"{size} bytes",
+                f"at most {LARGEST_FILE} bytes",
+                f"{size} bytes",
             )
         text = real_path.read_bytes()
     except OSError as error:
