@@ -16,6 +16,7 @@ from msdump.dump.budget import staging_budget
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.limits import (
     BIN_FOOTPRINT,
+    DEVICE_NPY_FOOTPRINT,
     NPY_FOOTPRINT,
     STATISTIC_FOOTPRINT,
     DiskGuard,
@@ -85,7 +86,8 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
 
     writers: list[Writer] = []
     if plan.saves_tensor:
-        writers.append(LimitedWriter(npy.NpyWriter(directory, is_direct=True), guard, NPY_FOOTPRINT, directory))
+        arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.trans_flag)
+        writers.append(LimitedWriter(arrays, guard, DEVICE_NPY_FOOTPRINT, directory))
     if plan.saves_statistic:
         statistics = StatisticWriter(directory, plan.statistic_categories)
         writers.append(LimitedWriter(statistics, guard, STATISTIC_FOOTPRINT, directory))

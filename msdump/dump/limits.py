@@ -258,13 +258,28 @@ def npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
     return len(npy_header(record.dtype, record.shape)) + record.data.size * dtypes.dtype(row.npy_name).itemsize
 
 
+def device_npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most in an npy file, padding of device formats included."""
+    size = npy_size(record, is_repeat)
+    if is_repeat or record.format not in layouts.DEVICE_FORMATS:
+        return size
+    itemsize = dtypes.dtype(dtypes.dtype(record.dtype).npy_name).itemsize
+    # A shape of more dimensions may take another line of the header.
+    return size + _HEADER_BYTES + (_device_elements(record) - record.data.size) * itemsize
+
+
 def bin_size(record: TensorRecord, is_repeat: bool = False) -> int:
     """Bytes that a record takes at most in the dump file of its operator, padding of device formats included."""
     size = record.data.size
     if record.format in layouts.DEVICE_FORMATS:
-        c0 = layouts.cube_size(record.dtype)
-        size = max(size, math.prod(layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))))
+        size = _device_elements(record)
     return _HEADER_BYTES + len(record.op_name) * 4 + size * dtypes.dtype(record.dtype).itemsize
+
+
+def _device_elements(record: TensorRecord) -> int:
+    c0 = layouts.cube_size(record.dtype)
+    shape = layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))
+    return max(record.data.size, math.prod(shape))
 
 
 def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
@@ -273,5 +288,6 @@ def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
 
 
 NPY_FOOTPRINT = Footprint(npy_size)
+DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
 BIN_FOOTPRINT = Footprint(bin_size)
 STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=True)

@@ -8,13 +8,14 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.recorder import GraphRecorder
-from msdump.dump.snapshot import op_records, parameter_record
+from msdump.dump.snapshot import Operand, op_records, parameter_record
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError
@@ -23,7 +24,7 @@ from msdump.formats.layout import SyncLayout
 from msdump.formats.order_csv import append_history
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
-from msdump.records import OUTPUT, TensorRecord
+from msdump.records import DEFAULT_FORMAT, OUTPUT, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -104,7 +105,7 @@ class SyncDumper:
             records = [
                 record
                 for event, operands in zip(step.events, watched.operands, strict=True)
-                for record in op_records(event, operands, graph_id, self._clock, watched.kept)
+                for record in self._op_records(event, operands, watched)
             ]
             self._write([*records, *self._parameter_records(watched, step)])
             for writer in (*self._writers, self._constants):
@@ -122,6 +123,14 @@ class SyncDumper:
                 writer.close()
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _op_records(self, event: OpEvent, operands: Sequence[Operand], watched: WatchedGraph) -> Iterator[TensorRecord]:
+        """Records of one operator.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
+        for record in op_records(event, operands, event.op.graph_id, self._clock, watched.kept):
+            if self._plan.trans_flag and record.format != DEFAULT_FORMAT:
+                yield replace(record, format=DEFAULT_FORMAT, sub_format=0)
+            else:
+                yield record
 
     def _write(self, records: Sequence[TensorRecord]) -> None:
         """All records of a step: every distinct tensor once, over all threads, then those that repeat one."""

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from msdump import dtypes
+from msdump import dtypes, layouts
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
 from msdump.events import Array
 from msdump.formats.atomic import Folder
@@ -104,6 +104,7 @@ class NpyWriter:
     mode        of files; `dir_mode` of the folders it makes
     file_name   name of a record's file, which `mapping.csv` replaces when it is too long
     is_direct   write big files past the page cache, see `Folder`
+    is_device_format   True: a tensor whose record names a device format is written in it, padding included
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -120,12 +121,14 @@ class NpyWriter:
         dir_mode: int = 0o700,
         file_name: Callable[[TensorRecord], str] = data_file_name,
         is_direct: bool = False,
+        is_device_format: bool = False,
     ) -> None:
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
         self._file_name = file_name
         self._is_direct = is_direct
+        self._is_device_format = is_device_format
         self._iterations: dict[tuple[int, int], _Iteration] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
@@ -135,7 +138,7 @@ class NpyWriter:
         return self._counter.total
 
     def write(self, records: Sequence[TensorRecord]) -> None:
-        """Raises: WriteError, DtypeError; records before the one that failed are on disk."""
+        """Raises: WriteError, DtypeError, LayoutError; records before the one that failed are on disk."""
         for record in records:
             self._write_one(self._iteration_of(record), record)
 
@@ -186,7 +189,10 @@ class NpyWriter:
                 "Its first record was not written."
             )
         data = npy_array(record.data, record.dtype)
-        size = folder.write(name, (npy_header(record.dtype, record.data.shape), raw_bytes(data)), self._mode)
+        if self._is_device_format and record.format in layouts.DEVICE_FORMATS:
+            c0 = layouts.cube_size(record.dtype)
+            data = layouts.to_device(data, record.format, c0, max(1, record.sub_format))
+        size = folder.write(name, (npy_header(record.dtype, data.shape), raw_bytes(data)), self._mode)
         self._counter.file(size)
         return size
 
