@@ -113,7 +113,7 @@ def compare_arrays(mine: Array, golden: Array, has_divergence: bool = True, thre
     if mine.size == 0:
         return _empty(is_bool, has_divergence)
     x, y = _flat(mine), _flat(golden)
-    rows = pair_rows.pair_rows(x, y, thread_count)
+    rows = pair_rows.pair_rows(x, y, has_divergence, thread_count)
     with np.errstate(all="ignore"):
         divergence = _divergence(x, y, rows, thread_count) if has_divergence else None
         return _finish(rows, is_scalar, is_bool, divergence)
@@ -180,8 +180,8 @@ def _finish(rows: PairRows, is_scalar: bool, is_bool: bool, divergence: float | 
         for column in (pair_rows.DD, pair_rows.XX, pair_rows.YY)
     )
     absolute, relative = _single(total[pair_rows.D]), _single(total[pair_rows.R])
-    mean_x, deviation_x = _mean_and_deviation(rows, (pair_rows.SHIFT_X, pair_rows.X, pair_rows.X_SPREAD, pair_rows.XX))
-    mean_y, deviation_y = _mean_and_deviation(rows, (pair_rows.SHIFT_Y, pair_rows.Y, pair_rows.Y_SPREAD, pair_rows.YY))
+    mean_x, deviation_x = _mean_and_deviation(rows, (pair_rows.X, pair_rows.X_SPREAD, pair_rows.XX))
+    mean_y, deviation_y = _mean_and_deviation(rows, (pair_rows.Y, pair_rows.Y_SPREAD, pair_rows.YY))
     zero_norms = int(norm_x <= EPSILON) + int(norm_y <= EPSILON)
     exact = _exact_fields(rows)
     return PairMetrics(
@@ -221,27 +221,25 @@ def _quotient(a: float, b: float) -> float:
     return float(np.float64(a) / np.float64(b))
 
 
-def _mean_and_deviation(rows: PairRows, columns: tuple[int, int, int, int]) -> tuple[float, float]:
+def _mean_and_deviation(rows: PairRows, columns: tuple[int, int, int]) -> tuple[float, float]:
     """Population mean and standard deviation, merged over chunks without cancellation."""
-    shift, total, spread, squares = (rows.sums[:, column] for column in columns)
-    counts = np.full(len(shift), pair_rows.CHUNK, np.float64)
-    counts[-1] = rows.size - pair_rows.CHUNK * (len(shift) - 1)
+    total, spread, squares = (rows.sums[:, column] for column in columns)
+    counts = np.full(len(total), pair_rows.CHUNK, np.float64)
+    counts[-1] = rows.size - pair_rows.CHUNK * (len(total) - 1)
     if not np.isfinite(squares).all():
         # Which of NaN, +Inf and -Inf are there decides the mean; there is no deviation.
         top, low = (float(pair_rows.value_of_key(int(key))) for key in _extreme_keys(rows, columns[0]))
         has_nan = math.isnan(top) or math.isnan(low) or (math.isinf(top) and math.isinf(low))
         return (math.nan if has_nan else top if math.isinf(top) else low), math.nan
-    means = shift + total / counts
-    mean = float((means * counts).sum() / rows.size)
-    inner = np.maximum(spread - total * total / counts, 0.0).sum()
-    outer = (counts * np.square(means - mean)).sum()
+    mean = float(total.sum() / rows.size)
+    inner = np.maximum(spread, 0.0).sum()
+    outer = (counts * np.square(total / counts - mean)).sum()
     return mean, math.sqrt(float(inner + outer) / rows.size)
 
 
-def _extreme_keys(rows: PairRows, shift_column: int) -> tuple[int, int]:
-    top, low = (
-        (pair_rows.TOP_X, pair_rows.LOW_X) if shift_column == pair_rows.SHIFT_X else (pair_rows.TOP_Y, pair_rows.LOW_Y)
-    )
+def _extreme_keys(rows: PairRows, column: int) -> tuple[int, int]:
+    """Keys of the largest and smallest value of the side whose sums stand in `column`."""
+    top, low = (pair_rows.TOP_X, pair_rows.LOW_X) if column == pair_rows.X else (pair_rows.TOP_Y, pair_rows.LOW_Y)
     return int(rows.keys[:, top].max()), int(rows.keys[:, low].min())
 
 
@@ -272,9 +270,7 @@ def _ratio(error: float, size: float) -> float:
 def _divergence(x: Array, y: Array, rows: PairRows, thread_count: int) -> float:
     """Sum of p ln(p / q), p and q being the scaled, floored and normed values of mine and golden."""
     values = [
-        pair_rows.value_of_key(key)
-        for column in (pair_rows.SHIFT_X, pair_rows.SHIFT_Y)
-        for key in _extreme_keys(rows, column)
+        pair_rows.value_of_key(key) for column in (pair_rows.X, pair_rows.Y) for key in _extreme_keys(rows, column)
     ]
     if not all(math.isfinite(value) for value in values):
         return math.nan

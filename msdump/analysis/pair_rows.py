@@ -29,10 +29,13 @@ EPSILON = 2.220446049250313e-16
 FLOOR = 1.1920928955078125e-07
 _LN2 = math.log(2.0)
 
-# Columns of the rows of sums. X and Y are sums less `shift` per element, XX... are sums of squares.
-SHIFT_X, X, X_SPREAD, XX, SHIFT_Y, Y, Y_SPREAD, YY, XY, DD, D, R = range(12)
-# Of the rows of largest and smallest values; the first four are keys that sort like float32.
-TOP_X, LOW_X, TOP_Y, LOW_Y, WORST_D, WORST_R = range(6)
+# Columns of the rows of sums. XX... are sums of squares, SPREAD those of the squares of the distance to the mean.
+X, X_SPREAD, XX, Y, Y_SPREAD, YY, XY, DD, D, R = range(10)
+# Of the rows of largest and smallest values. The first four are keys that sort like float32; they are filled when the
+# range is asked for, or when a value is not finite. The others are bits of absolute values.
+TOP_X, LOW_X, TOP_Y, LOW_Y, WORST_D, WORST_R, LARGEST_Y = range(7)
+# A spread that is so small a part of the squares was lost in rounding, and is computed again.
+_LOST = 1e-7
 # Of the rows of exact results: they count elements as they are, not as float32, and leave out non-finite ones.
 E_DD, E_YY, E_WORST, E_TOP, E_UNEQUAL, NAN_X, INF_X, NAN_Y, INF_Y, E_MISMATCH = range(10)
 
@@ -48,11 +51,14 @@ class PairRows:
     exact: Array
 
 
-def pair_rows(mine: Array, golden: Array, thread_count: int = 1) -> PairRows:
-    """Rows of two flat arrays of one size, at least one element, of any numeric dtype."""
+def pair_rows(mine: Array, golden: Array, has_range: bool, thread_count: int = 1) -> PairRows:
+    """Rows of two flat arrays of one size, at least one element, of any numeric dtype.
+
+    has_range   also the largest and smallest values of both sides
+    """
     row_count = -(-mine.size // CHUNK)
-    sums = np.zeros((row_count, 12))
-    keys = np.zeros((row_count, 6), np.int32)
+    sums = np.zeros((row_count, 10))
+    keys = np.zeros((row_count, 7), np.int32)
     exact = np.zeros((row_count, 10))
     fill = _fill(mine.size <= _SMALL_COUNT)
 
@@ -62,7 +68,11 @@ def pair_rows(mine: Array, golden: Array, thread_count: int = 1) -> PairRows:
             for at in range(first, last):
                 part = slice(at * CHUNK, (at + 1) * CHUNK)
                 x, y = mine[part], golden[part]
-                fill(widen[0](x), widen[1](y), sums[at : at + 1], keys[at : at + 1])
+                a, b = widen[0](x), widen[1](y)
+                fill(a, b, sums[at], keys[at])
+                if has_range or not (math.isfinite(sums[at, XX]) and math.isfinite(sums[at, YY])):
+                    _fill_range(a, b, keys[at])
+                _mend_spreads(a, b, sums[at])
                 _fill_exact(x, y, sums[at], keys[at], exact[at])
 
     in_threads(work, row_count, thread_count if mine.size >= _THREADED_COUNT else 1)
@@ -119,6 +129,26 @@ def value_of_key(key: int) -> float:
 # -- the elements as they are --------------------------------------------------------------------------------------
 
 
+def _fill_range(x: Array, y: Array, keys: Array) -> None:
+    """Largest and smallest values of a chunk; NaNs lie outside the infinities."""
+    compiled = _compiled_range() if x.size > _BLOCK else None
+    for side, (top, low) in ((x, (TOP_X, LOW_X)), (y, (TOP_Y, LOW_Y))):
+        bits = side.view(np.int32)
+        if compiled is not None:
+            compiled(bits, keys[top : low + 1])
+        else:
+            side_keys = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+            keys[top], keys[low] = side_keys.max(), side_keys.min()
+
+
+def _mend_spreads(x: Array, y: Array, sums: Array) -> None:
+    """Sums of squared distances to the mean where the difference of two large sums has lost them."""
+    for side, total, spread, squares in ((x, X, X_SPREAD, XX), (y, Y, Y_SPREAD, YY)):
+        if sums[spread] < _LOST * sums[squares]:
+            moved = side - sums[total] / side.size
+            sums[spread] = np.einsum("i,i->", moved, moved)
+
+
 def _fill_exact(x: Array, y: Array, sums: Array, keys: Array, exact: Array) -> None:
     """Exact results of one chunk; those of narrow finite floats follow from the float32 rows."""
     kinds = {x.dtype.kind, y.dtype.kind}
@@ -126,8 +156,7 @@ def _fill_exact(x: Array, y: Array, sums: Array, keys: Array, exact: Array) -> N
         _fill_exact_finite_only(x, y, np.complex128 if "c" in kinds else np.float64, exact)
         return
     if kinds <= {"f", "V"} and max(x.itemsize, y.itemsize) <= 4:
-        top, low = abs(value_of_key(int(keys[TOP_Y]))), abs(value_of_key(int(keys[LOW_Y])))
-        exact[E_DD], exact[E_YY], exact[E_TOP] = sums[DD], sums[YY], max(top, low)
+        exact[E_DD], exact[E_YY], exact[E_TOP] = sums[DD], sums[YY], value_of_key(int(keys[LARGEST_Y]))
         exact[E_WORST] = value_of_key(int(keys[WORST_D]))
         return
     if kinds <= {"i", "u", "b"}:
@@ -191,22 +220,16 @@ def _divergence(is_small: bool) -> _FillDivergence:
     return compiled or _plain_divergence
 
 
-def _plain_fill(x: Array, y: Array, sums: Array, keys: Array) -> None:
-    row, key = sums[0], keys[0]
+def _plain_fill(x: Array, y: Array, row: Array, keys: Array) -> None:
     d = np.abs(x - y)
     r = np.where(np.abs(y) > np.float32(EPSILON), np.abs(x / y - np.float32(1)), np.float32(0))
     a, b = x.astype(np.float64), y.astype(np.float64)
-    for side, (shift, total, spread, squares) in ((a, (SHIFT_X, X, X_SPREAD, XX)), (b, (SHIFT_Y, Y, Y_SPREAD, YY))):
-        moved = side - side[0]
-        row[shift], row[total], row[spread] = side[0], moved.sum(), np.square(moved).sum()
-        row[squares] = np.square(side).sum()
+    row[X], row[XX], row[Y], row[YY] = a.sum(), np.square(a).sum(), b.sum(), np.square(b).sum()
+    row[X_SPREAD], row[Y_SPREAD] = row[XX] - row[X] * row[X] / x.size, row[YY] - row[Y] * row[Y] / x.size
     row[XY], row[DD] = (a * b).sum(), np.square(d.astype(np.float64)).sum()
     row[D], row[R] = d.sum(dtype=np.float64), r.sum(dtype=np.float64)
-    for side, top, low in ((x, TOP_X, LOW_X), (y, TOP_Y, LOW_Y)):
-        bits = np.ascontiguousarray(side).view(np.int32)
-        side_keys = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-        key[top], key[low] = side_keys.max(), side_keys.min()
-    key[WORST_D], key[WORST_R] = d.view(np.int32).max(), r.view(np.int32).max()
+    keys[WORST_D], keys[WORST_R] = d.view(np.int32).max(), r.view(np.int32).max()
+    keys[LARGEST_Y] = (y.view(np.int32) & 0x7FFFFFFF).max()
 
 
 def _plain_divergence(x: Array, y: Array, low_x: Any, range_x: Any, low_y: Any, range_y: Any, rows: Array) -> None:
@@ -285,34 +308,38 @@ def _compiled_fill() -> _Fill | None:
     side, bits = _vector("float32"), _vector("int32")
     scratch, scratch_bits = _vector("float32", False), _vector("int32", False)
     signature = numba.void(
-        side, side, bits, bits, scratch, scratch_bits, scratch, scratch_bits,
-        _vector("float64", False, 2), _vector("int32", False, 2),
-    )  # fmt: skip
+        side,
+        side,
+        bits,
+        scratch,
+        scratch_bits,
+        scratch,
+        scratch_bits,
+        _vector("float64", False),
+        _vector("int32", False),
+    )
     rows = _compile(_compilable_fill, signature)
 
     def fill(x: Array, y: Array, sums: Array, keys: Array) -> None:
         d, r = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32)
-        rows(x, y, x.view(np.int32), y.view(np.int32), d, d.view(np.int32), r, r.view(np.int32), sums, keys)
+        rows(x, y, y.view(np.int32), d, d.view(np.int32), r, r.view(np.int32), sums, keys)
 
     return fill
 
 
 def _compilable_fill(
-    x: Any, y: Any, x_bits: Any, y_bits: Any, d: Any, d_bits: Any, r: Any, r_bits: Any, sums: Any, keys: Any
+    x: Any, y: Any, y_bits: Any, d: Any, d_bits: Any, r: Any, r_bits: Any, sums: Any, keys: Any
 ) -> None:
     """Loops over each block: errors in float32, sums in float64, largest values as integers."""
-    mask, sign = np.int32(0x7FFFFFFF), np.int32(31)
-    shift_x, shift_y = np.float64(x[0]), np.float64(y[0])
-    sum_x = sum_y = spread_x = spread_y = np.float64(0.0)
-    sum_xx = sum_yy = sum_xy = sum_dd = sum_d = sum_r = np.float64(0.0)
-    top_x = top_y = np.int32(-0x80000000)
-    low_x = low_y = np.int32(0x7FFFFFFF)
-    worst_d = worst_r = np.int32(0)
+    mask = np.int32(0x7FFFFFFF)
+    sum_x = sum_y = sum_xx = sum_yy = sum_xy = np.float64(0.0)
+    sum_dd = sum_d = sum_r = np.float64(0.0)
+    worst_d = worst_r = largest_y = np.int32(0)
     for start in range(0, x.shape[0], _BLOCK):
         # Slices, because the compiler must see that no index is negative to vectorise.
         xs, ys = x[start : min(x.shape[0], start + _BLOCK)], y[start : min(x.shape[0], start + _BLOCK)]
         count = xs.shape[0]
-        xb, yb = x_bits[start : start + count], y_bits[start : start + count]
+        yb = y_bits[start : start + count]
         ds, rs, db, rb = d[:count], r[:count], d_bits[:count], r_bits[:count]
         for i in range(count):
             ds[i] = np.abs(xs[i] - ys[i])
@@ -320,11 +347,8 @@ def _compilable_fill(
             rs[i] = error if np.abs(ys[i]) > np.float32(EPSILON) else np.float32(0.0)
         for i in range(count):
             a, b = np.float64(xs[i]), np.float64(ys[i])
-            moved_x, moved_y = a - shift_x, b - shift_y
-            sum_x += moved_x
-            sum_y += moved_y
-            spread_x += moved_x * moved_x
-            spread_y += moved_y * moved_y
+            sum_x += a
+            sum_y += b
             sum_xx += a * a
             sum_yy += b * b
             sum_xy += a * b
@@ -334,16 +358,34 @@ def _compilable_fill(
             sum_dd += error64 * error64
             sum_r += relative
         for i in range(count):
-            key_x = np.int32(xb[i] ^ np.int32(np.int32(xb[i] >> sign) & mask))
-            key_y = np.int32(yb[i] ^ np.int32(np.int32(yb[i] >> sign) & mask))
-            top_x, low_x = max(top_x, key_x), min(low_x, key_x)
-            top_y, low_y = max(top_y, key_y), min(low_y, key_y)
             worst_d, worst_r = max(worst_d, db[i]), max(worst_r, rb[i])
-    sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = shift_x, sum_x, spread_x, sum_xx
-    sums[0, 4], sums[0, 5], sums[0, 6], sums[0, 7] = shift_y, sum_y, spread_y, sum_yy
-    sums[0, 8], sums[0, 9], sums[0, 10], sums[0, 11] = sum_xy, sum_dd, sum_d, sum_r
-    keys[0, 0], keys[0, 1], keys[0, 2], keys[0, 3] = top_x, low_x, top_y, low_y
-    keys[0, 4], keys[0, 5] = worst_d, worst_r
+            largest_y = max(largest_y, np.int32(yb[i] & mask))
+    size = np.float64(x.shape[0])
+    sums[0], sums[1], sums[2] = sum_x, sum_xx - sum_x * sum_x / size, sum_xx
+    sums[3], sums[4], sums[5] = sum_y, sum_yy - sum_y * sum_y / size, sum_yy
+    sums[6], sums[7], sums[8], sums[9] = sum_xy, sum_dd, sum_d, sum_r
+    keys[4], keys[5], keys[6] = worst_d, worst_r, largest_y
+
+
+@functools.cache
+def _compiled_range() -> Callable[[Array, Array], None] | None:
+    if not _has_compiler():
+        return None
+    import numba
+
+    return _compile(_compilable_range, numba.void(_vector("int32"), _vector("int32", False)))
+
+
+def _compilable_range(bits: Any, keys: Any) -> None:
+    """Compilers vectorise the maximum of integers, not that of floats."""
+    mask, sign = np.int32(0x7FFFFFFF), np.int32(31)
+    top, low = np.int32(-0x80000000), np.int32(0x7FFFFFFF)
+    for start in range(0, bits.shape[0], _BLOCK):
+        block = bits[start : min(bits.shape[0], start + _BLOCK)]
+        for i in range(block.shape[0]):
+            key = np.int32(block[i] ^ np.int32(np.int32(block[i] >> sign) & mask))
+            top, low = max(top, key), min(low, key)
+    keys[0], keys[1] = top, low
 
 
 @functools.cache
