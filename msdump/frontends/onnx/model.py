@@ -168,7 +168,9 @@ class OnnxModel:
         arrays: dict[str, Any] = {}
         for spec in self.inputs:
             if spec.name not in inputs:
-                raise ExecutionError(f"model {self.model_name}: expected input {spec}, got nothing. Give it as well.")
+                raise ExecutionError(
+                    f"model {self.model_name}: expected input {spec.name} as {spec}, got nothing. Give it as well."
+                )
             dtype = self._program.dtype_of(spec.name)
             arrays[spec.name] = inputs[spec.name] if dtype is None else self._array(spec, inputs[spec.name], dtype)
             if dtype is not None:
@@ -196,6 +198,6 @@ class OnnxModel:
         )
         if not fits:
             raise ExecutionError(
-                f"model {self.model_name}: expected input {spec.name} as {spec}, got {list(shape)}. "
+                f"model {self.model_name}: expected input {spec.name} as {spec}, got shape {list(shape)}. "
                 "Give it the shape that the model was exported for."
             )
