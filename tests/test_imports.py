@@ -17,11 +17,20 @@ ROOT = Path(__file__).resolve().parent.parent
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
     "PIL": ("frontends/mindspore/dataset/",),
-    "google": ("_proto/", "graph/emit_pb.py", "graph_files/read_pb.py", "formats/", "frontends/mindspore/train/"),
+    "google": (
+        "_proto/",
+        "graph/emit_pb.py",
+        "graph_files/read_pb.py",
+        "formats/",
+        "frontends/mindspore/train/",
+        "frontends/onnx/",
+    ),
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
     "numba": ("stats.py", "kernels/", "analysis/"),
+    "onnx": ("frontends/onnx/",),
+    "onnxruntime": ("frontends/onnx/",),
     "pyarrow": ("analysis/stat.py",),
     "pydantic": ("config/", "frontends/mindspore/"),
     "pydantic_core": ("config/", "frontends/mindspore/"),
