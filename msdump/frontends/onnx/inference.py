@@ -9,13 +9,11 @@ import onnx
 import onnx.shape_inference
 
 from msdump.errors import FormatError
-from msdump.frontends.onnx.nodes import Constant
+from msdump.frontends.onnx.nodes import WHOLE_ELEMENTS, Constant
 from msdump.frontends.onnx.ort_values import dtype_name, type_text
 from msdump.graph.types import TensorType
 
 UNKNOWN = -1
-# Constants up to this size may be shapes, axes, counts: inference reads them. Of the others it needs the type.
-_READ_ELEMENTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,8 @@ class Inference:
         # What was declared for other shapes would win over what follows from these.
         del model.graph.value_info[:]
         for value in model.graph.output:
-            value.type.tensor_type.ClearField("shape") if value.type.HasField("tensor_type") else None
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
         shapes: dict[str, tuple[int, ...]] = {}
         for name, type in _infer(model).items():
             if type.HasField("tensor_type") and type.tensor_type.HasField("shape"):
@@ -109,7 +108,7 @@ def _skeleton(model: onnx.ModelProto, constants: Mapping[str, Constant]) -> onnx
     skeleton.graph.value_info.extend(graph.value_info)
     for name, constant in constants.items():
         size = 1 if constant.array is None else constant.array.size
-        if size <= _READ_ELEMENTS:
+        if size <= WHOLE_ELEMENTS:
             tensor = skeleton.graph.initializer.add()
             tensor.CopyFrom(constant.proto)
             tensor.name = name

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from msdump import dtypes
-from msdump.errors import ExecutionError, did_you_mean
+from msdump.errors import ExecutionError, GraphError, did_you_mean
 from msdump.events import Array, Observer
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
 from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
@@ -81,6 +81,12 @@ class OnnxModel:
             self._inference.types(),
             SessionMaker(model.opset_import, self._constants),
         )
+        for spec in (*self.inputs, *self.outputs):
+            if self._program.is_native(spec.name) and self._program.dtype_of(spec.name) is None:
+                raise GraphError(
+                    f"model {self.model_name}: expected inputs and outputs of dtypes that arrays have, "
+                    f"got {spec.dtype} for {spec.name}. Put a Cast between."
+                )
         self._observers = tuple(observers)
         self._graph_ids = graph_ids
         self._observed: dict[tuple[tuple[int, ...], ...], ObservedGraph] = {}

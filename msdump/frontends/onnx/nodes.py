@@ -5,22 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from msdump import dtypes
 from msdump.errors import FormatError, GraphError
 from msdump.events import Array
 from msdump.frontends.onnx.ort_values import dtype_name
 
 # Where ATC writes which operators a fused one stands for.   Source: GE, `_datadump_original_op_names`.
 ORIGINAL_NAMES = "_datadump_original_op_names"
+# Constants up to this size may be shapes, axes, counts, which inference reads.
+WHOLE_ELEMENTS = 1024
+
+_Message = TypeVar("_Message", onnx.TensorProto, onnx.NodeProto)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A tensor that the model brings along. `array`: None for strings and packed dtypes, which `proto` holds."""
+    """A tensor that the model brings along.
+
+    proto   without its data when there are many
+    array   None for strings and packed dtypes, which `proto` holds
+    """
 
     name: str
     proto: onnx.TensorProto
@@ -101,7 +111,7 @@ def model_nodes(graph: onnx.GraphProto, known: Iterable[str]) -> list[ModelNode]
         name = _free_name(wanted, taken, own if wanted != proto.name else set())
         taken.add(name)
         renamed = (wanted,) if name != wanted else ()
-        node = ModelNode(name, (*renamed, *_fused_names(proto)), proto, tuple(captured_names(proto)))
+        node = ModelNode(name, (*renamed, *_fused_names(proto)), _copy(proto), tuple(captured_names(proto)))
         for read in node.reads:
             if read not in made:
                 raise GraphError(
@@ -150,22 +160,34 @@ def _value_of(node: onnx.NodeProto) -> onnx.TensorProto:
     value = onnx.helper.get_attribute_value(node.attribute[0])
     if isinstance(value, onnx.TensorProto):
         return value
-    dtypes = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-    dtype = dtypes.get(_value_name(node), np.object_)
+    numpy_types = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    dtype = numpy_types.get(_value_name(node), np.object_)
     return numpy_helper.from_array(np.array(value, dtype))
 
 
 def _constant(name: str, proto: onnx.TensorProto) -> Constant:
-    if dtype_name(proto.data_type) is None:
-        return Constant(name, proto, None)
+    dtype = dtype_name(proto.data_type)
+    if dtype is None:
+        return Constant(name, _copy(proto), None)
     try:
         array = np.ascontiguousarray(numpy_helper.to_array(proto)).reshape(tuple(proto.dims))
     except ValueError as error:
         raise FormatError(
             f"initializer {name}: expected data for shape {list(proto.dims)}, got {error}. Is the file whole?"
         ) from error
+    # Old releases of onnx widen what numpy has no dtype of its own for.
+    array = array.astype(dtypes.dtype(dtype).numpy, copy=False)
     array.flags.writeable = False
-    return Constant(name, proto, array)
+    if array.size <= WHOLE_ELEMENTS:
+        return Constant(name, _copy(proto), array)
+    return Constant(name, onnx.TensorProto(name=name, data_type=proto.data_type, dims=proto.dims), array)
+
+
+def _copy(proto: _Message) -> _Message:
+    """A message of its own: part of another one, it would keep all of that in memory, weights included."""
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    return copy
 
 
 def _free_name(wanted: str, taken: set[str], reserved: set[str]) -> str:

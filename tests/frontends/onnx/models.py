@@ -214,9 +214,8 @@ def quantized(rng: np.random.Generator) -> onnx.ModelProto:
     return model_of(nodes, [value("x", np.float32, [1, 3, 6, 6])], outputs, constants)
 
 
-def narrow(dtype: Any) -> onnx.ModelProto:
+def narrow(number: int) -> onnx.ModelProto:
     """Casts to a narrow float and back."""
-    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     node = helper.make_node
     nodes = [
         node("Cast", ["x"], ["narrow"], name="narrow", to=number),

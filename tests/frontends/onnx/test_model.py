@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], Callable[[], Feeds]]] = {
     "optional": (models.optional_outputs, lambda: {"x": floats(2, 4), "rows": floats(3, 2, 4)}),
     "int8": (lambda: models.quantized(np.random.default_rng(0)), lambda: {"x": floats(1, 3, 6, 6)}),
     "names": (models.names, lambda: {"x": floats(2, 20)}),
-    "float16": (lambda: models.narrow(np.float16), lambda: {"x": floats(2, 6)}),
+    "float16": (lambda: models.narrow(onnx.TensorProto.FLOAT16), lambda: {"x": floats(2, 6)}),
 }
 
 
@@ -98,7 +98,7 @@ def test_graphs_have_files(case: str) -> None:
 def test_bfloat16_is_shown_as_bfloat16() -> None:
     x = floats(2, 6)
     seen = Recorder()
-    outputs = load_model(models.narrow(ml_dtypes.bfloat16), [seen]).run({"x": x})
+    outputs = load_model(models.narrow(onnx.TensorProto.BFLOAT16), [seen]).run({"x": x})
     expected = x.astype(ml_dtypes.bfloat16)
     assert same_bits(seen.by_value["narrow"], expected)
     assert same_bits(outputs["wide"], expected.astype(np.float32).reshape(3, 4))
@@ -109,6 +109,28 @@ def test_bfloat16_inputs_and_outputs_cross_the_border() -> None:
     model = model_of([node("Identity", ["x"], ["y"])], [value("x", number, [3])], [value("y", number)])
     x = np.array([1.5, -0.0, np.nan], ml_dtypes.bfloat16)
     assert same_bits(load_model(model).run({"x": x})["y"], x)
+
+
+def test_bfloat16_weights() -> None:
+    number = onnx.TensorProto.BFLOAT16
+    bits = np.linspace(-2, 2, 2000, dtype=np.float32).astype(ml_dtypes.bfloat16)
+    cast = node("Cast", ["w"], ["wide"], name="widen", to=onnx.TensorProto.FLOAT)
+    proto = model_of([cast, node("Add", ["wide", "x"], ["y"])], [value("x", np.float32, [1])], [value("y")])
+    proto.graph.initializer.add(name="w", data_type=number, dims=[2000], raw_data=bits.tobytes())
+    seen = Recorder()
+    load_model(proto, [seen]).run({"x": np.zeros(1, np.float32)})
+    assert same_bits(seen.read["widen"][0], bits)
+    assert same_bits(seen.by_value["wide"], bits.astype(np.float32))
+
+
+def test_packed_dtypes_at_the_border_are_refused() -> None:
+    number = onnx.TensorProto.INT4
+    widen = node("DequantizeLinear", ["x", "scale"], ["y"])
+    proto = model_of([widen], [value("x", number, [4])], [value("y")], {"scale": np.float32(1)}, opset=21)
+    with pytest.raises(
+        GraphError, match=r"^model small: expected inputs and outputs of .* got int4 for x\. Put a Cast"
+    ):
+        load_model(proto)
 
 
 def test_float16_rounds_after_every_operator() -> None:
