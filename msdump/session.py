@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -75,6 +76,7 @@ class Session:
         self._started = time.perf_counter()
         self._run_seconds = 0.0
         self._is_closed = False
+        self._is_foreign = False
 
     def count_skipped(self, reason: str, count: int = 1) -> None:
         """Tensors that a frontend cannot show to anybody, for the report."""
@@ -82,6 +84,8 @@ class Session:
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
+        if self._is_foreign:
+            _warn_of_fork()
         self._next_iteration += 1
         return self._next_iteration - 1
 
@@ -101,6 +105,11 @@ class Session:
                 f"{self.plan.path}: the dump is not complete, {self._tally.lost} tensors of the step "
                 f"that failed are missing and later steps were not dumped. {self._tally.error}"
             )
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: dump nothing and finish nothing, as threads and files are the parent's."""
+        self._is_foreign = self._is_closed = True
+        self._tally.error = "The session belongs to the process that this one was forked from."
 
     def report(self) -> RunReport:
         """Counts up to now."""
@@ -134,7 +143,8 @@ class Session:
 
 _session: Session | None = None
 _is_decided = False
-_pid = 0  # of the process that opened the session
+_is_forked = False  # from a process that had a session
+_has_warned = False
 
 
 def open_mindspore(
@@ -146,7 +156,7 @@ def open_mindspore(
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
     if _is_decided:
-        return _session
+        return current()
     from msdump.config.environment import Environment
     from msdump.config.plan import plan_mindspore
 
@@ -161,7 +171,7 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
     Raises: as `open_mindspore`.
     """
     if _is_decided:
-        return _session
+        return current()
     from msdump.config.environment import Environment
     from msdump.config.plan import plan_mindspore
 
@@ -179,10 +189,10 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
 
 def _open(plan: DumpPlan | None) -> Session | None:
     """Start what the plan asks for, once per process."""
-    global _session, _is_decided, _pid
+    global _session, _is_decided
     if plan is not None and plan.is_device_enabled:
-        _session, _pid = _start(plan), os.getpid()
-        atexit.register(_close_at_exit)
+        _session = _start(plan)
+        _close_when_process_ends()
     _is_decided = True
     return _session
 
@@ -194,6 +204,8 @@ def is_decided() -> bool:
 
 def current() -> Session | None:
     """The session of this process, if a graph was compiled with Dump on."""
+    if _is_forked:
+        _warn_of_fork()
     return _session
 
 
@@ -216,16 +228,49 @@ def _flush_on_sigterm() -> None:
 
 
 def _end_script(number: int, frame: FrameType | None) -> None:
-    if os.getpid() != _pid:
+    if _is_forked:
         # A child that was forked has neither the writers' threads nor anything to write.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     raise SystemExit(128 + number)
 
 
+def _close_when_process_ends() -> None:
+    atexit.register(_close_at_exit)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        # Such a process ends without what atexit knows.
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _close_at_exit, exitpriority=0)
+
+
+def _disown_after_fork() -> None:
+    """Threads do not survive a fork, and two processes that fill the same folders would spoil them."""
+    global _session, _is_forked, _has_warned
+    if _session is not None:
+        _session.leave_to_parent()
+        _session, _is_forked, _has_warned = None, True, False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_after_fork)
+
+
+def _warn_of_fork() -> None:
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        log.warning(
+            "Process %d was forked from one that dumps, and dumps nothing itself: fork it before the first graph is "
+            "compiled, with a RANK_ID of its own, to have its tensors.",
+            os.getpid(),
+        )
+
+
 def _close_at_exit() -> None:
     """The script ended without closing: a dump that is not complete is said aloud, as nobody else can."""
-    if _session is not None and os.getpid() == _pid:
+    if _session is not None:
         try:
             _session.close()
         except DumpError as error:
@@ -234,9 +279,9 @@ def _close_at_exit() -> None:
 
 def reset_for_tests() -> None:
     """Forget the session, so that one process can be configured again."""
-    global _session, _is_decided
+    global _session, _is_decided, _is_forked
     if _session is not None:
         atexit.unregister(_close_at_exit)
     if signal.getsignal(signal.SIGTERM) is _end_script:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _session, _is_decided = None, False
+    _session, _is_decided, _is_forked = None, False, False

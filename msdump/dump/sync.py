@@ -67,8 +67,9 @@ class SyncDumper:
         watched = WatchedGraph(graph, self._plan)
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
-        with self._timed(), self._stop_on_failure(None):
-            self._recorder.record(graph)
+        if not self._tally.error:
+            with self._timed(), self._stop_on_failure(None):
+                self._recorder.record(graph)
         self._report_strings(watched, graph)
         return [
             (KEEP if mask else 0) | (BEFORE if op.index in watched.keep else 0)

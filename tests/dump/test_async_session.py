@@ -292,3 +292,45 @@ def test_whatever_ends_the_process_everything_is_written(folder: Path, ending: s
             assert set(np.abs(read_npy(path)).tolist()) == {number}
         else:
             assert len(read_statistic_csv(path)) == 7
+
+
+FORK = """
+import multiprocessing, sys
+import numpy as np
+from msdump import session
+from msdump.graph.executor import Executor
+from tests.dump.test_sync import _small_graph
+
+opened = session.open_mindspore("CPU", 0) if sys.argv[1] == "late" else None
+inherited = opened and Executor(_small_graph(), opened.observers)
+
+def child():
+    global opened
+    opened = opened or session.open_mindspore("CPU", 0)
+    executor = inherited or Executor(_small_graph(), opened.observers)
+    for _ in range(3):
+        assert executor.run([np.ones(3, np.float32)], opened.next_iteration())[0].tolist() == [-1.0] * 3
+
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join(60)
+print(process.exitcode)
+process.kill()
+"""
+
+
+@pytest.mark.parametrize("engine", ["sync", "async"])
+@pytest.mark.parametrize(("moment", "count"), [("late", 0), ("early", 14)])
+def test_a_forked_process_dumps_whole_or_not_at_all(folder: Path, engine: str, moment: str, count: int) -> None:
+    """Late: its threads and files are the parent's. Early: it ends as multiprocessing lets it, without atexit."""
+    configure(folder)
+    content = json.loads((folder / "dump.json").read_text())
+    content["e2e_dump_settings"] = {"enable": engine == "sync", "trans_flag": True}
+    (folder / "dump.json").write_text(json.dumps(content))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, moment], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "0\n", done.stderr
+    assert len(list((folder / "dump").rglob("*.npy"))) == count
+    assert done.stderr.count("dumps nothing itself") == (moment == "late")
