@@ -31,7 +31,16 @@ def print_table(
 
     table = Table(box=None, pad_edge=False)
     for column, title in enumerate(titles):
-        table.add_column(title, justify="right" if column in numbers else "left", overflow="fold")
+        # On a narrow terminal numbers stay whole, names lose their ends, and the last column takes more lines.
+        width = max(len(row[column]) for row in (titles, *rows)) if column in numbers else None
+        is_last = column == len(titles) - 1
+        table.add_column(
+            title,
+            justify="right" if column in numbers else "left",
+            overflow="fold" if is_last else "ellipsis",
+            no_wrap=not is_last,
+            min_width=width,
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(file=stream).print(table)

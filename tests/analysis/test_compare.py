@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from msdump.analysis.bounds import BOUNDS, real_dtype
 from msdump.analysis.comparison_report import summary, table_rows
 from msdump.analysis.metrics import METRICS
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.bin_writer import bin_chunks
+from msdump.records import TensorRecord
 from tests.analysis.small_dump import floats, write_dump
 
 IN, WEIGHT, OUT = ("input", 0), ("input", 1), ("output", 0)
@@ -191,6 +194,38 @@ def test_damaged_files_are_named_and_the_rest_is_compared(tmp_path: Path) -> Non
     assert found.is_agreeing
     assert [Path(path).name for path, _ in found.damaged] == [victim.name]
     assert len(list(found.operators)) == 3
+
+
+def test_a_bin_dump_meets_an_npy_dump(tmp_path: Path) -> None:
+    """Names come from headers and file names there, from the execution order here; layouts are the device's there."""
+    image = RNG.standard_normal((1, 3, 4, 4)).astype(np.float32)
+    golden = write_dump(tmp_path / "npy", [("Default/net/ReLU-op1", {IN: image, OUT: np.maximum(image, 0)})])
+    folder = tmp_path / "bin/20240101120000/0/Net/0/0"
+    folder.mkdir(parents=True)
+    stamp = 1_700_000_000_000_001
+    records = [
+        TensorRecord("ReLU", "Default/net/ReLU-op1", 1, 0, stamp, side, 0, "float32", array, "NC1HWC0")
+        for side, array in (("input", image), ("output", np.maximum(image, 0)))
+    ]
+    data = b"".join(bytes(chunk) for chunk in bin_chunks(records))
+    (folder / f"ReLU.Default_net_ReLU-op1.1.0.{stamp}").write_bytes(data)
+    (operator,) = compare_dumps(tmp_path / "bin", golden).operators
+    assert operator.pair.how == "name" and operator.is_agreeing
+    assert [tensor.status for tensor in operator.tensors] == ["identical", "identical"]
+    text = csv_text(compare_dumps(tmp_path / "bin", golden))
+    assert text.splitlines()[0].count("Address") == 1  # only the side of dump files has one
+
+
+def test_an_interrupt_ends_the_work(tmp_path: Path) -> None:
+    mine, golden = network(tmp_path / "a", noise=1e-3), network(tmp_path / "b")
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        compare_dumps(mine, golden, progress=stop)
+    assert threading.active_count() == before
 
 
 def test_nothing_in_common_suggests_the_mapping_file(tmp_path: Path) -> None:
