@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,22 +187,36 @@ class _AclFolders:
         self._models = AclLayout(plan.path, plan.device_id)
         self._operators = AclOperatorLayout(plan.path, plan.device_id)
         self._json = acl_json_path(plan.path, plan.device_id)
-        self._steps: dict[tuple[int, int], tuple[str, bool]] = {}
+        self._dynamic: dict[tuple[int, int], bool] = {}
+        self._times: dict[int, str] = {}
+        self._lock = threading.Lock()
         self.home = plan.path
         write_acl_json(self._json, initial_acl_json(plan.path))
 
     def directory(self, record: TensorRecord) -> Path:
         graph_id, step_id = record.graph_id, record.iteration
-        # An exception is dumped in a step that nobody announced.
-        time, is_dynamic = self._steps.setdefault((graph_id, step_id), (format_time(datetime.datetime.now()), False))
+        time = self._time_of(step_id)
         if self._plan.jit_level == "O0":
+            # An exception is dumped in a step that nobody announced.
+            is_dynamic = self._dynamic.get((graph_id, step_id), False)
             return self._operators.data_dir(step_id, time, step_id if is_dynamic else None)
         return self._models.data_dir(step_id, time, _model_name(graph_id), graph_id, step_id)
+
+    def _time_of(self, step_id: int) -> str:
+        """Made with the first file: a step without any, such as one that does not overflow, leaves no folder."""
+        time = self._times.get(step_id)
+        if time is None:
+            with self._lock:
+                time = self._times.get(step_id)
+                if time is None:
+                    root = self._plan.path / str(step_id)
+                    time = self._times[step_id] = _claim_time(root, self._plan.device_id)
+        return time
 
     def begin_step(self, graph: Graph, iteration: int) -> None:
         """Raises: WriteError."""
         plan = self._plan
-        self._steps[graph.graph_id, iteration] = (format_time(datetime.datetime.now()), graph.is_dynamic)
+        self._dynamic[graph.graph_id, iteration] = graph.is_dynamic
         dump_mode = {(True, True): "all", (True, False): "input"}.get((plan.dumps_input, plan.dumps_output), "output")
         layers = [rule.text for rule in plan.selectors or () if isinstance(rule, FullNameSelector | OpTypeSelector)]
         folder = plan.path / str(iteration)

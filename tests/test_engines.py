@@ -130,6 +130,20 @@ def test_acl_operator_by_operator(configure: Any, is_dynamic: bool) -> None:
     assert tree(root) == files | {"acl_dump_3.json"}
 
 
+@pytest.mark.parametrize(("jit_level", "op_debug_mode"), [("", 0), ("O0", 0), ("O0", 3)])
+def test_acl_runs_in_the_same_second_keep_apart(configure: Any, jit_level: str, op_debug_mode: int) -> None:
+    """Two processes with one device must not fill one folder. A step that leaves nothing leaves no folder either."""
+    root = configure(is_acl=True, op_debug_mode=op_debug_mode)
+    for _ in range(3):
+        with running(jit_level) as (opened, executor):
+            run(executor, opened, 1.0, steps=2)
+        session.reset_for_tests()
+    for step in (0, 1):
+        folders = list((root / str(step)).glob("*/3"))
+        assert len(folders) == (0 if op_debug_mode else 3)
+        assert {len(list(folder.rglob("*.npy"))) for folder in folders} <= {len(NPY)}
+
+
 def test_acl_json(configure: Any) -> None:
     root = configure(is_acl=True, dump_mode=1, kernels=["Default/exp-Cell/Exp-op1"], input_output=2, iteration="1")
     path = root / "acl_dump_3.json"
