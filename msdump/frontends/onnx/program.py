@@ -86,7 +86,7 @@ class Program:
         type = self.types.get(name)
         if type is None or not type.HasField("tensor_type"):
             return False
-        return type.tensor_type.elem_type != onnx.TensorProto.STRING
+        return bool(type.tensor_type.elem_type != onnx.TensorProto.STRING)
 
     def begin(self, arrays: Mapping[str, Any]) -> Slots:
         """The slots of one run. The arrays must outlive it: nothing is copied."""
