@@ -26,6 +26,9 @@ from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 
 log = logging.getLogger("msdump")
 
+# How much waits before statistics are taken in turns with the step: few turns, and memory that is soon used again.
+_TURN_BYTES = 128 << 20
+
 
 class AsyncDumper:
     """Observer of the asynchronous dump: memory stays reused, the step goes on while files are written.
@@ -60,6 +63,7 @@ class AsyncDumper:
         self._offsets: dict[Hashable, Sequence[int]] = {}
         self._on_step = on_step
         self.staging = Staging(budget_bytes)
+        self._turn_bytes = min(_TURN_BYTES, budget_bytes // 4)
         self.pool = WriterPool(threads)
         self._watched: dict[int, WatchedGraph] = {}
         self._rounds: dict[int, _Round] = {}
@@ -88,6 +92,8 @@ class AsyncDumper:
         with self._timed(), self._stop_on_failure():
             if self._on_step is not None:
                 self._on_step(graph, iteration)
+            if self._measures_only(self._watched[graph.graph_id]):
+                self.pool.rest()
             self._rounds[graph.graph_id] = _Round(self._writers, graph.graph_id, iteration, self._count_iteration)
         return not self._has_stopped()
 
@@ -194,6 +200,7 @@ class AsyncDumper:
     ) -> tuple[list[TensorRecord], list[object]]:
         """The records with arrays that nobody overwrites, and the owners of these arrays."""
         movable = [record for record in records if not watched.is_constant(record.key)]
+        self._take_turns(watched, sum(record.size_bytes for record in movable))
         own = sum(staged.size_bytes for staged in self._old_inputs.values())
         self.staging.reserve(
             sum(staged_size(record.data) for record in movable if record.key not in self._old_inputs), own
@@ -220,8 +227,18 @@ class AsyncDumper:
 
     def _give_back(self, watched: WatchedGraph) -> None:
         """The run ends: wait for whoever still reads what was lent."""
-        if watched.lends and not self._plan.saves_tensor:
+        if self._measures_only(watched):
             self.pool.drain()
+
+    def _measures_only(self, watched: WatchedGraph) -> bool:
+        """Statistics of another library's tensors: it computes with all cores, so they are taken in turns with it."""
+        return watched.lends and not self._plan.saves_tensor
+
+    def _take_turns(self, watched: WatchedGraph, size_bytes: int) -> None:
+        """Let the threads work while the step waits, before more than a turn's worth of tensors waits for them."""
+        if self._measures_only(watched) and self.pool.waiting_bytes + size_bytes > self._turn_bytes:
+            self.pool.drain()
+            self.pool.rest()
 
     def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
         if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:

@@ -52,6 +52,7 @@ class WriterPool:
         self._written_records = 0
         self._lost = 0
         self._is_closed = False
+        self._is_resting = False
         self._changed = threading.Condition()
         self.error: BaseException | None = None
         self._threads = [
@@ -76,9 +77,21 @@ class WriterPool:
             self._waiting_bytes += job.size_bytes
             self._changed.notify_all()
 
-    def drain(self, timeout: float | None = None) -> bool:
-        """Wait until everything submitted is written or lost; False after `timeout` seconds."""
+    def rest(self) -> None:
+        """Begin nothing until `drain`: threads that compute all the time lose more by being interrupted than the
+        work itself takes."""
         with self._changed:
+            self._is_resting = True
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of jobs that are not done."""
+        return self._waiting_bytes
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until everything submitted is written or lost; False after `timeout` seconds. Ends a rest."""
+        with self._changed:
+            self._is_resting = False
             # A submit that Ctrl-C interrupted may have queued its job without telling anybody.
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not self._waiting_jobs, timeout)
@@ -112,7 +125,7 @@ class WriterPool:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._jobs and not self._is_closed:
+                while (not self._jobs or self._is_resting) and not self._is_closed:
                     self._changed.wait()
                 if not self._jobs:
                     return
