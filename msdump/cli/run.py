@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 NOTHING_DUMPED, DUMP_FAILED = 3, 4
+_MARKED = 2  # dump_mode
 
 _EPILOG = """\
 exit status: the script's own when that is not 0, else
@@ -133,7 +134,7 @@ def _conclude(status: int) -> int:
         print_warning("The dump is not complete. The training itself went on.", sys.stderr)
         return status or DUMP_FAILED
     if status == 0 and report.tensors_written == 0 and report.overflows is None:
-        print_warning(_nothing_matched(report), sys.stderr)
+        print_warning(_nothing_matched(report, session.plan.dump_mode == _MARKED), sys.stderr)
         return NOTHING_DUMPED
     return status
 
@@ -168,10 +169,12 @@ give msdump's (it does unless --real-mindspore is given)? A PyTorch script must 
 msdump, which --torch-backend msdump and --torch-module NAME do for it."""
 
 
-def _nothing_matched(report: RunReport) -> str:
+def _nothing_matched(report: RunReport, is_marked: bool) -> str:
     lines = ["Nothing was dumped: the configuration matched no tensor of this run."]
     if report.iterations_dumped == 0:
         lines.append(f"No iteration that ran is in {report.iterations_asked!r}; the first one is 0.")
+    elif report.operators_selected == 0 and is_marked:
+        lines.append("`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run.")
     elif report.operators_selected == 0:
         lines.append("No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means.")
     lines += [f"Never matched: {name}" for name in report.unmatched]

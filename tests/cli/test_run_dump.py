@@ -97,6 +97,7 @@ def test_a_dump_that_worked_says_so_and_ends_with_0(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("common", "words"),
     [
+        ({"dump_mode": 2}, ["no operator is marked", "mindspore.set_dump"]),
         ({"dump_mode": 1, "kernels": ["MutMul"]}, ["No operator matched", "MutMul", 'Did you mean "MatMul"?']),
         ({"iteration": "7-9"}, ["No iteration that ran", "7-9"]),
     ],
