@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msdump.config.plan import DumpPlan, node_masks
 from msdump.config.sections import DUMP_MARKED
 from msdump.dump.snapshot import Operand, keys_to_keep, selected_operands
-from msdump.events import Array
+from msdump.events import Array, OpInfo
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.records import TensorKey
 
 
-class WatchedGraph:
-    """What the dumper decided about one graph at compile time."""
+class GraphMemory:
+    """Which tensors of a graph lie in memory that nobody writes while they wait."""
 
-    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
-        self.ops = graph.op_infos()
-        self.masks = node_masks(plan, [op.full_name for op in self.ops], [op.is_marked for op in self.ops])
-        self.operands: list[tuple[Operand, ...]] = [
-            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
-        ]
-        self.keep = keys_to_keep(self.ops, self.masks)
-        self.kept: dict[TensorKey, Array] = {}
-        self.final_keys = graph.final_keys()
-        self.parameters: list[Value] = []
-        self.constants: list[tuple[int, Value]] = []
-        if plan.dumps_output:
-            inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
-            self.parameters = [value for value in inputs if plan.selects(value.name)]
-            # Marks are for operators; a constant belongs to no cell.
-            self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
-        self.has_constants_on_disk = False
-        mutated = {op.inputs[slot].key.value_id for op in self.ops for slot in op.mutates}
+    def __init__(self, graph: Graph, ops: Sequence[OpInfo]) -> None:
+        mutated = {op.inputs[slot].key.value_id for op in ops for slot in op.mutates}
         self._constant_ids = {value.id for value in graph.constants} - mutated
         self._held_ids = graph.held - mutated
         self._borrowed_ids = graph.borrowed - mutated
@@ -47,6 +33,29 @@ class WatchedGraph:
     def is_borrowed(self, key: TensorKey | None) -> bool:
         """True for memory that nobody writes before the run has ended."""
         return key is not None and key.value_id in self._borrowed_ids
+
+
+class WatchedGraph(GraphMemory):
+    """What the dumper decided about one graph at compile time."""
+
+    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
+        self.ops = graph.op_infos()
+        super().__init__(graph, self.ops)
+        self.masks = node_masks(plan, [op.full_name for op in self.ops], [op.is_marked for op in self.ops])
+        self.operands: list[tuple[Operand, ...]] = [
+            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
+        ]
+        self.keep = keys_to_keep(self.ops, self.masks)
+        self.kept: dict[TensorKey, Array] = {}
+        self.final_keys = graph.final_keys()
+        self.parameters: list[Value] = []
+        self.constants: list[tuple[int, Value]] = []
+        if plan.dumps_output:
+            inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
+            self.parameters = [value for value in inputs if plan.selects(value.name)]
+            # Marks are for operators; a constant belongs to no cell.
+            self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
+        self.has_constants_on_disk = False
 
     @property
     def size(self) -> int:

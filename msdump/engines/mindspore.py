@@ -1,8 +1,7 @@
-"""Engines: from a plan to the observers and writers that carry it out."""
+"""MindSpore's dump: from a DumpPlan to the observers and writers that carry it out."""
 
 from __future__ import annotations
 
-import datetime
 import functools
 import logging
 import threading
@@ -29,11 +28,11 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
+from msdump.engines.time_folder import claim_time
 from msdump.events import Observer
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
-from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
-from msdump.formats.atomic import claim_dir
+from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, npy_file_name
 from msdump.formats.layout import SyncLayout
 from msdump.formats.metadata import write_metadata
 from msdump.formats.opdebug import OpdebugJsonWriter
@@ -151,22 +150,11 @@ def _model_name(graph_id: int) -> str:
     return f"kernel_graph_{graph_id}"
 
 
-def _claim_time(root: Path, device_id: int) -> str:
-    """Name of a time folder in which nobody else has this device, whose folder is made.
-
-    Another process, or a run before in the same second, would give its files the same names.
-    """
-    moment = datetime.datetime.now()
-    while not claim_dir(root / format_time(moment) / str(device_id)):
-        moment += datetime.timedelta(seconds=1)
-    return format_time(moment)
-
-
 class _PlainFolders:
     """One time folder for the whole run.   Source: MindSpore, asynchronous dump in graph mode."""
 
     def __init__(self, plan: DumpPlan) -> None:
-        self._layout = PlainLayout(plan.path, _claim_time(plan.path, plan.device_id), plan.device_id)
+        self._layout = PlainLayout(plan.path, claim_time(plan.path, plan.device_id), plan.device_id)
         self.home = self._layout.device_dir
 
     def directory(self, record: TensorRecord) -> Path:
@@ -210,7 +198,7 @@ class _AclFolders:
                 time = self._times.get(step_id)
                 if time is None:
                     root = self._plan.path / str(step_id)
-                    time = self._times[step_id] = _claim_time(root, self._plan.device_id)
+                    time = self._times[step_id] = claim_time(root, self._plan.device_id)
         return time
 
     def begin_step(self, graph: Graph, iteration: int) -> None:
