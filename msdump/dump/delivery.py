@@ -1,0 +1,224 @@
+"""Delivery: from records to writers in other threads, and what becomes of a dump that cannot be written."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from msdump.dump.staging import Staged, Staging, staged_size
+from msdump.dump.tally import Tally
+from msdump.dump.watched import GraphMemory
+from msdump.dump.writer_pool import Job, WriterPool
+from msdump.errors import DumpError
+from msdump.events import Array
+from msdump.formats.writer import Writer
+from msdump.records import TensorKey, TensorRecord
+
+log = logging.getLogger("msdump")
+
+# Below this it does not matter how a copy lies.
+_ALIGNED_BYTES = 1 << 20
+_NO_COPIES: dict[TensorKey, Staged] = {}
+
+DataOffsets = Callable[[Sequence[TensorRecord]], Sequence[int]]
+
+
+class Delivery:
+    """Copies what must be copied, queues it, and counts what is written and lost.
+
+    budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped
+    data_offsets  where in its file the data of each record of an operator begins; the same for each run of it
+    goes_on       what goes on when the dump stops, for the log
+    A failure to write stops the dump, not the run: it is logged once and kept in `tally.error`, with the number of
+    records that were lost. Several threads may deliver, each its own rounds: the budget may then be passed by one
+    operator of each.
+    """
+
+    def __init__(
+        self,
+        tally: Tally,
+        budget_bytes: int,
+        threads: int = 2,
+        data_offsets: DataOffsets | None = None,
+        goes_on: str = "training",
+    ) -> None:
+        self.staging = Staging(budget_bytes)
+        self.pool = WriterPool(threads)
+        self._tally = tally
+        self._data_offsets = data_offsets
+        self._offsets: dict[Hashable, Sequence[int]] = {}
+        self._goes_on = goes_on
+        self._lost = 0
+        self._counting = threading.Lock()
+
+    def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int) -> Round:
+        """A dumped iteration of a graph begins."""
+        return Round(writers, graph_id, iteration, self._count_iteration)
+
+    def end(self, round_: Round | None, is_complete: bool = False) -> None:
+        """No more records of that round come. `is_complete`: the step has ended and nothing of it was lost."""
+        if round_ is not None:
+            round_.is_complete = is_complete
+            self.pool.submit(Job(0, 0, round_.leave))
+
+    def stage(self, round_: Round, key: TensorKey, array: Array) -> Staged:
+        """A copy of a tensor that is about to be overwritten; `reserve` room for it first."""
+        return self.staging.stage((round_, key), array)
+
+    def staged(
+        self,
+        round_: Round,
+        memory: GraphMemory,
+        records: Sequence[TensorRecord],
+        old_inputs: Mapping[TensorKey, Staged] = _NO_COPIES,
+        is_lent: bool = False,
+    ) -> tuple[list[TensorRecord], list[object]]:
+        """The records with arrays that nobody overwrites, and the owners of these arrays.
+
+        old_inputs  copies that the caller holds already
+        is_lent     whoever reads borrowed memory is done before the run ends, so that it needs no copy
+        """
+        movable = [record for record in records if not memory.is_constant(record.key)]
+        own = sum(staged.size_bytes for staged in old_inputs.values())
+        self.staging.reserve(sum(staged_size(record.data) for record in movable if record.key not in old_inputs), own)
+        safe: list[TensorRecord] = []
+        held: list[object] = []
+        for record, offset in zip(records, self._offsets_of(records), strict=True):
+            if memory.is_constant(record.key):
+                safe.append(record)
+                continue
+            name = (round_, record.key)
+            staged = old_inputs.get(record.key) if record.key is not None else None
+            if staged is None and (memory.is_held(record.key) or (is_lent and memory.is_borrowed(record.key))):
+                staged = self.staging.hold(name, record.data)
+            staged = staged or self.staging.stage(name, record.data, offset)
+            held.append(staged)
+            safe.append(replace(record, data=staged.array.reshape(record.shape)))
+        return safe, held
+
+    def job(
+        self,
+        round_: Round,
+        records: list[TensorRecord],
+        held: list[object],
+        writers: Sequence[Writer] | None = None,
+        record_count: int | None = None,
+    ) -> Job:
+        """The job that hands the records of one operator to the round's writers, or to these."""
+
+        def write() -> None:
+            for writer in round_.writers if writers is None else writers:
+                writer.write(records)
+            round_.leave()
+
+        round_.enter()
+        size = sum(record.size_bytes for record in records)
+        return Job(size, len(records) if record_count is None else record_count, write, held)
+
+    def lose(self, records: int) -> None:
+        """Records that were asked for and never became jobs."""
+        with self._counting:
+            self._lost += records
+
+    def has_stopped(self) -> bool:
+        error = self.pool.error
+        if error is not None:
+            self._stop(error)
+        return bool(self._tally.error)
+
+    def count(self) -> None:
+        """Bring the tally up to date."""
+        state = self.pool.state()
+        self._tally.lost = state.lost_records + self._lost
+        self._tally.tensors_written = state.written_records
+
+    def close(self, writers: Sequence[Writer]) -> None:
+        """Write what waits, then close the writers. Errors are in `tally.error` afterwards."""
+        try:
+            self.pool.close()
+        finally:
+            self.has_stopped()
+            for writer in writers:
+                with self.stop_on_failure():
+                    writer.close()
+            self.count()
+
+    @contextmanager
+    def stop_on_failure(self, lost: int = 0) -> Iterator[None]:
+        """Turn a failure to dump into the end of the dump; the run goes on without `lost` records."""
+        try:
+            yield
+        except (DumpError, OSError, MemoryError) as error:
+            self.lose(lost)
+            self._stop(error)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._tally.seconds += time.perf_counter() - started
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _stop(self, error: BaseException) -> None:
+        with self._counting:
+            if self._tally.error:
+                return
+            self._tally.error = str(error) or type(error).__name__
+        log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
+
+    def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
+        if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:
+            return [0] * len(records)
+        first = records[0]
+        name = (first.graph_id, first.op_name, len(records))
+        found = self._offsets.get(name)
+        if found is None:
+            found = self._offsets[name] = self._data_offsets(records)
+        return found
+
+    def _count_iteration(self, iteration: int) -> None:
+        with self._counting:
+            self._tally.count_dumped(iteration)
+
+
+class Round:
+    """One dumped iteration of one graph: who has which tensor, and how many jobs still need the writers' memory of it.
+
+    The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only.
+
+    is_complete   whether the step ended, which the dumper says before its own job leaves
+    on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
+    """
+
+    def __init__(
+        self, writers: Sequence[Writer], graph_id: int, iteration: int, on_complete: Callable[[int], None]
+    ) -> None:
+        self.first: dict[Hashable, Job] = {}
+        self.is_complete = False
+        self.writers = writers
+        self._on_complete = on_complete
+        self._name = (graph_id, iteration)
+        self._jobs = 1
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._jobs += 1
+
+    def leave(self) -> None:
+        """One job less; the last one ends the iteration."""
+        with self._lock:
+            self._jobs -= 1
+            is_last = not self._jobs
+        if is_last:
+            for writer in self.writers:
+                writer.end_iteration(*self._name)
+            if self.is_complete:
+                self._on_complete(self._name[1])
