@@ -18,6 +18,7 @@ _NAME_BY_DTYPE: dict[Any, str] = {
     for row in dtypes.TABLE
     if row.bits >= 8 and isinstance(getattr(torch, _TORCH_NAMES.get(row.name, row.name), None), torch.dtype)
 }
+_DTYPE_BY_NAME = {name: dtype for dtype, name in _NAME_BY_DTYPE.items()}
 # numpy has these only through ml_dtypes: the bits cross the border as integers of the same width.
 _INTEGER_BY_SIZE = {1: torch.int8, 2: torch.int16}
 _BORROWED: dict[Any, tuple[Any, Any]] = {
@@ -30,6 +31,14 @@ _BORROWED: dict[Any, tuple[Any, Any]] = {
 def dtype_name(dtype: Any) -> str | None:
     """Name of the dtype table for a dtype of PyTorch; None where there is none (complex32, quantized)."""
     return _NAME_BY_DTYPE.get(dtype)
+
+
+def torch_dtype(name: str) -> Any:
+    """The dtype of PyTorch for a name of the dtype table.
+
+    Raises: KeyError where there is none.
+    """
+    return _DTYPE_BY_NAME[name]
 
 
 def why_unreadable(tensor: Any) -> str:

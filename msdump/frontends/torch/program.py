@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from torch import fx
 
@@ -31,13 +31,20 @@ class Call:
         return self.function(*self.gather(slots), **keywords)
 
 
+class HasGraph(Protocol):
+    """What holds an FX graph, and the constants that its get_attr nodes name."""
+
+    @property
+    def graph(self) -> fx.Graph: ...
+
+
 class Program:
     """Calls over a list of slots: first the placeholders, then constants and results.
 
     Boxed: the list of arguments is emptied, so that an argument lives no longer than it is needed.
     """
 
-    def __init__(self, module: fx.GraphModule) -> None:
+    def __init__(self, module: HasGraph) -> None:
         self.placeholders: list[fx.Node] = []
         self.slot_by_node: dict[fx.Node, int] = {}
         self._start: list[Any] = []

@@ -1,0 +1,155 @@
+"""Builder: what a converter builds GE operators with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from msdump.errors import GraphError
+from msdump.frontends.torchair.ge.dtypes import ge_number
+from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.registry import host_inputs, kernel_of
+
+# What may be given for an input: plain values become a Const.
+Feed = Any
+
+
+class Builder:
+    """Appends operators to a graph while one FX node after the other is converted.
+
+    node       the FX node that is being converted
+    fake_mode  in which shapes and dtypes of results are found out, by running the kernels
+    """
+
+    def __init__(self, graph: GeGraph, fake_mode: Any) -> None:
+        self.graph = graph
+        self.fake_mode = fake_mode
+        self.node: fx.Node | None = None
+
+    def op(
+        self,
+        op_type: str,
+        inputs: Mapping[str, Feed],
+        attrs: Mapping[str, Any] | None = None,
+        output: str = "y",
+        name: str = "",
+    ) -> GeTensor:
+        """Append an operator with one output, and return that.
+
+        inputs   by the interface's names, in its order; None: an optional one that stays unfed; a number or a list
+                 becomes a Const (ints INT64, floats FLOAT32: give `const` for another dtype)
+        Edges:   shapes and dtypes of the outputs are those that the kernel gives.
+        """
+        (tensor,) = self.multi_op(op_type, inputs, (output,), attrs, name)
+        return tensor
+
+    def multi_op(
+        self,
+        op_type: str,
+        inputs: Mapping[str, Feed],
+        outputs: Sequence[str],
+        attrs: Mapping[str, Any] | None = None,
+        name: str = "",
+    ) -> tuple[GeTensor, ...]:
+        """As `op`, for an operator with any number of outputs."""
+        fed = {key: self._fed(value) for key, value in inputs.items()}
+        op = GeOp(name, op_type, fed, dict(attrs or {}), tuple(outputs), fx_node=self.node)
+        results = self._run_fake(op)
+        if len(results) != len(op.output_names):
+            raise GraphError(f"{op_type}: expected {len(op.output_names)} outputs, its kernel gave {len(results)}.")
+        op.outputs = tuple(
+            GeTensor(op, index, fake=result) if isinstance(result, torch.Tensor) else GeTensor(op, index, value=result)
+            for index, result in enumerate(results)
+        )
+        self.graph.add(op)
+        return op.outputs
+
+    def const(self, value: Any, dtype: torch.dtype | None = None, is_inline: bool = False) -> GeTensor:
+        """Append a Const: a number, a list of numbers, or a tensor.
+
+        dtype   None: INT64 for ints, FLOAT32 for floats, BOOL for bools, that of a tensor
+        """
+        if isinstance(value, torch.Tensor):
+            constant = value.detach()
+            known: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
+        else:
+            known = list(value) if isinstance(value, list | tuple) else value
+            dtype = dtype or _dtype_of(known)
+            with _no_mode():
+                constant = torch.tensor(known, dtype=dtype)
+        op = GeOp("", CONST, constant=constant, is_inline=is_inline, fx_node=self.node)
+        op.outputs = (GeTensor(op, 0, fake=self.fake_mode.from_tensor(constant, static_shapes=True), value=known),)
+        self.graph.add(op)
+        return op.outputs[0]
+
+    def sizes(self, sizes: Sequence[Any]) -> GeTensor:
+        """A list of sizes as an input: a Const, or a Pack of scalars when some of them are open.
+
+        sizes   ints and GeTensors of host values
+        """
+        if not any(isinstance(size, GeTensor) for size in sizes):
+            return self.const(list(sizes), torch.int64, is_inline=True)
+        packed = {f"x{index}": self._scalar(size) for index, size in enumerate(sizes)}
+        return self.op("Pack", packed, {"N": len(sizes), "axis": 0, "_force_unknown_shape": True})
+
+    def cast(self, tensor: GeTensor, dtype: torch.dtype) -> GeTensor:
+        """A Cast, or the tensor itself when it has that dtype."""
+        if tensor.dtype == dtype:
+            return tensor
+        return self.op("Cast", {"x": tensor}, {"dst_type": ge_number(dtype)})
+
+    def promoted(self, *values: Feed, dtype: torch.dtype) -> tuple[GeTensor, ...]:
+        """Operands of one dtype: tensors are cast, numbers become Consts of it."""
+        return tuple(
+            self.cast(value, dtype)
+            if isinstance(value, GeTensor) and not value.is_host
+            else value
+            if isinstance(value, GeTensor)
+            else self.const(value, dtype)
+            for value in values
+        )
+
+    @property
+    def result(self) -> Any:
+        """What the FX node returns: its FakeTensor, or a tuple of them. Tells a converter the dtype to end with."""
+        assert self.node is not None
+        return self.node.meta["val"]
+
+    def _scalar(self, size: Any) -> GeTensor:
+        return size if isinstance(size, GeTensor) else self.const(int(size), torch.int64, is_inline=True)
+
+    def _fed(self, value: Feed) -> GeTensor | None:
+        if value is None or isinstance(value, GeTensor):
+            return value
+        if isinstance(value, list | tuple) and any(isinstance(item, GeTensor) for item in value):
+            return self.sizes(value)
+        return self.const(value, is_inline=True)
+
+    def _run_fake(self, op: GeOp) -> tuple[Any, ...]:
+        host = host_inputs(op)
+        given = [
+            None if tensor is None else tensor.value if name in host else tensor.fake
+            for name, tensor in op.inputs.items()
+        ]
+        with self.fake_mode, torch.no_grad():
+            result = kernel_of(op.type).function(*given, **op.attrs)
+        return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def _dtype_of(value: Any) -> torch.dtype:
+    items = value if isinstance(value, list) else [value]
+    while items and isinstance(items[0], list):
+        items = items[0]
+    if items and all(isinstance(item, bool) for item in items):
+        return torch.bool
+    return torch.float32 if any(isinstance(item, float) for item in items) else torch.int64
+
+
+def _no_mode() -> Any:
+    """Outside of any FakeTensorMode: a constant holds real numbers."""
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+    return unset_fake_temporarily()

@@ -1,0 +1,119 @@
+"""From an FX graph of AOT Autograd to the GeGraph that stands for it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from msdump.errors import GraphError
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.registry import converter_of
+
+
+def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
+    """Operator by operator, in the order of the FX graph.
+
+    Inputs are Data operators of the placeholders' names; NetOutput gathers the distinct tensors that are returned.
+    Raises: NoConverterError; GraphError when a converter's result is not what the FX node promises.
+    Source: TorchAir, FX to GE.
+    """
+    graph = GeGraph(graph_id)
+    builder = Builder(graph, _fake_mode(module))
+    values: dict[fx.Node, Any] = {}
+    for node in module.graph.nodes:
+        builder.node = node
+        if node.op == "placeholder":
+            values[node] = _data(graph, node)
+        elif node.op == "get_attr":
+            values[node] = builder.const(operator.attrgetter(str(node.target))(module))
+        elif node.op == "call_function":
+            values[node] = _call(builder, node, values)
+        elif node.op == "output":
+            _finish(graph, node, values)
+        else:
+            raise GraphError(f"%{node.name}: expected a call of an operator, got {node.op} of {node.target}.")
+    builder.node = None
+    graph.lint()
+    return graph
+
+
+def _fake_mode(module: fx.GraphModule) -> Any:
+    """The mode that made the graph's FakeTensors, so that their sizes can be reckoned with."""
+    for node in module.graph.nodes:
+        for value in _flat(node.meta.get("val")):
+            if hasattr(value, "fake_mode"):
+                return value.fake_mode
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _data(graph: GeGraph, node: fx.Node) -> GeTensor | None:
+    val = node.meta.get("val")
+    # What is no tensor and no number (None, a generator) is handed over to nobody.
+    index = len(graph.inputs)
+    op = GeOp(node.name, DATA, attrs={"index": index}, fx_node=node)
+    if isinstance(val, torch.Tensor):
+        op.outputs = (GeTensor(op, 0, fake=val),)
+    else:
+        op.outputs = (GeTensor(op, 0, value=val),)
+    graph.add(op)
+    return op.outputs[0]
+
+
+def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    args: Any = fx.map_arg(node.args, values.__getitem__)
+    if node.target is operator.getitem:
+        return args[0][args[1]]
+    function = converter_of(node.target)
+    keywords: Any = fx.map_arg(node.kwargs, values.__getitem__)
+    result = function(builder, *args, **keywords)
+    _name_outputs(node, result)
+    _check(node, result)
+    return result
+
+
+def _name_outputs(node: fx.Node, result: Any) -> None:
+    """Note which output of the FX node a GE output is. A view of an input keeps the name that it has."""
+    results = result if isinstance(result, list | tuple) else (result,)
+    for index, tensor in enumerate(results):
+        if isinstance(tensor, GeTensor) and not tensor.fx_name and tensor.op.type not in (DATA, CONST):
+            tensor.fx_name = f"{node.name}-{node.target}.OUTPUT.{index}"
+
+
+def _check(node: fx.Node, result: Any) -> None:
+    """A converter that is wrong is caught here, not in somebody's loss."""
+    expected, actual = _flat(node.meta.get("val")), _flat(result)
+    for index, (promised, tensor) in enumerate(zip(expected, actual, strict=False)):
+        if not isinstance(promised, torch.Tensor) or not isinstance(tensor, GeTensor):
+            continue
+        if tensor.dtype != promised.dtype or not _fits(tensor.shape, promised.shape):
+            raise GraphError(
+                f"%{node.name} ({node.target}): expected output {index} as {promised.dtype}{list(promised.shape)}, "
+                f"its converter gave {tensor.dtype}{list(tensor.shape)}."
+            )
+
+
+def _fits(actual: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Sizes that are open are not looked at: asking them would pin them down."""
+    return len(actual) == len(expected) and all(
+        mine == theirs for mine, theirs in zip(actual, expected, strict=True) if type(mine) is type(theirs) is int
+    )
+
+
+def _finish(graph: GeGraph, node: fx.Node, values: dict[fx.Node, Any]) -> None:
+    returned = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
+    graph.outputs = [values[item] if isinstance(item, fx.Node) else item for item in returned]
+    distinct = list(dict.fromkeys(tensor for tensor in graph.outputs if isinstance(tensor, GeTensor)))
+    inputs = {f"input{index}": tensor for index, tensor in enumerate(distinct)}
+    graph.add(GeOp("", NET_OUTPUT, dict(inputs), output_names=(), fx_node=node))
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _flat(item)]
+    return [value]

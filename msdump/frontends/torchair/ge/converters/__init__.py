@@ -1,0 +1,1 @@
+"""Converters: one short function for each ATen operator, in files by family."""

@@ -1,0 +1,166 @@
+"""GeGraph: operators in execution order, with the names and edges that Ascend's graph engine gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from msdump.errors import GraphError
+
+DATA, CONST, NET_OUTPUT = "Data", "Const", "NetOutput"
+INT64_BYTES = 8
+
+
+@dataclass(eq=False, slots=True)
+class GeTensor:
+    """One output of an operator.
+
+    index    which output
+    fake     FakeTensor with its dtype and shape; None for a host value
+    value    what is known of it when the graph is compiled: the number or list of a Const, ints and SymInts of a
+             shape; None when nothing is. A host value (`is_host`) is never a tensor while the graph runs either
+    fx_name  `add-aten.add.Tensor.OUTPUT.0`: the output of the FX node that it is; "" when it is in between
+    """
+
+    op: GeOp
+    index: int
+    fake: Any = None
+    value: Any = None
+    fx_name: str = ""
+
+    @property
+    def is_host(self) -> bool:
+        """True for sizes: Python ints, or lists of them."""
+        return self.fake is None
+
+    @property
+    def name(self) -> str:
+        """`Add_1:0`, as edges say it."""
+        return f"{self.op.name}:{self.index}"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.int64 if self.fake is None else self.fake.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Sizes: ints, and SymInts where they are open."""
+        if self.fake is not None:
+            return tuple(self.fake.shape)
+        return (len(self.value),) if isinstance(self.value, list | tuple) else ()
+
+
+@dataclass(eq=False, slots=True)
+class GeOp:
+    """One operator.
+
+    name      unique in its graph
+    inputs    by the name of the operator's interface, in order; None: an optional one that nothing feeds
+    attrs     bool, int, float, str, and lists of these
+    constant  tensor of a Const; None for others
+    is_inline a Const that the converter gave as a plain Python value
+    fx_node   the FX node that it comes from; None for what passes add
+    controls  operators that must have run before
+    """
+
+    name: str
+    type: str
+    inputs: dict[str, GeTensor | None] = field(default_factory=dict)
+    attrs: dict[str, Any] = field(default_factory=dict)
+    output_names: tuple[str, ...] = ("y",)
+    outputs: tuple[GeTensor, ...] = ()
+    constant: torch.Tensor | None = None
+    is_inline: bool = False
+    fx_node: fx.Node | None = None
+    controls: list[GeOp] = field(default_factory=list)
+
+    @property
+    def producers(self) -> Iterator[GeOp]:
+        """Operators whose outputs it reads, one per input that is fed."""
+        return (tensor.op for tensor in self.inputs.values() if tensor is not None)
+
+
+class GeGraph:
+    """One graph. `ops` is the execution order; what reads a value comes after what makes it.
+
+    name     `graph_1`
+    outputs  what it returns, one per output of the FX graph; None where that returns None, and Python values as such
+    """
+
+    def __init__(self, graph_id: int) -> None:
+        self.graph_id = graph_id
+        self.name = f"graph_{graph_id}"
+        self.ops: list[GeOp] = []
+        self.outputs: list[Any] = []
+        self._names: set[str] = set()
+        self._next_of_type: dict[str, int] = {}
+
+    @property
+    def inputs(self) -> list[GeOp]:
+        """Data operators, in the order of the arguments."""
+        return [op for op in self.ops if op.type == DATA]
+
+    def add(self, op: GeOp) -> GeOp:
+        """Append an operator; an empty name becomes the next free one of its type: Add, Add_1, ...
+
+        Raises: GraphError for a name that is taken.
+        Source: TorchAir, names of GE operators.
+        """
+        op.name = self._free_name(op.type) if not op.name else self._claimed(op.name)
+        self.ops.append(op)
+        return op
+
+    def insert_after(self, place: GeOp, op: GeOp) -> GeOp:
+        """As `add`, right after another operator."""
+        self.add(op)
+        self.ops.insert(self.ops.index(place) + 1, self.ops.pop())
+        return op
+
+    def remove(self, ops: Iterable[GeOp]) -> None:
+        """Take operators out. Their names stay taken."""
+        gone = set(map(id, ops))
+        self.ops = [op for op in self.ops if id(op) not in gone]
+
+    def replace_uses(self, old: GeTensor, new: GeTensor) -> None:
+        """Let everybody who reads `old` read `new`, the graph's outputs included."""
+        for op in self.ops:
+            for name, tensor in op.inputs.items():
+                if tensor is old:
+                    op.inputs[name] = new
+        self.outputs = [new if output is old else output for output in self.outputs]
+
+    def readers(self, tensor: GeTensor) -> list[GeOp]:
+        return [op for op in self.ops if any(read is tensor for read in op.inputs.values())]
+
+    def lint(self) -> None:
+        """Raises: GraphError naming an operator that reads what is not made before it, or a name that is taken."""
+        made: set[int] = set()
+        names: set[str] = set()
+        for op in self.ops:
+            if op.name in names:
+                raise GraphError(f"{self.name}: expected one operator of the name {op.name}, got two.")
+            names.add(op.name)
+            for name, tensor in op.inputs.items():
+                if tensor is not None and id(tensor) not in made:
+                    raise GraphError(f"{self.name}: {op.name} reads {name} = {tensor.name} before it is made.")
+            made.update(map(id, op.outputs))
+        for output in self.outputs:
+            if isinstance(output, GeTensor) and id(output) not in made:
+                raise GraphError(f"{self.name}: output {output.name} is made by no operator.")
+
+    def _free_name(self, op_type: str) -> str:
+        number = self._next_of_type.get(op_type, 0)
+        while (name := f"{op_type}_{number}" if number else op_type) in self._names:
+            number += 1
+        self._next_of_type[op_type] = number + 1
+        return self._claimed(name)
+
+    def _claimed(self, name: str) -> str:
+        if name in self._names:
+            raise GraphError(f"{self.name}: expected a name of its own for each operator, got {name} twice.")
+        self._names.add(name)
+        return name

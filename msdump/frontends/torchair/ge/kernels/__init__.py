@@ -1,0 +1,1 @@
+"""Kernels of GE operators on torch, in files by family. Conventions: see `registry.Kernel`."""

@@ -1,0 +1,72 @@
+"""A GeGraph as something that runs: calls of torch kernels, with memory freed after its last use."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+
+from msdump.frontends.torch.program import Program
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.registry import host_inputs, kernel_of
+
+
+class GeModule:
+    """An FX graph whose calls are kernels of GE operators.
+
+    nodes  GE operator -> the FX node that runs it; Consts that only sizes are read from have none
+    """
+
+    def __init__(self, graph: GeGraph) -> None:
+        self.graph: fx.Graph = fx.Graph()
+        self.nodes: dict[GeOp, fx.Node] = {}
+        self._values: dict[tuple[int, int], fx.Node] = {}
+        # Placeholders come first in a Program.
+        for op in graph.inputs:
+            self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
+        for op in graph.ops:
+            if op.type not in (DATA, CONST, NET_OUTPUT):
+                self._add(op)
+        self.graph.output([self._output(item) for item in graph.outputs])
+
+    def _add(self, op: GeOp) -> None:
+        host, kernel = host_inputs(op), kernel_of(op.type)
+        args = tuple(self._argument(tensor, name in host) for name, tensor in op.inputs.items())
+        function = functools.partial(kernel.function, **op.attrs) if op.attrs else kernel.function
+        node = self.graph.create_node("call_function", function, args, name=op.name)
+        self.nodes[op] = node
+        if len(op.outputs) == 1:
+            self._values[id(op), 0] = node
+            return
+        for tensor in op.outputs:
+            item = self.graph.create_node(
+                "call_function", operator.getitem, (node, tensor.index), name=f"{op.name}_{tensor.index}"
+            )
+            self._values[id(op), tensor.index] = item
+
+    def _argument(self, tensor: GeTensor | None, is_host: bool) -> Any:
+        if tensor is None:
+            return None
+        if tensor.op.type != CONST:
+            return self._values[id(tensor.op), tensor.index]
+        return tensor.value if is_host else self._constant(tensor.op)
+
+    def _constant(self, op: GeOp) -> fx.Node:
+        if op not in self.nodes:
+            name = f"const_{len(self.nodes)}"
+            setattr(self, name, op.constant)
+            self.nodes[op] = self.graph.create_node("get_attr", name, name=op.name)
+        return self.nodes[op]
+
+    def _output(self, item: Any) -> Any:
+        if not isinstance(item, GeTensor):
+            return item
+        return self._constant(item.op) if item.op.type == CONST else self._values[id(item.op), item.index]
+
+
+def runnable(graph: GeGraph) -> Callable[[list[Any]], Any]:
+    """The graph as AOT Autograd takes it: a function of one list of arguments, which it empties."""
+    return Program(GeModule(graph)).run

@@ -1,0 +1,142 @@
+"""Converters: which GE operators stand for an ATen operator. Kernels: what a GE operator computes, in torch."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+
+from msdump.errors import MsdumpError
+from msdump.frontends.torchair.ge.graph import CONST, GeOp
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class NoConverterError(MsdumpError, NotImplementedError):
+    """An operator that has no GE form. Source: TorchAir, where it is a NotImplementedError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What a GE operator computes.
+
+    function  takes the inputs in the order of the operator's interface (None where nothing feeds one), then the
+              attributes by name; returns a tensor, a tuple of them, or a host value
+    host      names of inputs that it gets as Python values: numbers and lists, not tensors
+    mutates   name of the input that it writes; "" for none
+    """
+
+    function: Callable[..., Any]
+    host: frozenset[str] = frozenset()
+    mutates: str = ""
+
+
+_CONVERTERS: dict[Any, Callable[..., Any]] = {}
+_KERNELS: dict[str, Kernel] = {}
+_is_loaded = False
+
+
+def converter(*targets: str | Callable[..., Any]) -> Callable[[Function], Function]:
+    """Register a function as the converter of these operators.
+
+    targets   names as FX shows them (`aten.add.Tensor`), or Python functions such as `operator.add`
+    The function gets the Builder, then the node's arguments, GeTensors in place of nodes; it returns what the node
+    returns: a GeTensor, a tuple of them, None.
+    """
+
+    def register(function: Function) -> Function:
+        for target in targets:
+            if target in _CONVERTERS:
+                raise ValueError(f"{target}: expected one converter, got two.")
+            _CONVERTERS[target] = function
+        return function
+
+    return register
+
+
+def kernel(*types: str, host: tuple[str, ...] = (), mutates: str = "") -> Callable[[Function], Function]:
+    """Register a function as the kernel of these GE operators; see Kernel."""
+
+    def register(function: Function) -> Function:
+        for op_type in types:
+            if op_type in _KERNELS:
+                raise ValueError(f"{op_type}: expected one kernel, got two.")
+            _KERNELS[op_type] = Kernel(function, frozenset(host), mutates)
+        return function
+
+    return register
+
+
+def converter_of(target: Any) -> Callable[..., Any]:
+    """The converter of an FX node's target.
+
+    Raises: NoConverterError with the names that are near.
+    Source: TorchAir, its first line.
+    """
+    _load()
+    found = _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
+    if found is None:
+        name = str(target)
+        near = difflib.get_close_matches(name, [key for key in _CONVERTERS if isinstance(key, str)], 3, 0.6)
+        advice = f" Converters of near names: {', '.join(near)}." if near else ""
+        raise NoConverterError(
+            f"torch.ops.{name} ge_converter is not implemented!\n"
+            f"{name}: expected an operator that has a GE form, got one without.{advice} Add one: "
+            f"@msdump.frontends.torchair.ge.registry.converter('{name}'), or dump with config.debug.data_dump, which "
+            "takes every operator."
+        )
+    return found
+
+
+def has_converter(target: Any) -> bool:
+    _load()
+    return target in _CONVERTERS or str(target) in _CONVERTERS
+
+
+def host_inputs(op: GeOp) -> frozenset[str]:
+    """Names of the inputs that the operator's kernel gets as Python values.
+
+    Those that the kernel declares, and all sizes; beside a size constants are Python values as well, so that arithmetic
+    on sizes stays in Python.
+    """
+    sizes = {name for name, tensor in op.inputs.items() if tensor is not None and tensor.is_host}
+    if sizes:
+        sizes.update(name for name, tensor in op.inputs.items() if tensor is not None and tensor.op.type == CONST)
+    return kernel_of(op.type).host | sizes
+
+
+def kernel_of(op_type: str) -> Kernel:
+    """Raises: MsdumpError for an operator that no kernel stands for."""
+    _load()
+    if op_type not in _KERNELS:
+        raise MsdumpError(
+            f"GE operator {op_type}: expected a kernel for it, got none. Add one: "
+            f'@msdump.frontends.torchair.ge.registry.kernel("{op_type}")'
+        )
+    return _KERNELS[op_type]
+
+
+def converted_names() -> list[str]:
+    """Every ATen operator that has a converter, sorted."""
+    _load()
+    return sorted(key for key in _CONVERTERS if isinstance(key, str))
+
+
+def _load() -> None:
+    """Import every file of converters and kernels, once."""
+    global _is_loaded
+    if not _is_loaded:
+        _is_loaded = True
+        from msdump.frontends.torchair.ge import converters, kernels
+
+        for package in (kernels, converters):
+            _import_all(package)
+
+
+def _import_all(package: ModuleType) -> None:
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
