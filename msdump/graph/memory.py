@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from msdump.events import Array
 from msdump.graph.graph import CONSTANT, INPUT, PARAMETER, Graph, Value
 
 # Cache line for small tensors; page for big ones, so that they can be handed to O_DIRECT writes as they lie.
-_LINE, _PAGE, _BIG = 64, 4096, 64 * 1024
+_LINE, PAGE, _BIG = 64, 4096, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +26,23 @@ class MemoryPlan:
     source: dict[int, Value]
 
 
-def plan_memory(graph: Graph, is_reused: bool) -> MemoryPlan:
-    """Place every result of the graph.
+def plan_memory(graph: Graph, is_reused: bool, kept: Iterable[Value] = ()) -> MemoryPlan:
+    """Place every result of the graph whose size is known before it runs.
 
     With `is_reused` two results share bytes when one is dead before the other is made; a result that is a graph
     output lives to the end. Without it every result keeps its own bytes: nothing is overwritten but by operators
     that mutate.
+
+    kept    results that live to the end as well
     """
     source = _sources(graph)
-    last_use = _last_uses(graph, source)
+    last_use = _last_uses(graph, source, kept)
     offset: dict[int, int] = {}
     free = _FreeList()
     expiring: dict[int, list[tuple[int, int]]] = {}
     for step, node in enumerate(graph.nodes):
         for value in node.outputs:
-            if value.id in source:
+            if value.id in source or -1 in value.type.shape:
                 continue
             size = _rounded(value.type.size_bytes)
             offset[value.id] = at = free.take(size, _alignment(size))
@@ -59,8 +62,8 @@ class Memory:
     def __init__(self, graph: Graph, is_reused: bool) -> None:
         plan = plan_memory(graph, is_reused)
         self.size_bytes = plan.size_bytes
-        raw = np.empty(plan.size_bytes + _PAGE, np.uint8)
-        start = -raw.ctypes.data % _PAGE
+        raw = np.empty(plan.size_bytes + PAGE, np.uint8)
+        start = -raw.ctypes.data % PAGE
         self._arena = raw[start : start + plan.size_bytes]
         self._plan = plan
         self._array: dict[int, Array] = {}
@@ -119,8 +122,8 @@ def _sources(graph: Graph) -> dict[int, Value]:
     return source
 
 
-def _last_uses(graph: Graph, source: dict[int, Value]) -> dict[int, int]:
-    """Value id -> step of its last use, uses through views included; graph outputs are used after the end."""
+def _last_uses(graph: Graph, source: dict[int, Value], kept: Iterable[Value]) -> dict[int, int]:
+    """Value id -> step of its last use, uses through views included; graph outputs and kept ones are used after it."""
     last: dict[int, int] = {}
 
     def use(value: Value, step: int) -> None:
@@ -133,7 +136,7 @@ def _last_uses(graph: Graph, source: dict[int, Value]) -> dict[int, int]:
     for step, node in enumerate(graph.nodes):
         for value in (*node.inputs, *node.outputs):
             use(value, step)
-    for value in graph.outputs:
+    for value in (*graph.outputs, *kept):
         if value.kind not in (INPUT, PARAMETER, CONSTANT):
             use(value, len(graph.nodes))
     return last
@@ -188,4 +191,4 @@ def _rounded(size: int) -> int:
 
 
 def _alignment(size: int) -> int:
-    return _PAGE if size >= _BIG else _LINE
+    return PAGE if size >= _BIG else _LINE

@@ -84,8 +84,12 @@ def graph_from_onnx(
     inputs: Sequence[str],
     outputs: Sequence[str],
     types: ModelTypes,
+    has_views: bool = True,
 ) -> OnnxGraph:
-    """The Graph of a model, numbered and checked. Constants that no node reads are left out."""
+    """The Graph of a model, numbered and checked. Constants that no node reads are left out.
+
+    has_views   False: a Reshape makes a tensor of its own, whose bytes need not stay those of its operand
+    """
     found = OnnxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
     graph = found.graph
     for name in inputs:
@@ -99,7 +103,7 @@ def graph_from_onnx(
         if name in constants:
             _add_constant(found, constants[name])
     for node in nodes:
-        found.nodes.append(_add_node(found, node, types))
+        found.nodes.append(_add_node(found, node, types, has_views))
     graph.outputs.extend(found.values[name] for name in outputs if name in found.values)
     # Each run makes its results anew, and nobody writes them.
     graph.held = {value.id for node in graph.nodes for value in node.outputs} | {v.id for v in graph.constants}
@@ -120,7 +124,7 @@ def _add_constant(found: OnnxGraph, constant: Constant) -> None:
     found.values[constant.name] = value
 
 
-def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes) -> OnnxNode | None:
+def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> OnnxNode | None:
     operands = [name for name in (*node.proto.input, *node.captured) if name in found.values]
     made = [(name, types.of(name)) for name in node.makes]
     results = [(name, type) for name, type in made if type is not None]
@@ -129,7 +133,7 @@ def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes) -> OnnxNode 
             found.skipped[types.reason(name)] += 1
     if not operands and not results:
         return None
-    primitive = _primitive_of(node, operands, [name for name, _ in results])
+    primitive = _primitive_of(node, operands, [name for name, _ in results], has_views)
     plain = found.graph.add_foreign_node(
         primitive,
         [found.values[name] for name in operands],
@@ -146,11 +150,11 @@ def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes) -> OnnxNode 
     return named
 
 
-def _primitive_of(node: ModelNode, operands: Sequence[str], results: Sequence[str]) -> Primitive:
+def _primitive_of(node: ModelNode, operands: Sequence[str], results: Sequence[str], has_views: bool) -> Primitive:
     attrs = {attribute.name: _plain(attribute) for attribute in node.proto.attribute}
     if node.proto.domain not in _ONNX_DOMAINS:
         attrs["domain"] = str(node.proto.domain)
-    shows_input = node.op_type in _SAME_BYTES and node.proto.domain in _ONNX_DOMAINS
+    shows_input = has_views and node.op_type in _SAME_BYTES and node.proto.domain in _ONNX_DOMAINS
     is_view = shows_input and bool(results) and bool(operands) and operands[0] == node.proto.input[0]
     definition = PrimitiveDef(node.op_type, tuple(operands), tuple(results), views={0: 0} if is_view else {})
     return Primitive(node.op_type, attrs, definition=definition)

@@ -15,6 +15,7 @@ import onnx
 from msdump import dtypes
 from msdump.errors import ExecutionError, GraphError, did_you_mean
 from msdump.events import Array, Observer
+from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
 from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
 from msdump.frontends.onnx.model_file import read_model
@@ -33,17 +34,23 @@ def load_model(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto,
     observers: Sequence[Observer] = (),
     graph_ids: Iterator[int] | None = None,
+    has_arena: bool = False,
+    kernels: Mapping[str, NodeKernel] | None = None,
 ) -> OnnxModel:
     """Load a model and make everything that its runs need.
 
     source      path of a `.onnx` file, its bytes, or the message
     observers   who watches its runs
     graph_ids   numbers for its graphs, one for each set of input shapes; None: counted in this process
+    has_arena   results lie side by side in one block of memory, as on a device: what writes past the end of its
+                output hits its neighbour. Runs wait for each other then.
+    kernels     operator's name -> function of its inputs and of the outputs that it fills, which runs in its place;
+                they need the arena, so there is one
     Raises: FormatError for what is not ONNX (an `.om` file: only a device can run it), GraphError for operators
-            that onnxruntime does not know.
+            that onnxruntime does not know, and for kernels of operators that the model does not have.
     """
     model, file_name = read_model(source)
-    return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id)
+    return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id, has_arena, kernels or {})
 
 
 class OnnxModel:
@@ -57,7 +64,13 @@ class OnnxModel:
     """
 
     def __init__(
-        self, model: onnx.ModelProto, file_name: str, observers: Sequence[Observer], graph_ids: Iterator[int]
+        self,
+        model: onnx.ModelProto,
+        file_name: str,
+        observers: Sequence[Observer],
+        graph_ids: Iterator[int],
+        has_arena: bool = False,
+        kernels: Mapping[str, NodeKernel] | None = None,
     ) -> None:
         graph = model.graph
         self.file_name = file_name
@@ -87,6 +100,14 @@ class OnnxModel:
                     f"model {self.model_name}: expected inputs and outputs of dtypes that arrays have, "
                     f"got {spec.dtype} for {spec.name}. Put a Cast between."
                 )
+        self._kernels = dict(kernels or {})
+        for name in self._kernels:
+            if name not in self.node_names:
+                advice = did_you_mean(name, self.node_names)
+                raise GraphError(
+                    f"model {self.model_name}: it has no operator {name} to run a kernel for. {advice}".rstrip()
+                )
+        self._has_arena = has_arena or bool(self._kernels)
         self._observers = tuple(observers)
         self._graph_ids = graph_ids
         self._observed: dict[tuple[tuple[int, ...], ...], ObservedGraph] = {}
@@ -111,17 +132,18 @@ class OnnxModel:
         number = next(self._next_iteration) if iteration is None else iteration
         program = self._program
         slots = program.begin(arrays)
-        if not self._observers:
+        if not self._observers and not self._has_arena:
             program.run(slots)
             return program.results(slots, arrays)
         with self._lock:
             seen = self._seen(arrays)
             watching = [o for o in self._observers if o.on_iteration_begin(seen.graph, number)]
-            if watching:
+            if watching or seen.arena is not None:
                 WatchedRun(seen, watching, number, arrays).run(slots)
             else:
                 program.run(slots)
-        return program.results(slots, arrays)
+            results = program.results(slots, arrays)
+            return results if seen.arena is None else seen.arena.own(results)
 
     def __call__(self, *inputs: Any) -> list[Any]:
         """Run once with inputs and outputs in the order of the model."""
@@ -143,11 +165,16 @@ class OnnxModel:
             [spec.name for spec in self.inputs],
             [spec.name for spec in self.outputs],
             types,
+            has_views=not self._has_arena,
         )
 
     def skipped(self) -> Counter[str]:
         """Why values of the model are not shown to observers -> how many: strings, sequences, maps."""
         return self.graph({}, 0).skipped
+
+    def arenas(self) -> tuple[Arena, ...]:
+        """The arena of each of the observed graphs; none without `has_arena`."""
+        return tuple(seen.arena for seen in self._observed.values() if seen.arena is not None)
 
     def observed_graphs(self) -> tuple[Graph, ...]:
         """Graphs that observers have been told of, oldest first."""
@@ -160,7 +187,7 @@ class OnnxModel:
         key = tuple(shapes.values())
         if key not in self._observed:
             found = self.graph(shapes, next(self._graph_ids))
-            self._observed[key] = ObservedGraph(self._program, found, self._observers)
+            self._observed[key] = ObservedGraph(self._program, found, self._observers, self._has_arena, self._kernels)
         return self._observed[key]
 
     def _check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Call:
     """
 
     node: ModelNode
+    session: NodeSession
     launch: Launch
     out: tuple[int, ...]
     frees: tuple[int, ...]
@@ -71,7 +72,7 @@ class Program:
                 self._slot(name)
         frees = self._last_uses(nodes)
         self.calls = [
-            Call(node, self._launch(session), self._slots(node.makes), frees[at])
+            Call(node, session, self._launch(session), self._slots(node.makes), frees[at])
             for at, (node, session) in enumerate(made)
         ]
         self._quick = [(call.launch, call.out, call.frees) for call in self.calls]
