@@ -24,4 +24,5 @@ def ge_number(dtype: torch.dtype) -> int:
 @functools.cache
 def dtype_of_number(number: int) -> torch.dtype:
     """The other way round."""
-    return torch_dtype(dtypes.BY_GE_NUMBER[number].name)
+    dtype: torch.dtype = torch_dtype(dtypes.BY_GE_NUMBER[number].name)
+    return dtype
