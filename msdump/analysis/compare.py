@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from msdump.analysis.bounds import Errors, bounds_of, errors_of, is_noise, reason_to_differ
+from msdump.analysis.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
 from msdump.analysis.comparison import (
     AGREES,
     DIFFERS,
@@ -27,6 +27,7 @@ from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.in_place import IN_PLACE, OTHER_MOMENT, shows_result
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
+from msdump.analysis.metrics import PairMetrics
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
 from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
 from msdump.errors import ConfigError
@@ -212,7 +213,7 @@ class _Work:
         other = self._errors(yardstick, golden)
         bounds = bounds_of(*measured.dtypes, self._tolerance)
         reason = reason_to_differ(measured.metrics, bounds, other)
-        if reason and io == OUTPUT and is_noise(measured.metrics, bounds, self._scale(pair.golden)):
+        if reason and io == OUTPUT and self._is_rounding(pair, measured.metrics, bounds):
             reason, remark = "", f"{reason}, which is rounding of the inputs"
         status, by = DIFFERS if reason else AGREES, None if other is None else other.relative
         return TensorResult(io, slot, mine, golden, status, reason or remark, measured.metrics, by)
@@ -223,6 +224,14 @@ class _Work:
             return None
         measured = self.measurer.of(yardstick, golden)
         return None if measured.problem else errors_of(measured.metrics)
+
+    def _is_rounding(self, pair: OperatorPair, metrics: PairMetrics, bounds: Bounds) -> bool:
+        """Whether an output differs by some roundings of the inputs, whose dtype may be the coarser one: a small output
+        alone does not tell that its numbers are bfloat16."""
+        inputs = [both for io, _, *both in _common_tensors(pair) if io == INPUT and _is_of_one_size(*both)]
+        found = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
+        coarsest = max([bounds, *found], key=lambda one: one.epsilon)
+        return is_noise(metrics, coarsest, self._scale(pair.golden))
 
     def _scale(self, operator: Operator) -> float:
         """Largest value among the inputs of an operator."""

@@ -20,7 +20,7 @@ from msdump.analysis.comparison import (
 )
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.metrics import METRICS, PairMetrics, metric_text
-from msdump.analysis.operators import Operator
+from msdump.analysis.operators import Operator, has_several_graphs
 from msdump.analysis.pairing import host_shape
 from msdump.analysis.payload import has_same_bytes
 from msdump.formats.dump_dir import DumpDir
@@ -69,10 +69,13 @@ def _came_in(comparison: Comparison, result: OperatorResult, is_all: bool, graph
             origin = None if node is None or tensor.slot.number >= len(node.inputs) else node.inputs[tensor.slot.number]
             name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
             lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
-            if maker is None:
-                lines.append("  no operator before it made that input: the runs had different weights or data")
-            else:
+            extra = None if maker is not None else _extra_maker(comparison, result, tensor)
+            if maker is not None:
                 lines.append(f"  {maker.label} made it")
+            elif extra is not None:
+                lines.append(f"  {extra.label} ({extra.op_type}) made it, which the other run has not")
+            else:
+                lines.append("  no operator before it made that input: the runs had different weights or data")
             return lines
     return [*lines, f"  {_first_difference(result.outputs)}"]
 
@@ -87,6 +90,17 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
         for output in earlier.outputs:
             if output.mine.shape == tensor.mine.shape and has_same_bytes(output.mine, tensor.mine):
                 return earlier.pair.mine
+    return None
+
+
+def _extra_maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
+    """Operator without a counterpart in the same step whose output is that input."""
+    for step in comparison.steps:
+        for side, made in ((step.only_mine, tensor.mine), (step.only_golden, tensor.golden)):
+            for operator in side if step.mine == result.step else ():
+                outputs = operator.outputs.values()
+                if any(output.shape == made.shape and has_same_bytes(output, made) for output in outputs):
+                    return operator
     return None
 
 
@@ -130,13 +144,14 @@ def summary(comparison: Comparison) -> list[str]:
 
 def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, ...]]:
     """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`."""
+    tells_graph = has_several_graphs(step.mine for step in comparison.steps)
     for result in comparison.operators:
         if result.is_agreeing and not shows_all:
             continue
         problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
         verdict = _status(result) if problem is None else f"{problem.io} {problem.slot}: {problem.reason}"
         yield (
-            "-" if result.step.iteration is None else str(result.step.iteration),
+            result.step.iteration_text(tells_graph),
             short_name(result.pair.mine),
             short_name(result.pair.golden),
             result.pair.how,

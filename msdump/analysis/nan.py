@@ -107,7 +107,7 @@ def find_non_finite(
     known = {step.key for step in steps}
     others = [step for step in read_steps(dump, rank=rank, graph=graph, iteration=iteration) if step.key not in known]
     counts |= _counts_of_tensors([t for step in others for t in _tensors(step)], damaged, thread_count, progress)
-    steps = sorted([*steps, *others], key=lambda step: tuple(-1 if part is None else part for part in _when(step.key)))
+    steps = sorted([*steps, *others], key=_when)
     if not any(step.operators for step in steps):
         raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
     found = [_look(with_inputs(step, graphs.of(step.key)), counts, graphs) for step in steps]
@@ -119,9 +119,10 @@ def find_non_finite(
     )
 
 
-def _when(key: StepKey) -> tuple[int | None, ...]:
+def _when(step: Step) -> tuple[int, ...]:
     """Order in time: what happens in one iteration on two ranks happens together."""
-    return key.iteration, key.rank_id, key.graph_id
+    key = step.key
+    return tuple(-1 if part is None else part for part in (step.time_us, key.iteration, key.rank_id, key.graph_id))
 
 
 def _tensors(step: Step) -> Iterable[DumpedTensor]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_place import FX
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT
 
@@ -17,13 +18,16 @@ _UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
 
 
 class Slot(NamedTuple):
-    """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument."""
+    """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument, `keyword` the
+    name of an argument that has no place among the others."""
 
     number: int
     part: int = 0
+    keyword: str = ""
 
     def __str__(self) -> str:
-        return f"{self.number}.{self.part}" if self.part else str(self.number)
+        name = self.keyword or str(self.number)
+        return f"{name}.{self.part}" if self.part else name
 
 
 class StepKey(NamedTuple):
@@ -36,6 +40,11 @@ class StepKey(NamedTuple):
     def __str__(self) -> str:
         named = zip(("rank", "graph", "iteration"), self, strict=True)
         return ", ".join(f"{name} {value}" for name, value in named if value is not None) or "the dump"
+
+    def iteration_text(self, tells_graph: bool) -> str:
+        """A cell of a table; `tells_graph` where graphs count their own steps, whose numbers alone say little."""
+        iteration = "-" if self.iteration is None else str(self.iteration)
+        return f"{iteration} of graph {self.graph_id}" if tells_graph and self.graph_id is not None else iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +106,14 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of a dump: operators in execution order, parameters last."""
+    """One step of a dump: operators in execution order, parameters last.
+
+    time_us   of its last file where each graph counts steps of its own, so that only time tells which came first
+    """
 
     key: StepKey
     operators: tuple[Operator, ...]
+    time_us: int | None = None
 
 
 def read_steps(
@@ -119,7 +132,17 @@ def read_steps(
         if not tensor.file.place.is_constants:
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
             gathered.setdefault(key, []).append(tensor)
-    return [Step(key, operators_of(tensors)) for key, tensors in gathered.items()]
+    return [Step(key, operators_of(tensors), _time_of(tensors)) for key, tensors in gathered.items()]
+
+
+def has_several_graphs(keys: Iterable[StepKey]) -> bool:
+    """True when the number of an iteration alone does not tell a step."""
+    return len({key.graph_id for key in keys}) > 1
+
+
+def _time_of(tensors: Iterable[DumpedTensor]) -> int | None:
+    times = (tensor.timestamp_us for tensor in tensors if tensor.file.place.layout == FX)
+    return max((time for time in times if time is not None), default=None)
 
 
 def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
@@ -128,7 +151,7 @@ def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
     for tensor in tensors:
         identity = (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
         slots = by_operator.setdefault(identity, {})
-        slot = tensor.io, Slot(tensor.slot, tensor.part or 0)
+        slot = tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
         known = slots.get(slot)
         if known is None or (tensor.timestamp_us or 0) >= (known.timestamp_us or 0):
             slots[slot] = tensor

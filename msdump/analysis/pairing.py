@@ -45,14 +45,66 @@ class Pairing:
 
 def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
     """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
-    one graph per iteration; two single steps always belong together."""
+    one graph per iteration, and where a process numbers whatever it compiles, whose graphs are told by their operators;
+    two single steps always belong together."""
     if len(mine) == 1 and len(golden) == 1:
         return [(mine[0], golden[0])]
     by_key = {step.key: step for step in golden}
-    found = [(step, by_key[step.key]) for step in mine if step.key in by_key]
+    counterpart = _graphs_by_operators(mine, golden)
+    keys = [(step, step.key._replace(graph_id=counterpart.get(_graph(step), step.key.graph_id))) for step in mine]
+    found = [(step, by_key[key]) for step, key in keys if key in by_key]
     if not found:
         found = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
     return found or _joined(mine, golden, lambda step: step.key.iteration)
+
+
+def _graph(step: Step) -> tuple[int | None, int | None]:
+    return step.key.rank_id, step.key.graph_id
+
+
+def _graphs_by_operators(
+    mine: Sequence[Step], golden: Sequence[Step]
+) -> dict[tuple[int | None, int | None], int | None]:
+    """(rank, graph id) of mine -> id of the golden graph that shares most operators with it, each taken once.
+
+    Empty but for graphs whose steps are told by time. Of graphs that are alike, those of one id belong together, then
+    those that come at the same place among the graphs of their process.
+    """
+    sides = [_operators_by_graph(steps) for steps in (mine, golden)]
+    orders = [_places(side) for side in sides]
+    candidates = []
+    for one, names in sides[0].items():
+        for other, others in sides[1].items():
+            if one[0] == other[0] and names & others:
+                likeness = len(names & others) / len(names | others)
+                candidates.append((-likeness, one != other, abs(orders[0][one] - orders[1][other]), one, other))
+    found: dict[tuple[int | None, int | None], int | None] = {}
+    taken = set()
+    for *_, one, other in sorted(candidates):
+        if one not in found and other not in taken:
+            found[one] = other[1]
+            taken.add(other)
+    # A graph without a counterpart must not meet another one that happens to have its number.
+    return found if not found else {one: found.get(one, -1) for one in sides[0]}
+
+
+def _operators_by_graph(steps: Sequence[Step]) -> dict[tuple[int | None, int | None], frozenset[tuple[str, str]]]:
+    """Names and types of the operators of each graph, as its first step has them."""
+    graphs: dict[tuple[int | None, int | None], frozenset[tuple[str, str]]] = {}
+    for step in steps:
+        if step.time_us is not None and _graph(step) not in graphs:
+            graphs[_graph(step)] = frozenset((operator.op_name, operator.op_type) for operator in step.operators)
+    return graphs
+
+
+def _places(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
+    """Place of each graph among those of its process."""
+    counts: dict[int | None, int] = defaultdict(int)
+    places = {}
+    for graph in graphs:
+        places[graph] = counts[graph[0]]
+        counts[graph[0]] += 1
+    return places
 
 
 def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:

@@ -95,6 +95,7 @@ def _write_csv(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
+    from msdump.analysis.operators import has_several_graphs
     from msdump.analysis.stat import tensor_statistics, write_parquet
 
     with progress_bar("stat", sys.stderr) as advance:
@@ -105,7 +106,9 @@ def _measure(args: argparse.Namespace) -> int:
     if args.parquet is not None:
         write_parquet(report, args.parquet)
     else:
-        print_table(_TITLES, [_cells(row) for row in report.rows], sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+        tells_graph = has_several_graphs(row.step for row in report.rows)
+        rows = [_cells(row, tells_graph) for row in report.rows]
+        print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
     return _end(report.damaged)
 
 
@@ -115,16 +118,16 @@ def _end(damaged: Any) -> int:
     return DAMAGED if damaged else FINE
 
 
-def _cells(row: TensorStatistics) -> tuple[str, ...]:
+def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
     numbers, tensor = row.numbers, row.tensor
     infinities = [number for number in (numbers.negative_inf, numbers.positive_inf) if number is not None]
     share = "-"
     if numbers.zero is not None and numbers.count:
         share = f"{100 * numbers.zero / numbers.count:.0f} %"
     return (
-        "-" if row.step.iteration is None else str(row.step.iteration),
+        row.step.iteration_text(tells_graph),
         tensor.op_name or tensor.op_type,
-        f"{tensor.io} {tensor.slot}",
+        f"{tensor.io} {tensor.slot_text}",
         tensor.dtype,
         "x".join(map(str, tensor.shape)) or "()",
         *(_number(value) for value in (numbers.max, numbers.min, numbers.avg, numbers.l2norm)),

@@ -19,7 +19,7 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats import dump_name
-from msdump.formats.dump_place import SYNC, Place, parse_place
+from msdump.formats.dump_place import FX, SYNC, Place, parse_place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.mapping_csv import read_mapping
@@ -231,7 +231,7 @@ class DumpDir:
                 self._damage(path, _unreadable(path, error))
             if names:
                 folders.append(Folder(path, parse_place(_parts(path)), tuple(sorted(names))))
-        return sorted(folders, key=lambda folder: (folder.place.sort_key, folder.path))
+        return sorted(folders, key=_folder_order)
 
     def _named(self, folder: Folder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
@@ -303,6 +303,16 @@ def _placed(file: DumpedFile, order: OperatorOrder) -> DumpedFile:
     if position is None:
         return file
     return replace(file, position=position, known_full_name=order.full_names[position])
+
+
+def _folder_order(folder: Folder) -> tuple[Any, ...]:
+    """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
+    the latest one, as where two runs share a folder the newer one counts."""
+    stamps = []
+    if folder.place.layout == FX:
+        stamps = [stamp for name in folder.names if (stamp := name.rpartition(".npy")[0].rpartition(".")[2]).isdigit()]
+    rank, time, *rest = folder.place.sort_key
+    return (rank, max(stamps, default=time), *rest, folder.path)
 
 
 def _file_order(file: DumpedFile) -> tuple[Any, ...]:

@@ -53,6 +53,7 @@ class DumpName:
     part    index in a list of tensors that is one argument
     shape   of raw files
     keyword name of a keyword argument, whose slot then is a number above all positions that stands for the name
+    is_argument  TorchAir's: any argument or result, so the file may hold text or an object in place of a tensor
     """
 
     form: str
@@ -69,6 +70,7 @@ class DumpName:
     shape: tuple[int, ...] | None = None
     task_part: tuple[int, ...] = ()
     keyword: str | None = None
+    is_argument: bool = False
 
 
 def parse_dump_name(text: str) -> DumpName | None:
@@ -129,14 +131,15 @@ def _fx(text: str) -> DumpName | None:
         slot = name.slot if isinstance(name.slot, int) else _FIRST_KEYWORD + zlib.crc32(name.slot.encode()) % 10**6
         return DumpName(
             NPY, name.target, name.node, None, None, name.timestamp_us, name.io.lower(), slot, name.element,
-            keyword=keyword,
+            keyword=keyword, is_argument=True,
         )  # fmt: skip
     match = _FX.fullmatch(text)
     if match is None:
         return None
     part = None if match["part"] is None else int(match["part"])
     io, slot = match["io"].lower(), int(match["slot"])
-    return DumpName(NPY, match["target"], match["node"], None, None, int(match["time"]), io, slot, part)
+    time = int(match["time"])
+    return DumpName(NPY, match["target"], match["node"], None, None, time, io, slot, part, is_argument=True)
 
 
 def _raw(text: str) -> DumpName | None:

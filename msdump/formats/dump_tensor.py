@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from msdump import dtypes, layouts
-from msdump.errors import FormatError, LayoutError, TruncatedFileError
+from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.events import Array
 from msdump.formats import dump_name
 from msdump.formats.bin_reader import BinTensor
@@ -77,13 +77,18 @@ class DumpedFile:
         return self.name.slot
 
     def scan(self) -> tuple[list[DumpedTensor], list[FormatError]]:
-        """Read the header: inputs and outputs in the file's order, and what is damaged. Never raises."""
+        """Read the header: inputs and outputs in the file's order, and what is damaged. Never raises.
+
+        Edges: text or an object in the place of a tensor, where names allow that, is neither.
+        """
         try:
             if self.form == dump_name.NPY:
                 return [_npy_tensor(self)], []
             if self.form == dump_name.RAW:
                 return [_raw_tensor(self)], []
             return _bin_tensors(self)
+        except UnknownDtypeError as error:
+            return [], [] if self.name.is_argument else [error]
         except FormatError as error:
             return [], [error]
         except OSError as error:
@@ -177,6 +182,11 @@ class DumpedTensor:
         return self.file.name.keyword
 
     @property
+    def slot_text(self) -> str:
+        """The slot as users know it: its number or keyword, and the place in a list."""
+        return f"{self.keyword or self.slot}{f'.{self.part}' if self.part else ''}"
+
+    @property
     def is_parameter(self) -> bool:
         """A graph input or constant, which no operator made."""
         return self.op_type == "Parameter"
@@ -189,7 +199,7 @@ class DumpedTensor:
 
     @property
     def where(self) -> str:
-        return f"{self.path}, {self.io} {self.slot}"
+        return f"{self.path}, {self.io} {self.slot_text}"
 
     def load(self) -> Array:
         """The tensor as it is stored, read-only and mapped from the file where no bits have to be unpacked.

@@ -134,6 +134,45 @@ def test_steps_meet_by_key_then_by_iteration_then_alone() -> None:
     assert pair_steps(steps((0, 0, 0), (0, 0, 1)), steps((1, 1, 5), (1, 1, 6))) == []
 
 
+# (operators of each graph of a process, each named after what it computes), (how many steps each ran)
+graphs_of_a_process = st.lists(st.frozensets(st.sampled_from("abcdefgh"), min_size=1), min_size=2, max_size=6)
+
+
+@given(graphs=graphs_of_a_process, first=st.integers(0, 9), other=st.integers(0, 9), rank=st.integers(0, 2))
+def test_graphs_that_a_process_numbers_are_told_by_their_operators(
+    graphs: list[frozenset[str]], first: int, other: int, rank: int
+) -> None:
+    def steps(start: int) -> list[Step]:
+        return [
+            Step(StepKey(rank, start + at, step), tuple(Operator(name, name) for name in sorted(names)), at * 10 + step)
+            for at, names in enumerate(graphs)
+            for step in range(2)
+        ]
+
+    found = pair_steps(steps(first), steps(other))
+    assert [(one.key, two.key) for one, two in found] == [
+        (StepKey(rank, first + at, step), StepKey(rank, other + at, step))
+        for at in range(len(graphs))
+        for step in range(2)
+    ] or len(set(graphs)) < len(graphs)
+    # Of alike graphs any may be meant, but each step meets one, and one with the same operators.
+    assert len(found) == 2 * len(graphs)
+    for one, two in found:
+        assert one.key.iteration == two.key.iteration
+        assert {operator.op_name for operator in one.operators} == {operator.op_name for operator in two.operators}
+
+
+def test_a_graph_that_only_one_run_has_meets_none() -> None:
+    def steps(*graphs: tuple[int, str]) -> list[Step]:
+        return [
+            Step(StepKey(0, graph, 0), tuple(Operator(name, name) for name in names), at)
+            for at, (graph, names) in enumerate(graphs)
+        ]
+
+    found = pair_steps(steps((1, "abc"), (2, "xyz")), steps((2, "abd"), (1, "pq")))
+    assert [(one.key.graph_id, two.key.graph_id) for one, two in found] == [(1, 2)]
+
+
 def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(
         json.dumps({"types": {"A": ["B", "C"], "D": "E", "F": []}, "ignore": ["X:input:1", "Y:output"]})
