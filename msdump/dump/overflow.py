@@ -71,6 +71,7 @@ class OverflowDumper:
     writers   get the records of an operator that overflowed
     opdebug   gets the record of its overflow file
     on_step   called before a watched iteration begins
+    model_id  in overflow files; None: a graph is a model of its own
     `found` lists the overflows; after `overflow_number` of them no step is watched any more. A failure to write
     stops the dump, not the training: it is logged once and kept in `tally.error`.
     """
@@ -85,6 +86,7 @@ class OverflowDumper:
         tally: Tally,
         clock: Clock | None = None,
         on_step: Callable[[Graph, int], None] | None = None,
+        model_id: int | None = None,
     ) -> None:
         self._plan = plan
         self._writers = tuple(writers)
@@ -92,6 +94,7 @@ class OverflowDumper:
         self._tally = tally
         self._clock = clock or Clock()
         self._on_step = on_step
+        self._model_id = model_id
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
@@ -206,7 +209,7 @@ class OverflowDumper:
             self._tally.tensors_written += len(records)
             # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
             task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
-            content = _opdebug_of(op)
+            content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
             stamp = self._clock.next_us()
             self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])
 
@@ -243,7 +246,7 @@ def _float_slots(infos: Sequence[TensorInfo]) -> tuple[int, ...]:
 _FLOAT_KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
 
 
-def _opdebug_of(op: OpInfo) -> Opdebug:
+def _opdebug_of(op: OpInfo, model_id: int) -> Opdebug:
     """The unit that computes, or the one that adds in memory; a host has no program counter and no cores to name."""
-    task = TaskStatus(model_id=op.graph_id, stream_id=op.stream_id, task_id=op.task_id, status=_STATUS)
+    task = TaskStatus(model_id=model_id, stream_id=op.stream_id, task_id=op.task_id, status=_STATUS)
     return Opdebug(dha=task) if op.op_type in ATOMIC_OP_TYPES else Opdebug(ai_core=task)

@@ -1,0 +1,216 @@
+"""AclDump: what one acl.json asks for, in force for any number of models until it is closed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msdump.config.acl_plan import AclPlan
+from msdump.config.acl_selection import Choice, Operator
+from msdump.dump.acl_operators import AclOperatorDumper
+from msdump.dump.acl_watched import AclWatchedGraph, graph_operators
+from msdump.dump.budget import staging_budget
+from msdump.dump.clock import Clock
+from msdump.dump.delivery import Delivery
+from msdump.dump.limits import BIN_FOOTPRINT, DiskGuard, LimitedWriter, disk_limits
+from msdump.dump.overflow import OverflowDumper
+from msdump.dump.tally import Tally
+from msdump.engines.acl_folders import AclFolders, ModelFolder, OperatorFolder
+from msdump.errors import DumpError
+from msdump.events import Observer
+from msdump.formats import bin_writer
+from msdump.formats.writer import WriteCounts, Writer
+from msdump.graph.graph import Graph
+
+log = logging.getLogger("msdump")
+
+_FILE_MODE = 0o600
+_NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class AclReport:
+    """What a dump has asked for and got so far. Sizes in bytes, times in seconds.
+
+    skipped    why tensors were not written -> how many
+    lost       tensors that were asked for and not written
+    overflows  operators that overflowed or raised; None when nobody looked
+    """
+
+    path: str
+    operators_seen: int = 0
+    operators_selected: int = 0
+    iterations_run: int = 0
+    iterations_dumped: int = 0
+    tensors_written: int = 0
+    files: int = 0
+    bytes_written: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    overflows: tuple[str, ...] | None = None
+    lost: int = 0
+    error: str | None = None
+    dump_seconds: float = 0.0
+
+
+class AclDump:
+    """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
+
+    root       folder that the dump goes to; the folder of its time is made with its first file
+    device_id  in the names of folders
+
+    A failure to write is logged once; models go on, `close` raises.
+    Raises: ConfigError for a wrong limit of the disk or of memory.
+    """
+
+    def __init__(self, plan: AclPlan, root: Path, device_id: int = 0) -> None:
+        self.plan = plan
+        self.root = Path(root)
+        self.device_id = device_id
+        self._tally = Tally()
+        self._clock = Clock()
+        self._guard = DiskGuard(self.root, disk_limits())
+        self._folders = AclFolders(self.root, device_id, self._guard.expect_folder)
+        self._delivery = Delivery(self._tally, staging_budget(), data_offsets=bin_writer.data_offsets, goes_on="model")
+        self._observers: list[Observer] = []
+        self._writers: list[Writer] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def observe_model(
+        self,
+        model_id: int,
+        model_names: Sequence[str],
+        originals: Mapping[str, tuple[str, ...]] = _NO_ORIGINALS,
+    ) -> tuple[Observer, ...]:
+        """Who watches a model that is loaded now; () when nothing of it is dumped.
+
+        model_names  stem of its file's name, then the name inside of it; the first one names its folder
+        originals    original name of an operator -> its names in the model
+        """
+        plan = self.plan
+        model_names = [name for name in model_names if name]
+        if self._is_closed:
+            return ()
+        if plan.is_exception:
+            return self._keep(*self._exception(model_id, model_names))
+        if not plan.is_overflow and not plan.matching(model_names):
+            for text in plan.advice((), model_names):
+                log.warning("%s", text)
+            return ()
+        folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
+        if plan.is_overflow:
+            return self._keep(self._overflow(folder, model_id))
+        ordinary = self._ordinary(folder, model_names, originals)
+        return self._keep(ordinary, *self._watcher(folder)) if plan.is_watcher else self._keep(ordinary)
+
+    def observe_operators(self) -> tuple[Observer, ...]:
+        """Who watches operators that are called one by one; () when `dump_op_switch` is off."""
+        if self._is_closed or not self.plan.is_single_op:
+            return ()
+        folder = OperatorFolder(self._folders)
+
+        def watch(graph: Graph) -> AclWatchedGraph:
+            operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
+            return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
+
+        writers = self._tensor_writers(folder)
+        return self._keep(AclOperatorDumper(watch, lambda _: True, writers, self._delivery, self._tally, self._clock))
+
+    def wants_arena(self) -> bool:
+        """True when models should keep all their values in one piece of memory, so that one may trample on another."""
+        return self.plan.is_watcher
+
+    def report(self) -> AclReport:
+        """Counts up to now."""
+        tally = self._tally
+        with self._lock:
+            counts = sum((writer.counts for writer in self._writers), WriteCounts())
+        return AclReport(
+            path=str(self._folders.home or self.root),
+            operators_seen=tally.operators_seen,
+            operators_selected=tally.operators_selected,
+            iterations_run=tally.iterations_run,
+            iterations_dumped=tally.iterations_dumped,
+            tensors_written=tally.tensors_written,
+            files=counts.files,
+            bytes_written=counts.bytes_written,
+            skipped=dict(tally.skipped),
+            overflows=None if tally.overflows is None else tuple(tally.overflows),
+            lost=tally.lost,
+            error=tally.error or None,
+            dump_seconds=tally.seconds,
+        )
+
+    def close(self) -> None:
+        """Write what waits; models that still run are not dumped any more. Idempotent.
+
+        Raises: DumpError when the dump is not complete; the message counts what was lost.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        for observer in self._observers:
+            observer.close()
+        self._delivery.close(self._writers)
+        if self._tally.error:
+            raise DumpError(
+                f"{self.root}: the dump is not complete, {self._tally.lost} tensors are missing and what came later "
+                f"was not dumped. {self._tally.error}"
+            )
+
+    # -- scenes -----------------------------------------------------------------------------------
+
+    def _ordinary(
+        self, folder: ModelFolder, model_names: Sequence[str], originals: Mapping[str, tuple[str, ...]]
+    ) -> Observer:
+        names_before: dict[str, tuple[str, ...]] = {}
+        for original, names in originals.items():
+            for name in names:
+                names_before[name] = (*names_before.get(name, ()), original)
+        has_advised = False
+
+        def watch(graph: Graph) -> AclWatchedGraph:
+            nonlocal has_advised
+            operators = graph_operators(graph, names_before)
+            if not has_advised:
+                has_advised = True
+                for text in self.plan.advice(operators, model_names):
+                    log.warning("%s: %s", folder.model_name, text)
+            return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
+
+        writers = self._tensor_writers(folder)
+        return AclOperatorDumper(watch, folder.begins, writers, self._delivery, self._tally, self._clock)
+
+    def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
+        plan = self.plan.dump_plan(folder.model_name, None, self.root, self.device_id)
+        writers = self._tensor_writers(folder)
+        debug = self._tensor_writers(folder)[0]
+        return OverflowDumper(
+            plan, writers, debug, self._tally, self._clock, lambda _, iteration: folder.count(iteration), model_id
+        )
+
+    def _watcher(self, folder: ModelFolder) -> tuple[Observer, ...]:
+        """Who saves the watched operators again, beside their ordinary files."""
+        return ()
+
+    def _exception(self, model_id: int, model_names: Sequence[str]) -> tuple[Observer, ...]:
+        """Who dumps the operator that raises; its files have folders of their own."""
+        return ()
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _keep(self, *observers: Observer) -> tuple[Observer, ...]:
+        with self._lock:
+            self._observers.extend(observers)
+        return observers
+
+    def _tensor_writers(self, folder: ModelFolder | OperatorFolder) -> tuple[Writer, ...]:
+        binary = bin_writer.BinWriter(folder.directory, _FILE_MODE, is_direct=True)
+        writer = LimitedWriter(binary, self._guard, BIN_FOOTPRINT, folder.directory)
+        with self._lock:
+            self._writers.append(writer)
+        return (writer,)
