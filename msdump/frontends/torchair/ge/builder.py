@@ -36,14 +36,16 @@ class Builder:
         attrs: Mapping[str, Any] | None = None,
         output: str = "y",
         name: str = "",
+        hints: Mapping[str, Any] | None = None,
     ) -> GeTensor:
         """Append an operator with one output, and return that.
 
         inputs   by the interface's names, in its order; None: an optional one that stays unfed; a number or a list
                  becomes a Const (ints INT64, floats FLOAT32: give `const` for another dtype)
+        hints    what only the kernel has to know, see GeOp
         Edges:   shapes and dtypes of the outputs are those that the kernel gives.
         """
-        (tensor,) = self.multi_op(op_type, inputs, (output,), attrs, name)
+        (tensor,) = self.multi_op(op_type, inputs, (output,), attrs, name, hints)
         return tensor
 
     def multi_op(
@@ -53,10 +55,11 @@ class Builder:
         outputs: Sequence[str],
         attrs: Mapping[str, Any] | None = None,
         name: str = "",
+        hints: Mapping[str, Any] | None = None,
     ) -> tuple[GeTensor, ...]:
         """As `op`, for an operator with any number of outputs."""
         fed = {key: self._fed(value) for key, value in inputs.items()}
-        op = GeOp(name, op_type, fed, dict(attrs or {}), tuple(outputs), fx_node=self.node)
+        op = GeOp(name, op_type, fed, dict(attrs or {}), tuple(outputs), fx_node=self.node, hints=dict(hints or {}))
         results = self._run_fake(op)
         if len(results) != len(op.output_names):
             raise GraphError(f"{op_type}: expected {len(op.output_names)} outputs, its kernel gave {len(results)}.")
@@ -135,7 +138,7 @@ class Builder:
             for name, tensor in op.inputs.items()
         ]
         with self.fake_mode, torch.no_grad():
-            result = kernel_of(op.type).function(*given, **op.attrs)
+            result = kernel_of(op.type).function(*given, **op.attrs, **op.hints)
         return tuple(result) if isinstance(result, tuple) else (result,)
 
 

@@ -62,6 +62,7 @@ class GeOp:
     inputs    by the name of the operator's interface, in order; None: an optional one that nothing feeds
     attrs     bool, int, float, str, and lists of these
     constant  tensor of a Const; None for others
+    hints     what the kernel has to know and GE has no attribute for; goes into no graph dump
     is_inline a Const that the converter gave as a plain Python value
     fx_node   the FX node that it comes from; None for what passes add
     controls  operators that must have run before
@@ -74,6 +75,7 @@ class GeOp:
     output_names: tuple[str, ...] = ("y",)
     outputs: tuple[GeTensor, ...] = ()
     constant: torch.Tensor | None = None
+    hints: dict[str, Any] = field(default_factory=dict)
     is_inline: bool = False
     fx_node: fx.Node | None = None
     controls: list[GeOp] = field(default_factory=list)

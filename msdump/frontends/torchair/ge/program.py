@@ -35,7 +35,8 @@ class GeModule:
     def _add(self, op: GeOp) -> None:
         host, kernel = host_inputs(op), kernel_of(op.type)
         args = tuple(self._argument(tensor, name in host) for name, tensor in op.inputs.items())
-        function = functools.partial(kernel.function, **op.attrs) if op.attrs else kernel.function
+        keywords = {**op.attrs, **op.hints}
+        function = functools.partial(kernel.function, **keywords) if keywords else kernel.function
         node = self.graph.create_node("call_function", function, args, name=op.name)
         self.nodes[op] = node
         if len(op.outputs) == 1:

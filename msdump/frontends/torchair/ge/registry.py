@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from msdump.errors import MsdumpError
-from msdump.frontends.torchair.ge.graph import CONST, GeOp
+from msdump.frontends.torchair.ge.graph import CONST, GeOp, GeTensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,12 +27,15 @@ class Kernel:
     function  takes the inputs in the order of the operator's interface (None where nothing feeds one), then the
               attributes by name; returns a tensor, a tuple of them, or a host value
     host      names of inputs that it gets as Python values: numbers and lists, not tensors
+    numbers   names of inputs that it gets as a Python number when a Const of one feeds them, else as tensors; torch
+              reckons with a number in more digits than a tensor of a short dtype has, and quicker
     mutates   name of the input that it writes; "" for none
     """
 
     function: Callable[..., Any]
     host: frozenset[str] = frozenset()
     mutates: str = ""
+    numbers: frozenset[str] = frozenset()
 
 
 _CONVERTERS: dict[Any, Callable[..., Any]] = {}
@@ -58,14 +61,16 @@ def converter(*targets: str | Callable[..., Any]) -> Callable[[Function], Functi
     return register
 
 
-def kernel(*types: str, host: tuple[str, ...] = (), mutates: str = "") -> Callable[[Function], Function]:
+def kernel(
+    *types: str, host: tuple[str, ...] = (), mutates: str = "", numbers: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
     """Register a function as the kernel of these GE operators; see Kernel."""
 
     def register(function: Function) -> Function:
         for op_type in types:
             if op_type in _KERNELS:
                 raise ValueError(f"{op_type}: expected one kernel, got two.")
-            _KERNELS[op_type] = Kernel(function, frozenset(host), mutates)
+            _KERNELS[op_type] = Kernel(function, frozenset(host), mutates, frozenset(numbers))
         return function
 
     return register
@@ -103,10 +108,16 @@ def host_inputs(op: GeOp) -> frozenset[str]:
     Those that the kernel declares, and all sizes; beside a size constants are Python values as well, so that arithmetic
     on sizes stays in Python.
     """
+    declared = kernel_of(op.type)
     sizes = {name for name, tensor in op.inputs.items() if tensor is not None and tensor.is_host}
     if sizes:
         sizes.update(name for name, tensor in op.inputs.items() if tensor is not None and tensor.op.type == CONST)
-    return kernel_of(op.type).host | sizes
+    sizes.update(name for name in declared.numbers if _is_number(op.inputs.get(name)))
+    return declared.host | sizes
+
+
+def _is_number(tensor: GeTensor | None) -> bool:
+    return tensor is not None and tensor.op.type == CONST and isinstance(tensor.value, int | float)
 
 
 def kernel_of(op_type: str) -> Kernel:
