@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from msdump.frontends.torchair.node_plan import NodePlan
+from msdump.frontends.torchair.process_rank import process_rank
 from msdump.frontends.torchair.step_files import DumpFolder, StepFiles
 
 
@@ -62,14 +63,6 @@ class DumpingInterpreter(Interpreter):
             _wait(result)
         files.save_outputs(plan, timestamp_us, result)
         return result
-
-
-def process_rank() -> tuple[int, int]:
-    """(world size, rank) of this process; (1, 0) when it works alone."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-        return distributed.get_world_size(), distributed.get_rank()
-    return 1, 0
 
 
 def _wait(result: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msdump.frontends.torchair.configs.option_dicts import option_dicts
 from msdump.frontends.torchair.option_group import OptionGroup
 from msdump.frontends.torchair.option_values import (
     INT64_MAX,
@@ -109,8 +110,8 @@ class CompilerConfig(OptionGroup):
             debug=_debug(),
             aoe_config=_AoeConfig(
                 aoe_mode=OptionValue(None, ["2"]),
-                work_path=OptionValue("./"),
-                aoe_config_file=OptionValue(None),
+                work_path=MustExistedPathValue("./"),
+                aoe_config_file=FileValue(None),
             ),
             export=_export(),
             dump_config=_dump_config(),
@@ -122,6 +123,10 @@ class CompilerConfig(OptionGroup):
             post_grad_custom_pre_pass=CallableValue(None),
             post_grad_custom_post_pass=CallableValue(None),
         )
+
+    def as_dict(self) -> tuple[dict[str, str], dict[str, str]]:
+        """(options of a graph, options of the process) as TorchAir hands them to the compiler, see `option_dicts`."""
+        return option_dicts(self)
 
 
 def _debug() -> _DebugConfig:
