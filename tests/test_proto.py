@@ -14,10 +14,10 @@ import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from msdump import dtypes
-from msdump._proto import checkpoint_pb2, debug_graph_pb2, dump_data_pb2
+from msdump._proto import checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = [checkpoint_pb2, debug_graph_pb2, dump_data_pb2]
+MODULES = [checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2]
 
 # One message a line: name, then `field = number type`.   Source: MindSpore's debug_graph.proto.
 DEBUG_GRAPH = """
@@ -61,6 +61,23 @@ TensorProto: dims = 1 rep int64; tensor_type = 2 req string; tensor_content = 3 
 MapTensorProto: tensor = 1 rep TensorProto
 """
 
+# Source: CANN's ge_ir.proto; attribute groups are left out.
+GE_IR = """
+ModelDef: name = 1 string; version = 2 uint32; custom_version = 3 string; graph = 7 rep GraphDef; attr = 11 map AttrDef
+GraphDef: name = 1 string; input = 4 rep string; output = 5 rep string; op = 6 rep OpDef; attr = 11 map AttrDef
+OpDef: name = 1 string; type = 2 string; input = 5 rep string; attr = 10 map AttrDef; has_out_attr = 20 bool; id = 21 int64; stream_id = 22 int64; input_name = 23 rep string; src_name = 24 rep string; src_index = 25 rep int64; dst_name = 26 rep string; dst_index = 27 rep int64; input_i = 28 rep int64; output_i = 29 rep int64; workspace = 30 rep int64; workspace_bytes = 31 rep int64; is_input_const = 32 rep bool; input_desc = 33 rep TensorDescriptor; output_desc = 34 rep TensorDescriptor; subgraph_name = 35 rep string
+TensorDescriptor: name = 1 string; dtype = 2 DataType; shape = 3 ShapeDef; layout = 4 string; attr = 5 map AttrDef; has_out_attr = 9 bool; size = 10 int64; weight_size = 11 int64; reuse_input = 12 bool; output_tensor = 13 bool; device_type = 14 string; input_tensor = 15 bool; real_dim_cnt = 16 int64; reuse_input_index = 17 int64; data_offset = 18 int64; cmps_size = 19 int64; cmps_tab = 20 bytes; cmps_tab_offset = 21 int64
+ShapeDef: dim = 1 rep int64
+TensorDef: desc = 1 TensorDescriptor; data = 2 bytes
+NamedAttrs: name = 1 string; attr = 2 map AttrDef
+AttrDef: list = 1 oneof AttrDef.ListValue; s = 2 oneof bytes; i = 3 oneof int64; f = 4 oneof float; b = 5 oneof bool; bt = 7 oneof bytes; func = 10 oneof NamedAttrs; td = 11 oneof TensorDescriptor; t = 12 oneof TensorDef; g = 13 oneof GraphDef; list_list_int = 14 oneof AttrDef.ListListInt; dt = 15 oneof int64; list_list_float = 16 oneof AttrDef.ListListFloat; expression = 17 oneof bytes
+AttrDef.ListValue: s = 2 rep bytes; i = 3 rep int64; f = 4 rep float; b = 5 rep bool; bt = 7 rep bytes; td = 8 rep TensorDescriptor; t = 9 rep TensorDef; g = 10 rep GraphDef; na = 11 rep NamedAttrs; dt = 12 rep int64; val_type = 20 AttrDef.ListValue.ListValueType
+AttrDef.ListListInt: list_list_i = 1 rep AttrDef.ListListInt.ListInt
+AttrDef.ListListInt.ListInt: list_i = 1 rep int64
+AttrDef.ListListFloat: list_list_f = 1 rep AttrDef.ListListFloat.ListFloat
+AttrDef.ListListFloat.ListFloat: list_f = 1 rep float
+"""  # noqa: E501
+
 DATA_TYPES = {
     0: "UNDEFINED", 1: "BOOL", 2: "INT8", 3: "INT16", 4: "INT32", 5: "INT64", 6: "UINT8", 7: "UINT16", 8: "UINT32",
     9: "UINT64", 10: "FLOAT16", 11: "FLOAT32", 12: "FLOAT64", 13: "STRING", 14: "TENSOR", 15: "GRAPH", 16: "BOOLS",
@@ -103,13 +120,17 @@ def message_lines(file: FileDescriptorProto) -> dict[str, str]:
 
     def add(message: Any, outer: str) -> None:
         fields = []
+        maps = {f"{outer}{message.name}.{n.name}": n for n in message.nested_type if n.options.map_entry}
         for field in message.field:
             kind = "oneof " if field.HasField("oneof_index") else ""
             kind = {field.LABEL_REPEATED: "rep ", field.LABEL_REQUIRED: "req "}.get(field.label, kind)
-            fields.append(f"{field.name} = {field.number} {kind}{type_name(field)}")
+            entry = maps.get(type_name(field))
+            typed = f"{kind}{type_name(field)}" if entry is None else f"map {type_name(entry.field[1])}"
+            fields.append(f"{field.name} = {field.number} {typed}")
         lines[outer + message.name] = "; ".join(fields)
         for nested in message.nested_type:
-            add(nested, f"{outer}{message.name}.")
+            if not nested.options.map_entry:
+                add(nested, f"{outer}{message.name}.")
 
     for message in file.message_type:
         add(message, "")
@@ -126,6 +147,7 @@ def enum_numbers(file: FileDescriptorProto, name: str) -> dict[int, str]:
     [
         (debug_graph_pb2, "debugger", "", DEBUG_GRAPH),
         (dump_data_pb2, "toolkit.dumpdata", "proto3", DUMP_DATA),
+        (ge_ir_pb2, "ge.proto", "proto3", GE_IR),
         (checkpoint_pb2, "", "", CHECKPOINT),
     ],
 )
@@ -154,6 +176,7 @@ def test_the_dtype_table_has_the_same_numbers() -> None:
         if row.acl_number is not None:
             spelling = {"float32": "FLOAT", "float64": "DOUBLE", "bfloat16": "BF16"}.get(row.name, row.name.upper())
             assert getattr(dump_data_pb2, f"DT_{spelling}") == row.acl_number
+            assert getattr(ge_ir_pb2, f"DT_{spelling}") == row.acl_number
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -185,9 +208,10 @@ def test_messages_survive_the_wire() -> None:
 def test_the_modules_load_without_the_c_runtime() -> None:
     code = (
         "from google.protobuf.internal import api_implementation as a; assert a.Type() == 'python'\n"
-        "from msdump._proto import checkpoint_pb2, debug_graph_pb2 as d, dump_data_pb2\n"
+        "from msdump._proto import checkpoint_pb2, debug_graph_pb2 as d, dump_data_pb2, ge_ir_pb2 as g\n"
         "t = d.TypeProto(tensor_type=d.TypeProto.Tensor(elem_type=d.DT_INT8))\n"
         "assert d.TypeProto.FromString(t.SerializeToString()) == t and d.InputProto.CONTROL_EDGE == 1\n"
+        "o = g.OpDef(); o.attr['N'].i = 2; assert g.OpDef.FromString(o.SerializeToString()) == o\n"
     )
     environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd=ROOT)
