@@ -1,0 +1,115 @@
+"""Pass optimize_noop_ops: takes out operators that hand on what they got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from msdump.frontends.torchair.passes.fake_values import have_same_form, is_same, tensor_of
+from msdump.frontends.torchair.passes.fx_pass import PassContext
+from msdump.frontends.torchair.passes.storages import Storages
+
+aten = torch.ops.aten
+
+
+def run(module: GraphModule, _: PassContext) -> bool:
+    """Take out views that change nothing, and copies, casts, pads, repeats and arithmetic that change no bit.
+
+    Edges:  an input is never returned in place of its copy, nor one tensor twice in place of two; `x + 0` stays,
+            because it makes 0.0 of -0.0.
+    """
+    storages = Storages(module.graph)
+    before = len(storages.position)
+    for node in list(module.graph.nodes):
+        source = _source(node, storages)
+        if source is not None:
+            node.replace_all_uses_with(source)
+            storages.replace(node, source)
+            module.graph.erase_node(node)
+    return len(module.graph.nodes) != before
+
+
+def _source(node: Node, storages: Storages) -> Node | None:
+    """The node that this one equals, if it may stand for it."""
+    target: Any = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return None
+    if is_view(target):
+        source = node.args[0] if node.args else None
+        first, second = tensor_of(source), tensor_of(node)
+        if not isinstance(source, Node) or not have_same_form(first, second):
+            return None
+        assert first is not None and second is not None
+        # Two outputs must stay two tensors, and AOTAutograd tells a returned input from a view of it.
+        if storages.is_returned(node) and (source.op != "call_function" or storages.is_returned(source)):
+            return None
+        return source if is_same(first.storage_offset(), second.storage_offset()) else None
+    rule = _COPIES.get(target)
+    source = rule(node) if rule is not None else None
+    if not isinstance(source, Node) or not have_same_form(tensor_of(source), tensor_of(node)):
+        return None
+    is_shared = storages.is_input(source) or storages.is_written(source) or storages.is_written(node)
+    if is_shared or (storages.is_output(source) and storages.is_output(node)):
+        return None
+    return source
+
+
+def is_view(target: Any) -> bool:
+    """Does the operator return a tensor of its first argument's memory, and nothing else?"""
+    schema = target._schema
+    if len(schema.returns) != 1 or not schema.arguments or str(schema.returns[0].type) != "Tensor":
+        return False
+    info = schema.returns[0].alias_info
+    return info is not None and not info.is_write and schema.arguments[0].alias_info is not None
+
+
+def _argument(node: Node, number: int, default: Any = None) -> Any:
+    return node.args[number] if len(node.args) > number else default
+
+
+def _first(node: Node) -> Any:
+    return _argument(node, 0)
+
+
+def _unpadded(node: Node) -> Any:
+    return _first(node) if all(is_same(size, 0) for size in _argument(node, 1, [1])) else None
+
+
+def _unrepeated(node: Node) -> Any:
+    return _first(node) if all(is_same(count, 1) for count in _argument(node, 1, [0])) else None
+
+
+def _only(node: Node) -> Any:
+    tensors = _first(node)
+    return tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else None
+
+
+def _copied(node: Node) -> Any:
+    return _argument(node, 1)
+
+
+def _by_number(number: int) -> Callable[[Node], Any]:
+    def source(node: Node) -> Any:
+        operand = _argument(node, 1)
+        is_neutral = type(operand) in (int, float) and operand == number
+        return _first(node) if is_neutral and not node.kwargs else None
+
+    return source
+
+
+# Operators that may be a plain copy, and what they are then a copy of.
+_COPIES: dict[Any, Callable[[Node], Any]] = {
+    aten.clone.default: _first,
+    aten._to_copy.default: _first,
+    aten.constant_pad_nd.default: _unpadded,
+    aten.repeat.default: _unrepeated,
+    aten.cat.default: _only,
+    aten.copy.default: _copied,
+    aten.mul.Tensor: _by_number(1),
+    aten.div.Tensor: _by_number(1),
+    aten.sub.Tensor: _by_number(0),
+    aten.pow.Tensor_Scalar: _by_number(1),
+}
