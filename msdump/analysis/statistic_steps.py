@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from msdump import dtypes
 from msdump.analysis.operators import Step, StepKey, operators_of
 from msdump.errors import FormatError
+from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, OperatorOrder
-from msdump.formats.dump_name import DumpName, parse_dump_name
+from msdump.formats.dump_name import DumpName
 from msdump.formats.dump_place import Place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
+from msdump.records import DEFAULT_FORMAT
 
 _STATISTIC = "statistic"
-# Names of the dtype table by what ACL calls them.
-_DTYPE_BY_ACL_NAME = {f"DT_{name.upper()}": name for name in dtypes.BY_NAME} | {
-    "DT_FLOAT": "float32",
-    "DT_DOUBLE": "float64",
-    "DT_BF16": "bfloat16",
-}
-_ACL_COLUMNS = {
-    "Max Value": "max",
-    "Min Value": "min",
-    "Avg Value": "avg",
-    "l2norm": "l2norm",
-    "Count": "count",
-    "Nan Count": "nan",
-    "Negative Inf Count": "negative_inf",
-    "Positive Inf Count": "positive_inf",
-}
-_COUNTS = ("count", "nan", "negative_inf", "positive_inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +44,16 @@ def read_statistic_steps(
     rows: dict[tuple[str, int], StatisticRow] = {}
     damaged: list[tuple[str, FormatError]] = []
     tensors: dict[StepKey, list[DumpedTensor]] = {}
-    for place, path, is_acl in [
-        *((*found, False) for found in dump.statistic_files()),
-        *((*found, True) for found in dump.statistic_dump_files()),
-    ]:
+    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = [
+        *((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files()),
+        *((place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()),
+    ]
+    for place, path, reader in readers:
         key = StepKey(place.rank_id, place.graph_id, place.iteration)
         if not all(_is_wanted(value, wanted) for value, wanted in zip(key, (rank, graph, iteration), strict=True)):
             continue
         try:
-            read = _read_acl(path) if is_acl else read_statistic_csv(path)
+            read = reader()
         except FormatError as error:
             damaged.append((os.fspath(path), error))
             continue
@@ -113,43 +97,3 @@ def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: Opera
 def _place_in_order(tensor: DumpedTensor) -> tuple[int, int]:
     last = 1 << 62
     return (last if tensor.position is None else tensor.position, tensor.timestamp_us or 0)
-
-
-def _read_acl(path: Path) -> list[StatisticRow]:
-    """Rows of the csv that ACL writes for one operator; its name is that of the dump file, with `.csv`.
-
-    Raises: FormatError with the line.
-    """
-    name = parse_dump_name(path.name[:-4])
-    if name is None:
-        raise FormatError(f"{path}: expected the name of a dump file, got {path.name}.")
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return [_acl_row(path, number, row, name) for number, row in enumerate(csv.DictReader(file), 2)]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: expected csv, got: {error}.") from error
-
-
-def _acl_row(path: Path, number: int, row: dict[str, str], name: DumpName) -> StatisticRow:
-    try:
-        values = {
-            field: (int(row[title]) if field in _COUNTS else float(row[title]))
-            for title, field in _ACL_COLUMNS.items()
-            if row.get(title) not in (None, "", "NA")
-        }
-        shape = row["Shape"]
-        return StatisticRow(
-            name.op_type,
-            name.op_name,
-            name.task_id or 0,
-            name.stream_id or 0,
-            name.timestamp_us or 0,
-            {"Input": INPUT, "Output": OUTPUT}[row["Input/Output"]],
-            int(row["Index"]),
-            int(row["Data Size"]),
-            _DTYPE_BY_ACL_NAME.get(row["Data Type"], row["Data Type"]),
-            () if shape in ("-", "NA", "") else tuple(int(size) for size in shape.split("x")),
-            **values,  # type: ignore[arg-type]
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise FormatError(f"{path}, line {number}: expected the columns of ACL's statistics, got {row}.") from error

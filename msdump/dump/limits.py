@@ -90,7 +90,12 @@ class DiskGuard:
         self._lock = threading.Lock()
         self._reserved = 0
         self._removed = 0
-        self.rotation = None if limits.keep_iterations is None else Rotation(root, limits.keep_iterations)
+        self.rotation = self.new_rotation()
+
+    def new_rotation(self) -> Rotation | None:
+        """For writers whose iterations are counted apart from those of others; None: all iterations are kept."""
+        keep = self._limits.keep_iterations
+        return None if keep is None else Rotation(self._root, keep)
 
     def watch(self, writer: Writer) -> None:
         """Count what this writer puts on the disk."""
@@ -170,6 +175,7 @@ class LimitedWriter:
     """A writer that keeps within the limits: all records of an operator, or a WriteError before the first of them.
 
     directory  folder of a record when its iteration may be removed later; None: what is written stays (constants)
+    rotation   whose iterations those are; None: the guard's
     """
 
     def __init__(
@@ -178,6 +184,7 @@ class LimitedWriter:
         guard: DiskGuard,
         footprint: Footprint,
         directory: Callable[[TensorRecord], Path] | None = None,
+        rotation: Rotation | None = None,
     ) -> None:
         self.writes_once = writer.writes_once
         self.takes_empty = writer.takes_empty
@@ -188,7 +195,7 @@ class LimitedWriter:
         self._open: dict[tuple[int, int], _OpenIteration] = {}
         self._lock = threading.Lock()
         guard.watch(writer)
-        self._rotation = guard.rotation if directory is not None else None
+        self._rotation = (rotation or guard.rotation) if directory is not None else None
         if self._rotation is not None:
             self._rotation.join(self)
 
@@ -290,4 +297,5 @@ def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
 NPY_FOOTPRINT = Footprint(npy_size)
 DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
 BIN_FOOTPRINT = Footprint(bin_size)
+ACL_STATS_FOOTPRINT = Footprint(row_size)
 STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=True)

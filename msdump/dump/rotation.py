@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
+from msdump.formats.acl_layout import stats_file_name
 from msdump.formats.async_layout import bin_file_name, npy_file_name, overflow_json_name
 from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE, data_file_name
 from msdump.formats.mapping_csv import read_mapping
@@ -117,7 +118,8 @@ class Rotation:
 def _names_of(record: TensorRecord) -> tuple[str, ...]:
     """Names that the file of a record has in one layout or another."""
     numbers = (record.task_id, record.stream_id, record.timestamp_us)
-    return data_file_name(record), npy_file_name(record), bin_file_name(record), overflow_json_name(*numbers)
+    in_bin = bin_file_name(record), stats_file_name(record)
+    return data_file_name(record), npy_file_name(record), *in_bin, overflow_json_name(*numbers)
 
 
 def _remove_files(folder: Path, names: set[str]) -> int:

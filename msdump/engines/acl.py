@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,13 +15,16 @@ from msdump.dump.acl_watched import AclWatchedGraph, graph_operators
 from msdump.dump.budget import staging_budget
 from msdump.dump.clock import Clock
 from msdump.dump.delivery import Delivery
-from msdump.dump.limits import BIN_FOOTPRINT, DiskGuard, LimitedWriter, disk_limits
+from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter, disk_limits
 from msdump.dump.overflow import OverflowDumper
+from msdump.dump.rotation import Rotation
 from msdump.dump.tally import Tally
 from msdump.engines.acl_folders import AclFolders, ModelFolder, OperatorFolder
 from msdump.errors import DumpError
 from msdump.events import Observer
 from msdump.formats import bin_writer
+from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
+from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph
 
@@ -60,20 +63,30 @@ class AclDump:
 
     root       folder that the dump goes to; the folder of its time is made with its first file
     device_id  in the names of folders
+    callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk
 
     A failure to write is logged once; models go on, `close` raises.
     Raises: ConfigError for a wrong limit of the disk or of memory.
     """
 
-    def __init__(self, plan: AclPlan, root: Path, device_id: int = 0) -> None:
+    def __init__(
+        self,
+        plan: AclPlan,
+        root: Path,
+        device_id: int = 0,
+        callback: Callable[[DumpChunk], object] | None = None,
+    ) -> None:
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
         self._tally = Tally()
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
-        self._folders = AclFolders(self.root, device_id, self._guard.expect_folder)
-        self._delivery = Delivery(self._tally, staging_budget(), data_offsets=bin_writer.data_offsets, goes_on="model")
+        self._sink = None if callback is None else ChunkSink(callback)
+        self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
+        # Where data begin matters to files on the disk alone.
+        offsets = bin_writer.data_offsets if callback is None and not plan.statistics else None
+        self._delivery = Delivery(self._tally, staging_budget(), data_offsets=offsets, goes_on="the model")
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
         self._lock = threading.Lock()
@@ -116,7 +129,7 @@ class AclDump:
             operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
             return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
 
-        writers = self._tensor_writers(folder)
+        writers = [self._writer(folder, self._guard.new_rotation())]
         return self._keep(AclOperatorDumper(watch, lambda _: True, writers, self._delivery, self._tally, self._clock))
 
     def wants_arena(self) -> bool:
@@ -182,15 +195,15 @@ class AclDump:
                     log.warning("%s: %s", folder.model_name, text)
             return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
 
-        writers = self._tensor_writers(folder)
+        writers = [self._writer(folder, self._guard.new_rotation())]
         return AclOperatorDumper(watch, folder.begins, writers, self._delivery, self._tally, self._clock)
 
     def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
         plan = self.plan.dump_plan(folder.model_name, None, self.root, self.device_id)
-        writers = self._tensor_writers(folder)
-        debug = self._tensor_writers(folder)[0]
+        rotation = self._guard.new_rotation()
+        writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
         return OverflowDumper(
-            plan, writers, debug, self._tally, self._clock, lambda _, iteration: folder.count(iteration), model_id
+            plan, [writer], debug, self._tally, self._clock, lambda _, iteration: folder.count(iteration), model_id
         )
 
     def _watcher(self, folder: ModelFolder) -> tuple[Observer, ...]:
@@ -208,9 +221,22 @@ class AclDump:
             self._observers.extend(observers)
         return observers
 
-    def _tensor_writers(self, folder: ModelFolder | OperatorFolder) -> tuple[Writer, ...]:
-        binary = bin_writer.BinWriter(folder.directory, _FILE_MODE, is_direct=True)
-        writer = LimitedWriter(binary, self._guard, BIN_FOOTPRINT, folder.directory)
+    def _writer(self, folder: ModelFolder | OperatorFolder, rotation: Rotation | None = None) -> Writer:
+        """Of tensors or, when the plan asks for them, of statistics.
+
+        rotation   counts the folder's iterations; None: they all stay
+        """
+        sink = self._sink
+        open_folder = None if sink is None else lambda path: ChunkFolder(path, sink)
+        writer: Writer
+        if self.plan.statistics:
+            writer = AclStatsWriter(folder.directory, self.plan.statistics, _FILE_MODE, open_folder=open_folder)
+        else:
+            writer = bin_writer.BinWriter(folder.directory, _FILE_MODE, is_direct=True, open_folder=open_folder)
+        if sink is None:
+            footprint = ACL_STATS_FOOTPRINT if self.plan.statistics else BIN_FOOTPRINT
+            directory = None if rotation is None else folder.directory
+            writer = LimitedWriter(writer, self._guard, footprint, directory, rotation)
         with self._lock:
             self._writers.append(writer)
-        return (writer,)
+        return writer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +11,18 @@ from msdump.config.acl_plan import AclPlan
 from msdump.config.iterations import ALL_ITERATIONS
 from msdump.engines.time_folder import claim_time
 from msdump.formats.acl_layout import AclDumpLayout
+from msdump.formats.async_layout import format_time
 from msdump.records import TensorRecord
 
 
 class AclFolders:
     """The folder of a dump's time, made when somebody first asks for it. Any thread may call it.
 
+    root      None: nothing is made, and folders are below the current one
     on_made   told the folder of the device once it is there
     """
 
-    def __init__(self, root: Path, device_id: int, on_made: Callable[[Path], None]) -> None:
+    def __init__(self, root: Path | None, device_id: int, on_made: Callable[[Path], None]) -> None:
         self._root = root
         self._device_id = device_id
         self._on_made = on_made
@@ -35,10 +38,15 @@ class AclFolders:
         """Raises: WriteError when the folder cannot be made."""
         with self._lock:
             if self._layout is None:
-                layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id), self._device_id)
-                self._on_made(layout.operator_dir)
-                self._layout = layout
+                self._layout = self._begin()
             return self._layout
+
+    def _begin(self) -> AclDumpLayout:
+        if self._root is None:
+            return AclDumpLayout("", format_time(datetime.datetime.now()), self._device_id)
+        layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id), self._device_id)
+        self._on_made(layout.operator_dir)
+        return layout
 
 
 class ModelFolder:

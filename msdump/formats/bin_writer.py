@@ -7,8 +7,7 @@ nothing is ever copied into a protobuf field.
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 from msdump import dtypes, layouts
 from msdump.errors import DtypeError, LayoutError
 from msdump.formats.async_layout import bin_file_name
-from msdump.formats.dump_folder import OpenFolders
-from msdump.formats.writer import Counter, WriteCounts
+from msdump.formats.direct import Buffer
+from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
 from msdump.packing import pack, packed_size
 from msdump.records import DEFAULT_FORMAT, INPUT, TensorRecord
 from msdump.stats import raw_bytes
@@ -25,20 +24,11 @@ from msdump.stats import raw_bytes
 CONTAINER_VERSION = "2.0"
 
 
-class BinWriter:
+class BinWriter(OperatorFileWriter):
     """Writer of one dump file per operator.
 
-    directory        folder that a record belongs to; made when its first record comes
-    mode             of files; `dir_mode` of the folders it makes
     is_host_format   True: every tensor is written as the host has it, whatever format its record names
-    is_direct        write big files past the page cache, see `Folder`
-
-    Records that follow one another and name the same operator share a file, until an input or output comes again.
-    Arrays are not kept. Any thread may call it: files are written outside all locks.
     """
-
-    writes_once = False
-    takes_empty = False
 
     def __init__(
         self,
@@ -47,50 +37,19 @@ class BinWriter:
         dir_mode: int = 0o700,
         is_host_format: bool = False,
         is_direct: bool = False,
+        open_folder: OpenFolder | None = None,
     ) -> None:
-        self._directory = directory
-        self._mode = mode
-        self._dir_mode = dir_mode
+        super().__init__(directory, mode, dir_mode, is_direct, open_folder)
         self._is_host_format = is_host_format
-        self._is_direct = is_direct
-        self._iterations: dict[tuple[int, int], OpenFolders] = {}
-        self._lock = threading.Lock()
-        self._counter = Counter()
 
-    @property
-    def counts(self) -> WriteCounts:
-        return self._counter.total
+    def file_name(self, record: TensorRecord) -> str:
+        return bin_file_name(record)
 
-    def write(self, records: Sequence[TensorRecord]) -> None:
-        """Raises: WriteError, DtypeError, LayoutError; operators before the one that failed are on disk."""
-        for operator in _operators(records):
-            first = operator[0]
-            chunks = bin_chunks(operator, self._is_host_format)
-            folder = self._folders_of(first).of(first)
-            name = folder.fitting_name(bin_file_name(first), "")
-            self._counter.file(folder.write(name, chunks, self._mode))
-
-    def end_iteration(self, graph_id: int, iteration: int) -> None:
-        with self._lock:
-            folders = self._iterations.pop((graph_id, iteration), None)
-        if folders is not None:
-            folders.close()
-
-    def close(self) -> None:
-        for graph_id, iteration in list(self._iterations):
-            self.end_iteration(graph_id, iteration)
-
-    def _folders_of(self, record: TensorRecord) -> OpenFolders:
-        with self._lock:
-            name = (record.graph_id, record.iteration)
-            found = self._iterations.get(name)
-            if found is None:
-                folders = OpenFolders(self._directory, self._mode, self._dir_mode, self._is_direct)
-                found = self._iterations[name] = folders
-            return found
+    def content(self, records: Sequence[TensorRecord]) -> list[Buffer]:
+        return bin_chunks(records, self._is_host_format)
 
 
-def bin_chunks(records: Sequence[TensorRecord], is_host_format: bool = False) -> list[bytes | memoryview]:
+def bin_chunks(records: Sequence[TensorRecord], is_host_format: bool = False) -> list[Buffer]:
     """Bytes of the dump file of one operator: header length, header, then one block per tensor.
 
     Edges:   a slot that no record has becomes a block without type, shape and bytes, so that later ones keep theirs.
@@ -98,8 +57,21 @@ def bin_chunks(records: Sequence[TensorRecord], is_host_format: bool = False) ->
              unknown or does not fit the shape.
     Source:  CANN container 2.0.
     """
-    header, blocks = _header(records, is_host_format)
-    payloads = [_payload(block.record, block.format) for block in blocks]
+    return container_chunks(*described(records, is_host_format))
+
+
+def described(records: Sequence[TensorRecord], is_host_format: bool = False) -> tuple[Any, list[memoryview]]:
+    """The DumpData of one operator's records, for who has more to say in it, and the blocks of their data.
+
+    Raises:  as `bin_chunks`.
+    """
+    message, blocks = _message(records, is_host_format)
+    return message, [_payload(block.record, block.format) for block in blocks]
+
+
+def container_chunks(message: Any, payloads: Sequence[Buffer]) -> list[Buffer]:
+    """Bytes of a file of container 2.0."""
+    header = message.SerializeToString()
     return [len(header).to_bytes(8, "little"), header, *payloads]
 
 
@@ -126,6 +98,11 @@ class _Block:
 
 def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[bytes, list[_Block]]:
     """The serialized header, and its tensors in the order of their data. Looks at no data."""
+    message, blocks = _message(records, is_host_format)
+    return message.SerializeToString(), blocks
+
+
+def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any, list[_Block]]:
     from msdump._proto import dump_data_pb2
 
     first = records[0]
@@ -142,7 +119,7 @@ def _header(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[byte
                 entries.add()
             blocks.append(_block(record, is_host_format))
             _describe(blocks[-1], entries.add())
-    return message.SerializeToString(), blocks
+    return message, blocks
 
 
 def _block(record: TensorRecord, is_host_format: bool) -> _Block:
@@ -179,22 +156,3 @@ def _payload(record: TensorRecord, format_name: str) -> memoryview:
         array = layouts.to_device(array, format_name, c0, max(1, record.sub_format))
     row = dtypes.dtype(record.dtype)
     return raw_bytes(array) if row.bits >= 8 else pack(array, row.name).data
-
-
-def _operators(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
-    """Records in the groups that share a file."""
-    group: list[TensorRecord] = []
-    taken: set[tuple[str, int]] = set()
-    for record in records:
-        if group and (_operator(record) != _operator(group[0]) or (record.io, record.slot) in taken):
-            yield group
-            group, taken = [], set()
-        group.append(record)
-        taken.add((record.io, record.slot))
-    if group:
-        yield group
-
-
-def _operator(record: TensorRecord) -> tuple[object, ...]:
-    identity = (record.op_type, record.op_name, record.task_id, record.stream_id)
-    return (*identity, record.graph_id, record.iteration, record.is_parameter)

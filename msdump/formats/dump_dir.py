@@ -19,6 +19,7 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats import dump_name
+from msdump.formats.acl_layout import parse_stats_file_name
 from msdump.formats.dump_place import FX, SYNC, Place, parse_place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
@@ -179,9 +180,15 @@ class DumpDir:
         """Every statistic.csv and where it lies."""
         return self._side_files(lambda name: name == STATISTIC_FILE)
 
-    def statistic_dump_files(self) -> list[tuple[Place, Path]]:
-        """Every csv that ACL writes for one operator instead of its tensors."""
-        return self._side_files(lambda name: name.endswith(".csv") and dump_name.parse_dump_name(name[:-4]) is not None)
+    def statistic_dump_files(self) -> list[tuple[Place, Path, str]]:
+        """Every csv that ACL writes for one operator instead of its tensors: where it lies, and the name that it has
+        or, where that was too long, stands for."""
+        return [
+            (folder.place, Path(folder.path, name), original)
+            for folder in self._walk()
+            for name, original in self._original_names(folder)
+            if parse_stats_file_name(original) is not None
+        ]
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of synchronous dumps, at or above or below the folder that was opened."""
@@ -235,14 +242,18 @@ class DumpDir:
 
     def _named(self, folder: Folder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
-        originals = self._mapping(folder) if MAPPING_FILE in folder.names else {}
-        for name in folder.names:
-            parsed = dump_name.parse_dump_name(originals.get(name, name))
+        for name, original in self._original_names(folder):
+            parsed = dump_name.parse_dump_name(original)
             path = os.path.join(folder.path, name)
             if parsed is not None:
-                yield DumpedFile(path, folder.place, parsed, originals.get(name, name))
-            elif not _is_side_file(folder, name):
+                yield DumpedFile(path, folder.place, parsed, original)
+            elif not _is_side_file(folder, original):
                 self._foreign.add(path)
+
+    def _original_names(self, folder: Folder) -> list[tuple[str, str]]:
+        """Names of a folder's files, each with the one that it stands for."""
+        originals = self._mapping(folder) if MAPPING_FILE in folder.names else {}
+        return [(name, originals.get(name, name)) for name in folder.names]
 
     def _files_of(self, folder: Folder) -> list[DumpedFile]:
         """Data files of a folder in execution order."""

@@ -4,13 +4,52 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from msdump.formats.atomic import Folder, make_dirs
+from msdump.formats.direct import Buffer
 from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES
 from msdump.formats.mapping_csv import append_mapping, mapped_name
 from msdump.records import TensorRecord
+
+
+class FileFolder(Protocol):
+    """Where files of one folder go. Any thread may call it."""
+
+    def fitting_name(self, name: str, suffix: str) -> str: ...
+
+    def write(self, name: str, chunks: Sequence[Buffer], mode: int) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class LongNames:
+    """Digits for the names of one folder that the filesystem would refuse as too long. Any thread may call it.
+
+    is_taken   whether a name is another file's already
+    append     adds (mapped, original) to the folder's mapping.csv
+    """
+
+    def __init__(self, is_taken: Callable[[str], bool], append: Callable[[str, str], None]) -> None:
+        self._is_taken = is_taken
+        self._append = append
+        self._mapped: set[str] = set()
+        self._lock = threading.Lock()
+
+    def fitting(self, name: str, suffix: str) -> str:
+        """The name itself, or digits that stand for it.
+
+        The line in mapping.csv comes first: no file without its meaning.
+        """
+        if 4 * len(name) <= NAME_MAX_BYTES or len(name.encode()) <= NAME_MAX_BYTES:
+            return name
+        with self._lock:
+            mapped = mapped_name(name, suffix, lambda taken: taken in self._mapped or self._is_taken(taken))
+            self._append(mapped, name)
+            self._mapped.add(mapped)
+        return mapped
 
 
 class DumpFolder(Folder):
@@ -23,44 +62,39 @@ class DumpFolder(Folder):
         make_dirs(path, dir_mode)
         super().__init__(path, is_direct)
         self._mode = mode
-        self._mapped: set[str] = set()
-        self._lock = threading.Lock()
+        self._names = LongNames(self.has, self._append_mapping)
 
     def fitting_name(self, name: str, suffix: str) -> str:
-        """The name itself, or digits that stand for it when the filesystem would refuse it as too long.
+        """The name itself, or digits that stand for it when the filesystem would refuse it as too long."""
+        return self._names.fitting(name, suffix)
 
-        The line in mapping.csv comes first: no file without its meaning.
-        """
-        if 4 * len(name) <= NAME_MAX_BYTES or len(name.encode()) <= NAME_MAX_BYTES:
-            return name
-        with self._lock:
-            mapped = mapped_name(name, suffix, lambda taken: taken in self._mapped or self.has(taken))
-            append_mapping(os.path.join(self.path, MAPPING_FILE), mapped, name, self._mode)
-            self._mapped.add(mapped)
-        return mapped
+    def _append_mapping(self, mapped: str, name: str) -> None:
+        append_mapping(os.path.join(self.path, MAPPING_FILE), mapped, name, self._mode)
 
 
-class OpenFolders:
-    """The folders of one iteration, by the path that `directory` names for a record. Any thread may call it."""
+F = TypeVar("F", bound=FileFolder)
 
-    def __init__(
-        self, directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int, is_direct: bool = False
-    ) -> None:
+
+class OpenFolders(Generic[F]):
+    """The folders of one iteration, by the path that `directory` names for a record. Any thread may call it.
+
+    open_folder   opens the folder of a path
+    """
+
+    def __init__(self, directory: Callable[[TensorRecord], Path], open_folder: Callable[[Path], F]) -> None:
         self._directory = directory
-        self._mode = mode
-        self._dir_mode = dir_mode
-        self._is_direct = is_direct
-        self._folders: dict[Path, DumpFolder] = {}
+        self._open_folder = open_folder
+        self._folders: dict[Path, F] = {}
         self._lock = threading.Lock()
 
-    def of(self, record: TensorRecord) -> DumpFolder:
+    def of(self, record: TensorRecord) -> F:
         path = self._directory(record)
         folder = self._folders.get(path)
         if folder is None:
             with self._lock:
                 folder = self._folders.get(path)
                 if folder is None:
-                    folder = self._folders[path] = DumpFolder(path, self._mode, self._dir_mode, self._is_direct)
+                    folder = self._folders[path] = self._open_folder(path)
         return folder
 
     def close(self) -> None:

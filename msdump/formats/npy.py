@@ -22,7 +22,7 @@ from msdump import dtypes, layouts
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
 from msdump.events import Array
 from msdump.formats.atomic import Folder
-from msdump.formats.dump_folder import OpenFolders
+from msdump.formats.dump_folder import DumpFolder, OpenFolders
 from msdump.formats.layout import data_file_name
 from msdump.formats.writer import Counter, WriteCounts
 from msdump.records import TensorKey, TensorRecord
@@ -92,7 +92,7 @@ def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
 class _Iteration:
     """Open folders of one iteration, and which file holds which tensor."""
 
-    def __init__(self, folders: OpenFolders) -> None:
+    def __init__(self, folders: OpenFolders[DumpFolder]) -> None:
         self.folders = folders
         self.written: dict[tuple[TensorKey, tuple[int, ...], str, str], tuple[Folder, str, int]] = {}
 
@@ -159,9 +159,12 @@ class NpyWriter:
             with self._lock:
                 found = self._iterations.get(name)
                 if found is None:
-                    folders = OpenFolders(self._directory, self._mode, self._dir_mode, self._is_direct)
+                    folders = OpenFolders(self._directory, self._open)
                     found = self._iterations[name] = _Iteration(folders)
         return found
+
+    def _open(self, path: Path) -> DumpFolder:
+        return DumpFolder(path, self._mode, self._dir_mode, self._is_direct)
 
     def _write_one(self, iteration: _Iteration, record: TensorRecord) -> None:
         folder = iteration.folders.of(record)

@@ -295,7 +295,7 @@ def test_side_files_are_found(tmp_path: Path) -> None:
     dump = DumpDir.open(tmp_path)
     assert [path.name for _, path in dump.statistic_files()] == ["statistic.csv"]
     assert [path.name for path in dump.graph_files()] == ["ms_output_trace_code_graph_0.pb"]
-    assert [path.name for _, path in dump.statistic_dump_files()] == [f"Add.op.1.2.{STAMP}.csv"]
+    assert [path.name for _, path, _ in dump.statistic_dump_files()] == [f"Add.op.1.2.{STAMP}.csv"]
     assert [file.task_id for file in dump.overflow_files()] == [1]
     assert [t.op_name for t in dump] == ["Add-op1"]
     assert dump.foreign == []

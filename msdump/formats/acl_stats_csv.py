@@ -1,0 +1,246 @@
+"""The csv that stands for the tensors of one operator when `dump_data` is "stats": writer and reader.
+
+One row per input and output. Which columns there are depends on what `dump_stats` asks for: with the six statistics of
+the default they stand around the count, with any other choice behind it, always in the same order.
+
+Source: CANN, statistics csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from msdump import dtypes, layouts
+from msdump.errors import FormatError
+from msdump.events import Array
+from msdump.formats.acl_layout import parse_stats_file_name, stats_file_name
+from msdump.formats.async_layout import BinFileName
+from msdump.formats.direct import Buffer
+from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
+from msdump.formats.statistic_csv import StatisticRow
+from msdump.packing import packed_size
+from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.stats import Statistics, statistics
+
+# In the order of their columns.
+TITLE_BY_STATISTIC = {
+    "Max": "Max Value",
+    "Min": "Min Value",
+    "Avg": "Avg Value",
+    "Nan": "Nan Count",
+    "Negative Inf": "Negative Inf Count",
+    "Positive Inf": "Positive Inf Count",
+    "L2norm": "l2norm",
+}
+DEFAULT_STATISTICS = tuple(TITLE_BY_STATISTIC)[:-1]
+IDENTITY_TITLES = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
+_COUNT = "Count"
+_NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
+_MOST_DIMENSIONS = 25
+_IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
+
+# Dtypes whose values are looked at, and those of them whose NaN and Inf are counted.
+_MEASURED = frozenset(
+    {
+        "float32", "float16", "bfloat16", "float64", "bool",
+        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    }
+)  # fmt: skip
+_COUNTED = frozenset({"float16", "bfloat16", "float32"})
+
+# What ACL calls the dtypes of the table.
+ACL_DTYPE_NAME = {name: f"DT_{name.upper()}" for name in dtypes.BY_NAME} | {
+    "float32": "DT_FLOAT",
+    "float64": "DT_DOUBLE",
+    "bfloat16": "DT_BF16",
+}
+_DTYPE_BY_ACL_NAME = {text: name for name, text in ACL_DTYPE_NAME.items()}
+
+
+def stats_titles(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Columns for these names of `dump_stats`, in whatever order they come."""
+    if set(chosen) == set(DEFAULT_STATISTICS):
+        values, counts = DEFAULT_STATISTICS[:3], DEFAULT_STATISTICS[3:]
+        return (
+            *IDENTITY_TITLES,
+            *(TITLE_BY_STATISTIC[name] for name in values),
+            _COUNT,
+            *(TITLE_BY_STATISTIC[name] for name in counts),
+        )
+    titles = (title for name, title in TITLE_BY_STATISTIC.items() if name in chosen)
+    return (*IDENTITY_TITLES, _COUNT, *titles)
+
+
+# -- writer --------------------------------------------------------------------------------------------------------
+
+
+class AclStatsWriter(OperatorFileWriter):
+    """Writer of one csv per operator.
+
+    chosen   names of `dump_stats`
+    """
+
+    takes_empty = True
+
+    def __init__(
+        self,
+        directory: Callable[[TensorRecord], Path],
+        chosen: Sequence[str] = DEFAULT_STATISTICS,
+        mode: int = 0o400,
+        dir_mode: int = 0o700,
+        open_folder: OpenFolder | None = None,
+    ) -> None:
+        super().__init__(directory, mode, dir_mode, open_folder=open_folder)
+        self._chosen = tuple(chosen)
+
+    def file_name(self, record: TensorRecord) -> str:
+        return stats_file_name(record)
+
+    def content(self, records: Sequence[TensorRecord]) -> list[Buffer]:
+        return [stats_text(records, self._chosen).encode()]
+
+
+def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str]) -> str:
+    """The csv of one operator, inputs first; a line ends with a line feed."""
+    titles = stats_titles(chosen)
+    ordered = sorted(records, key=lambda record: (record.io == OUTPUT, record.slot))
+    lines = [",".join(titles), *(_line(record, titles) for record in ordered)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(record: TensorRecord, titles: Sequence[str]) -> str:
+    shape = record.shape
+    cells = {
+        "Input/Output": _IO_NAMES[record.io],
+        "Index": str(record.slot),
+        "Data Size": str(packed_size(record.dtype, math.prod(shape))),
+        "Data Type": ACL_DTYPE_NAME[record.dtype],
+        "Format": _format_name(record),
+        "Shape": _shape_text(shape),
+        _COUNT: str(record.data.size),
+    }
+    if record.dtype in _MEASURED:
+        cells.update(_measured(record))
+    return ",".join(cells.get(title, _NOT_AVAILABLE) for title in titles)
+
+
+def _measured(record: TensorRecord) -> dict[str, str]:
+    """Cells of the statistics that this dtype has; of an empty tensor only counts."""
+    numbers = statistics(record.data, record.dtype)
+    cells = {"l2norm": format_value(numbers.l2norm)}
+    if record.data.size:
+        top, low, average = _extremes_and_average(record.data, numbers)
+        cells |= {"Max Value": format_value(top), "Min Value": format_value(low), "Avg Value": format_value(average)}
+    if record.dtype in _COUNTED:
+        cells |= {
+            "Nan Count": str(numbers.nan),
+            "Negative Inf Count": str(numbers.negative_inf),
+            "Positive Inf Count": str(numbers.positive_inf),
+        }
+    return cells
+
+
+def _extremes_and_average(array: Array, numbers: Statistics) -> tuple[float, float, float]:
+    """Max, min and average as ACL defines them.
+
+    Both extremes start as the first element and change only for a larger or smaller one: Inf takes part, NaN wins only
+    where it comes first. The average is that of all elements: NaN with any NaN and with Inf of both signs.
+    """
+    top, low, average = numbers.max, numbers.min, numbers.avg
+    if numbers.positive_inf:
+        top = math.inf
+        low = math.inf if low is None else low
+    if numbers.negative_inf:
+        low = -math.inf
+        top = -math.inf if top is None else top
+    # A NaN beside nothing but NaN comes first as well.
+    if numbers.nan and np.isnan(array.reshape(-1)[0]):
+        top = low = math.nan
+    if numbers.nan or (numbers.positive_inf and numbers.negative_inf):
+        average = math.nan
+    elif numbers.positive_inf or numbers.negative_inf:
+        average = math.inf if numbers.positive_inf else -math.inf
+    assert top is not None and low is not None and average is not None
+    return top, low, average
+
+
+def format_value(value: float | int) -> str:
+    """As C++ streams print: whole numbers in full, others with six significant digits."""
+    return str(int(value)) if isinstance(value, (int, np.integer)) else f"{float(value):g}"
+
+
+def _format_name(record: TensorRecord) -> str:
+    """Host's format: the data lie as the host has them, whatever format the device would choose."""
+    is_known = record.format in layouts.FORMAT_NUMBER and record.format not in layouts.DEVICE_FORMATS
+    return record.format if is_known else layouts.host_format(record.shape)
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    if len(shape) > _MOST_DIMENSIONS:
+        return _NOT_AVAILABLE
+    return "x".join(map(str, shape)) or _NO_DIMENSIONS
+
+
+# -- reader --------------------------------------------------------------------------------------------------------
+
+_FIELD_BY_TITLE = {
+    "Max Value": "max",
+    "Min Value": "min",
+    "Avg Value": "avg",
+    "l2norm": "l2norm",
+    _COUNT: "count",
+    "Nan Count": "nan",
+    "Negative Inf Count": "negative_inf",
+    "Positive Inf Count": "positive_inf",
+}
+_COUNT_FIELDS = ("count", "nan", "negative_inf", "positive_inf")
+_ABSENT = (None, "", _NOT_AVAILABLE)
+
+
+def read_acl_stats(path: str | os.PathLike[str], name: str | None = None) -> list[StatisticRow]:
+    """Rows of an operator's csv, in any choice of columns; None for what a cell does not tell.
+
+    name   of the file, where digits stand for it
+    Edges:   a shape that was not told is (); an unknown dtype keeps ACL's name.
+    Raises:  FormatError with the line; OSError when the file cannot be opened.
+    """
+    path = Path(path)
+    identity = parse_stats_file_name(name or path.name)
+    if identity is None:
+        raise FormatError(f"{path}: expected the name of a dump file with .csv behind it, got {name or path.name}.")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [_row(path, number, row, identity) for number, row in enumerate(csv.DictReader(file), 2)]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: expected csv, got: {error}.") from error
+
+
+def _row(path: Path, number: int, row: dict[str, str], identity: BinFileName) -> StatisticRow:
+    try:
+        values = {
+            field: (int(row[title]) if field in _COUNT_FIELDS else float(row[title]))
+            for title, field in _FIELD_BY_TITLE.items()
+            if row.get(title) not in _ABSENT
+        }
+        shape = row["Shape"]
+        return StatisticRow(
+            identity.op_type,
+            identity.op_name,
+            identity.task_id,
+            identity.stream_id or 0,
+            identity.timestamp_us,
+            {text: io for io, text in _IO_NAMES.items()}[row["Input/Output"]],
+            int(row["Index"]),
+            int(row["Data Size"]),
+            _DTYPE_BY_ACL_NAME.get(row["Data Type"], row["Data Type"]),
+            () if shape in (_NO_DIMENSIONS, *_ABSENT) else tuple(int(size) for size in shape.split("x")),
+            **values,  # type: ignore[arg-type]
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"{path}, line {number}: expected the columns of ACL's statistics, got {row}.") from error
