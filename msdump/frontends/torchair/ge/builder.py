@@ -11,7 +11,7 @@ from torch import fx
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
-from msdump.frontends.torchair.ge.registry import host_inputs, kernel_of
+from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for
 
 # What may be given for an input: plain values become a Const.
 Feed = Any
@@ -134,12 +134,16 @@ class Builder:
     def _run_fake(self, op: GeOp) -> tuple[Any, ...]:
         host = host_inputs(op)
         given = [
-            None if tensor is None else tensor.value if name in host else tensor.fake
+            None if tensor is None else tensor.value if name in host and _has_value(tensor) else tensor.fake
             for name, tensor in op.inputs.items()
         ]
         with self.fake_mode, torch.no_grad():
-            result = kernel_of(op.type).function(*given, **op.attrs, **op.hints)
+            result = kernel_for(op).function(*given, **op.attrs, **op.hints)
         return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def _has_value(tensor: GeTensor) -> bool:
+    return tensor.is_host or tensor.value is not None
 
 
 def _dtype_of(value: Any) -> torch.dtype:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import converter_of
 
 
@@ -31,7 +31,9 @@ def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
         if node.op == "placeholder":
             values[node] = _data(graph, node)
         elif node.op == "get_attr":
-            values[node] = builder.const(operator.attrgetter(str(node.target))(module))
+            held = operator.attrgetter(str(node.target))(module)
+            # A graph in the graph is for the converter of its caller.
+            values[node] = builder.const(held) if isinstance(held, torch.Tensor) else held
         elif node.op == "call_function":
             values[node] = _call(builder, node, values)
         elif node.op == "output":
@@ -69,19 +71,47 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     args: Any = fx.map_arg(node.args, values.__getitem__)
     if node.target is operator.getitem:
         return args[0][args[1]]
+    if _is_empty(node):
+        result = _empty(builder, node.meta["val"])
+        _name_outputs(node, result)
+        return result
     function = converter_of(node.target)
     keywords: Any = fx.map_arg(node.kwargs, values.__getitem__)
     result = function(builder, *args, **keywords)
     _name_outputs(node, result)
     _check(node, result)
+    _adopt(node, result)
     return result
+
+
+def _is_empty(node: fx.Node) -> bool:
+    """True for what has nothing to compute: every output is a tensor without elements, and nothing else happens.
+
+    Source: TorchAir, zero-element outputs.
+    """
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or schema.is_mutable or getattr(node.target, "namespace", "") != "aten":
+        return False
+    outputs = _flat(node.meta.get("val"))
+    return bool(outputs) and all(
+        isinstance(output, torch.Tensor) and all(type(size) is int for size in output.shape) and output.numel() == 0
+        for output in outputs
+    )
+
+
+def _empty(builder: Builder, promised: Any) -> Any:
+    if isinstance(promised, list | tuple):
+        return tuple(_empty(builder, item) for item in promised)
+    with unset_fake_temporarily():
+        value = torch.empty(promised.shape, dtype=promised.dtype, device=promised.device)
+    return builder.const(value)
 
 
 def _name_outputs(node: fx.Node, result: Any) -> None:
     """Note which output of the FX node a GE output is. A view of an input keeps the name that it has."""
     results = result if isinstance(result, list | tuple) else (result,)
     for index, tensor in enumerate(results):
-        if isinstance(tensor, GeTensor) and not tensor.fx_name and tensor.op.type not in (DATA, CONST):
+        if isinstance(tensor, GeTensor) and not tensor.fx_name and tensor.op.fx_node is node:
             tensor.fx_name = f"{node.name}-{node.target}.OUTPUT.{index}"
 
 
@@ -96,6 +126,17 @@ def _check(node: fx.Node, result: Any) -> None:
                 f"%{node.name} ({node.target}): expected output {index} as {promised.dtype}{list(promised.shape)}, "
                 f"its converter gave {tensor.dtype}{list(tensor.shape)}."
             )
+
+
+def _adopt(node: fx.Node, result: Any) -> None:
+    """Sizes that are open are those of the FX graph, so that all who reckon with them mean the same symbols."""
+    for promised, tensor in zip(_flat(node.meta.get("val")), _flat(result), strict=False):
+        if not isinstance(tensor, GeTensor) or tensor.op.fx_node is not node or promised is None:
+            continue
+        if isinstance(promised, torch.Tensor) and not tensor.is_host:
+            tensor.fake = promised
+        elif tensor.is_host and not isinstance(promised, torch.Tensor):
+            tensor.value = promised
 
 
 def _fits(actual: Sequence[Any], expected: Sequence[Any]) -> bool:

@@ -11,7 +11,7 @@ from torch import fx
 
 from msdump.errors import GraphError
 
-DATA, CONST, NET_OUTPUT = "Data", "Const", "NetOutput"
+DATA, CONST, NET_OUTPUT, ASSIGN = "Data", "Const", "NetOutput", "Assign"
 INT64_BYTES = 8
 
 
@@ -44,7 +44,7 @@ class GeTensor:
 
     @property
     def dtype(self) -> torch.dtype:
-        return torch.int64 if self.fake is None else self.fake.dtype
+        return _size_dtype(self.value) if self.fake is None else self.fake.dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -52,6 +52,14 @@ class GeTensor:
         if self.fake is not None:
             return tuple(self.fake.shape)
         return (len(self.value),) if isinstance(self.value, list | tuple) else ()
+
+
+def _size_dtype(value: Any) -> torch.dtype:
+    """What GE holds a Python value in."""
+    item = value[0] if isinstance(value, list | tuple) and value else value
+    if isinstance(item, bool | torch.SymBool):
+        return torch.bool
+    return torch.float32 if isinstance(item, float | torch.SymFloat) else torch.int64
 
 
 @dataclass(eq=False, slots=True)
@@ -89,21 +97,26 @@ class GeOp:
 class GeGraph:
     """One graph. `ops` is the execution order; what reads a value comes after what makes it.
 
-    name     `graph_1`
-    outputs  what it returns, one per output of the FX graph; None where that returns None, and Python values as such
+    name         `graph_1`
+    arguments    Data operators, one per argument of the FX graph, those included that passes took out
+    outputs      what it returns, one per output of the FX graph; None where that returns None, and Python values as
+                 such
+    write_backs  tensors that end in an argument's memory, each with its Data, in the order of writing
     """
 
     def __init__(self, graph_id: int) -> None:
         self.graph_id = graph_id
         self.name = f"graph_{graph_id}"
         self.ops: list[GeOp] = []
+        self.arguments: list[GeOp] = []
         self.outputs: list[Any] = []
+        self.write_backs: list[tuple[GeOp, GeTensor]] = []
         self._names: set[str] = set()
         self._next_of_type: dict[str, int] = {}
 
     @property
     def inputs(self) -> list[GeOp]:
-        """Data operators, in the order of the arguments."""
+        """Data operators that are left, in the order of the arguments."""
         return [op for op in self.ops if op.type == DATA]
 
     def add(self, op: GeOp) -> GeOp:
@@ -114,6 +127,8 @@ class GeGraph:
         """
         op.name = self._free_name(op.type) if not op.name else self._claimed(op.name)
         self.ops.append(op)
+        if op.type == DATA:
+            self.arguments.append(op)
         return op
 
     def insert_after(self, place: GeOp, op: GeOp) -> GeOp:
@@ -128,14 +143,16 @@ class GeGraph:
         self.ops = [op for op in self.ops if id(op) not in gone]
 
     def replace_uses(self, old: GeTensor, new: GeTensor) -> None:
-        """Let everybody who reads `old` read `new`, the graph's outputs included."""
+        """Let everybody who reads `old` read `new`, the graph's outputs and what is written back included."""
         for op in self.ops:
             for name, tensor in op.inputs.items():
                 if tensor is old:
                     op.inputs[name] = new
         self.outputs = [new if output is old else output for output in self.outputs]
+        self.write_backs = [(data, new if tensor is old else tensor) for data, tensor in self.write_backs]
 
     def readers(self, tensor: GeTensor) -> list[GeOp]:
+        """Operators that read it; NetOutput is one of them where the graph returns it."""
         return [op for op in self.ops if any(read is tensor for read in op.inputs.values())]
 
     def lint(self) -> None:
@@ -150,7 +167,7 @@ class GeGraph:
                 if tensor is not None and id(tensor) not in made:
                     raise GraphError(f"{self.name}: {op.name} reads {name} = {tensor.name} before it is made.")
             made.update(map(id, op.outputs))
-        for output in self.outputs:
+        for output in (*self.outputs, *(tensor for _, tensor in self.write_backs)):
             if isinstance(output, GeTensor) and id(output) not in made:
                 raise GraphError(f"{self.name}: output {output.name} is made by no operator.")
 

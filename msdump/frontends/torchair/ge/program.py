@@ -7,33 +7,38 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import fx
 
 from msdump.frontends.torch.program import Program
-from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
-from msdump.frontends.torchair.ge.registry import host_inputs, kernel_of
+from msdump.frontends.torchair.ge.graph import ASSIGN, CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for, kernel_of
 
 
 class GeModule:
     """An FX graph whose calls are kernels of GE operators.
 
-    nodes  GE operator -> the FX node that runs it; Consts that only sizes are read from have none
+    nodes  GE operator -> the FX node that runs it; Consts that only sizes are read from have none, nor have operators
+           whose sizes are known when the graph is compiled
     """
 
     def __init__(self, graph: GeGraph) -> None:
         self.graph: fx.Graph = fx.Graph()
         self.nodes: dict[GeOp, fx.Node] = {}
         self._values: dict[tuple[int, int], fx.Node] = {}
-        # Placeholders come first in a Program.
-        for op in graph.inputs:
+        # Placeholders come first in a Program, one per argument, be it read or not.
+        for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
         for op in graph.ops:
-            if op.type not in (DATA, CONST, NET_OUTPUT):
+            if op.type not in (DATA, CONST, NET_OUTPUT) and not all(map(_is_known, op.outputs)):
                 self._add(op)
+        for op, tensor in graph.write_backs:
+            written = (self.nodes[op], self._output(tensor))
+            self.graph.create_node("call_function", kernel_of(ASSIGN).function, written, name=f"{op.name}_write_back")
         self.graph.output([self._output(item) for item in graph.outputs])
 
     def _add(self, op: GeOp) -> None:
-        host, kernel = host_inputs(op), kernel_of(op.type)
+        host, kernel = host_inputs(op), kernel_for(op)
         args = tuple(self._argument(tensor, name in host) for name, tensor in op.inputs.items())
         keywords = {**op.attrs, **op.hints}
         function = functools.partial(kernel.function, **keywords) if keywords else kernel.function
@@ -51,9 +56,9 @@ class GeModule:
     def _argument(self, tensor: GeTensor | None, is_host: bool) -> Any:
         if tensor is None:
             return None
-        if tensor.op.type != CONST:
-            return self._values[id(tensor.op), tensor.index]
-        return tensor.value if is_host else self._constant(tensor.op)
+        if _is_known(tensor) or (is_host and tensor.op.type == CONST and tensor.value is not None):
+            return tensor.value
+        return self._constant(tensor.op) if tensor.op.type == CONST else self._values[id(tensor.op), tensor.index]
 
     def _constant(self, op: GeOp) -> fx.Node:
         if op not in self.nodes:
@@ -65,7 +70,20 @@ class GeModule:
     def _output(self, item: Any) -> Any:
         if not isinstance(item, GeTensor):
             return item
-        return self._constant(item.op) if item.op.type == CONST else self._values[id(item.op), item.index]
+        if _is_known(item):
+            return item.value
+        if item.op.type != CONST:
+            return self._values[id(item.op), item.index]
+        # Whoever gets it may write it.
+        return self.graph.call_function(torch.clone, (self._constant(item.op),))
+
+
+def _is_known(tensor: GeTensor) -> bool:
+    """True for sizes that are plain numbers: what computes them need not run."""
+    if tensor.fake is not None or tensor.op.type == DATA:
+        return False
+    items = tensor.value if isinstance(tensor.value, list) else [tensor.value]
+    return all(type(item) in (int, float, bool) for item in items)
 
 
 def runnable(graph: GeGraph) -> Callable[[list[Any]], Any]:

@@ -40,6 +40,7 @@ class Kernel:
 
 _CONVERTERS: dict[Any, Callable[..., Any]] = {}
 _KERNELS: dict[str, Kernel] = {}
+_SIZE_KERNELS: dict[str, Kernel] = {}
 _is_loaded = False
 
 
@@ -76,6 +77,19 @@ def kernel(
     return register
 
 
+def size_kernel(*types: str) -> Callable[[Function], Function]:
+    """Register what these GE operators compute from sizes: Python ints, or lists of them, in and out."""
+
+    def register(function: Function) -> Function:
+        for op_type in types:
+            if op_type in _SIZE_KERNELS:
+                raise ValueError(f"{op_type}: expected one kernel for sizes, got two.")
+            _SIZE_KERNELS[op_type] = Kernel(function)
+        return function
+
+    return register
+
+
 def converter_of(target: Any) -> Callable[..., Any]:
     """The converter of an FX node's target.
 
@@ -105,19 +119,35 @@ def has_converter(target: Any) -> bool:
 def host_inputs(op: GeOp) -> frozenset[str]:
     """Names of the inputs that the operator's kernel gets as Python values.
 
-    Those that the kernel declares, and all sizes; beside a size constants are Python values as well, so that arithmetic
-    on sizes stays in Python.
+    Those that the kernel declares, and all sizes; beside a size, constants that were given as Python values stay such,
+    so that arithmetic on sizes stays in Python.
     """
-    declared = kernel_of(op.type)
+    declared = kernel_for(op)
     sizes = {name for name, tensor in op.inputs.items() if tensor is not None and tensor.is_host}
-    if sizes:
-        sizes.update(name for name, tensor in op.inputs.items() if tensor is not None and tensor.op.type == CONST)
-    sizes.update(name for name in declared.numbers if _is_number(op.inputs.get(name)))
+    if sizes or _is_of_sizes(op):
+        sizes.update(name for name, tensor in op.inputs.items() if tensor is not None and tensor.op.is_inline)
+    # Of constants alone there has to come a tensor.
+    if declared.numbers and any(producer.type != CONST for producer in op.producers):
+        sizes.update(name for name in declared.numbers if _is_number(op.inputs.get(name)))
     return declared.host | sizes
 
 
 def _is_number(tensor: GeTensor | None) -> bool:
     return tensor is not None and tensor.op.type == CONST and isinstance(tensor.value, int | float)
+
+
+def _is_of_sizes(op: GeOp) -> bool:
+    """True where nothing but sizes, and numbers given as such, comes in."""
+    fed = [tensor for tensor in op.inputs.values() if tensor is not None]
+    return bool(fed) and all(tensor.is_host or tensor.op.is_inline for tensor in fed)
+
+
+def kernel_for(op: GeOp) -> Kernel:
+    """The kernel that an operator runs: that of its type, or the one for sizes where only sizes come in."""
+    _load()
+    if op.type in _SIZE_KERNELS and _is_of_sizes(op):
+        return _SIZE_KERNELS[op.type]
+    return kernel_of(op.type)
 
 
 def kernel_of(op_type: str) -> Kernel:
