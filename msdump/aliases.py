@@ -13,6 +13,7 @@ from types import ModuleType
 from msdump.errors import ConfigError, did_you_mean
 
 FRONTENDS = {
+    "acl": "msdump.frontends.acl",
     "mindspore": "msdump.frontends.mindspore",
     "torch_npu": "msdump.frontends.torch_npu",
     "torchair": "msdump.frontends.torchair",

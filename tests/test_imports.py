@@ -29,7 +29,7 @@ ALLOWED = {
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
     "numba": ("stats.py", "kernels/", "analysis/"),
-    "onnx": ("frontends/onnx/",),
+    "onnx": ("frontends/acl/", "frontends/onnx/"),
     "onnxruntime": ("frontends/onnx/",),
     "pyarrow": ("analysis/stat.py",),
     "pydantic": ("config/", "frontends/mindspore/"),

@@ -15,6 +15,7 @@ from msdump.errors import ConfigError, MsdumpError
 # stands here a second time because `msdump --help` must not import the modules.
 COMMANDS = {
     "run": "run a training script and dump what its configuration asks for",
+    "acl": "run an ONNX model and dump what an acl.json asks for",
     "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
     "convert": "convert dump files to npy, bin, torch or safetensors files",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.real_mindspore:
         install_aliases(prefer_real=False)
-    install_aliases(("torchair",), prefer_real=False)
+    install_aliases(("acl", "torchair"), prefer_real=False)
     install_aliases(("torch_npu",))
     _redirect_torch(args.torch_backend, args.torch_module)
     launch = run_script if args.module is None else run_module
@@ -114,7 +114,7 @@ def _redirect_torch(backend: str | None, module: str | None) -> None:
 
 def _conclude(status: int) -> int:
     """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
-    status = _conclude_torchair(status)
+    status = _conclude_torchair(_conclude_acl(status))
     session = _session()
     if session is None:
         if status == 0 and os.environ.get(CONFIG_VARIABLE):
@@ -136,6 +136,25 @@ def _conclude(status: int) -> int:
     if status == 0 and report.tensors_written == 0 and report.overflows is None:
         print_warning(_nothing_matched(report, session.plan.dump_mode == _MARKED), sys.stderr)
         return NOTHING_DUMPED
+    return status
+
+
+def _conclude_acl(status: int) -> int:
+    """Finish the ACL dumps that the script began, and say what they left."""
+    module = sys.modules.get("msdump.frontends.acl.process")
+    if module is None:
+        return status
+    from msdump.cli.acl_report import print_acl_report
+
+    dumps = module.process.dump.all_opened()
+    with contextlib.suppress(DumpError):  # each report says it
+        module.process.close()
+    reports = [dump.report() for dump in dumps if dump.dumps]
+    for report in reports:
+        print_acl_report(report, sys.stderr)
+    if any(report.error for report in reports):
+        print_warning("The ACL dump is not complete. The models themselves went on.", sys.stderr)
+        return status or DUMP_FAILED
     return status
 
 

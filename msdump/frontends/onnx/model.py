@@ -119,6 +119,10 @@ class OnnxModel:
         """Names of its operators, in the order in which they run."""
         return tuple(node.name for node in self._nodes)
 
+    def watch(self, observers: Sequence[Observer]) -> None:
+        """Choose who watches its runs, before the first one: that may depend on what the model is called."""
+        self._observers = tuple(observers)
+
     def run(self, inputs: Mapping[str, Any], iteration: int | None = None) -> dict[str, Any]:
         """Run once.
 

@@ -1,0 +1,200 @@
+"""`msdump acl run MODEL`: an ONNX model run from the command line, with the dump that an acl.json asks for."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.acl_report import print_acl_report
+from msdump.cli.main import COMMANDS
+from msdump.cli.report_text import print_warning
+from msdump.cli.tables import print_table
+from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
+
+if TYPE_CHECKING:
+    from msdump.frontends.onnx import TensorSpec
+
+NOTHING_DUMPED, DUMP_FAILED = 3, 4
+_EPILOG = """\
+exit status:
+  0  the model ran, and everything that was asked for is on disk
+  1  the model cannot be loaded or run        2  the acl.json is refused, or the arguments are wrong
+  3  a dump was asked for and nothing of the model matched it
+  4  the dump is not complete
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser("acl", help=COMMANDS["acl"], allow_abbrev=False)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    run = actions.add_parser(
+        "run",
+        help="run a model",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    run.add_argument("model", metavar="MODEL", help="an .onnx file")
+    run.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE.npy",
+        help="an input: by its name, or in the order of the model; may be given several times",
+    )
+    run.add_argument(
+        "--random", type=int, metavar="SEED", help="draw the inputs that are not given; open sizes become 1"
+    )
+    run.add_argument("--dump", metavar="ACL.JSON", help="what to dump; without it the model just runs")
+    run.add_argument("--output", metavar="DIR", help="where the outputs go, one .npy file for each")
+    run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
+    check = actions.add_parser("check", help="say whether an acl.json holds, and what it asks for", allow_abbrev=False)
+    check.add_argument("config", metavar="ACL.JSON")
+    parser.set_defaults(parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the action says; the result is the exit status that `--help` explains."""
+    return _check(args.config) if args.action == "check" else _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.times < 1:
+        raise ConfigError(f"--times: expected a number from 1, got {args.times}.")
+    from msdump.frontends.acl import dump, load
+
+    scope = None if args.dump is None else dump(args.dump)
+    failure: DumpError | None = None
+    outputs: dict[str, Any] = {}
+    try:
+        with scope or contextlib.nullcontext():
+            model = load(args.model)
+            inputs = _inputs(args.input, args.random, model.inputs)
+            for _ in range(args.times):
+                outputs = model(inputs)
+    except DumpError as error:
+        failure = error
+    _show(outputs, args.output)
+    report = None if scope is None else scope.report()
+    if report is not None:
+        print_acl_report(report, sys.stderr)
+    if failure is not None:
+        print_warning(f"The dump is not complete. The model itself went on.\n{failure}", sys.stderr)
+        return DUMP_FAILED
+    if report is not None and report.files == 0 and report.overflows is None:
+        print_warning("Nothing was dumped: the configuration matched nothing of this model.", sys.stderr)
+        return NOTHING_DUMPED
+    return 0
+
+
+def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec]) -> dict[str, Any]:
+    """Arrays by name.   Raises: FormatError for a file that is no array; ExecutionError for a name that is none."""
+    import numpy as np
+
+    names = [spec.name for spec in specs]
+    inputs: dict[str, Any] = {}
+    waiting = []
+    for text in given:
+        name, is_named, path = text.partition("=")
+        if is_named and name in names:
+            inputs[name] = _read(path)
+        elif is_named and not Path(text).exists():
+            raise ExecutionError(
+                f"--input {text}: expected one of {', '.join(names) or 'no inputs'}, got {name}. "
+                f"{did_you_mean(name, names)}".rstrip()
+            )
+        else:
+            waiting.append(text)
+    free = [name for name in names if name not in inputs]
+    if len(waiting) > len(free):
+        raise ExecutionError(f"--input: expected at most {len(names)} inputs ({', '.join(names)}), got {len(given)}.")
+    inputs.update({name: _read(path) for name, path in zip(free, waiting, strict=False)})
+    if seed is not None:
+        rng = np.random.default_rng(seed)
+        inputs.update({spec.name: _draw(rng, spec) for spec in specs if spec.name not in inputs})
+    return inputs
+
+
+def _read(path: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise FormatError(f"{path}: expected an array, got {error.strerror or error}.") from error
+    except ValueError as error:
+        raise FormatError(f"{path}: expected an array in a .npy file, got: {error}.") from error
+
+
+def _draw(rng: Any, spec: TensorSpec) -> Any:
+    """Standard normal numbers; small ones from 0 for integers."""
+    import numpy as np
+
+    from msdump import dtypes
+
+    row = dtypes.dtype(spec.dtype)
+    shape = [size if isinstance(size, int) else 1 for size in spec.shape or ()]
+    if row.kind in (dtypes.INT, dtypes.UINT, dtypes.BOOL):
+        return rng.integers(0, 2, shape).astype(row.numpy)
+    return np.asarray(rng.standard_normal(shape)).astype(row.numpy)
+
+
+def _show(outputs: Mapping[str, Any], folder: str | None) -> None:
+    """A line for each output, and its file when a folder is named."""
+    import numpy as np
+
+    rows = []
+    for number, (name, value) in enumerate(outputs.items()):
+        if not isinstance(value, np.ndarray):
+            rows.append((name, type(value).__name__, "", ""))
+            continue
+        path = "" if folder is None else _write(Path(folder), number, name, value)
+        rows.append((name, str(value.dtype), str(list(value.shape)), path))
+    print_table(("output", "dtype", "shape", "file"), rows, sys.stdout)
+
+
+def _write(folder: Path, number: int, name: str, array: Any) -> str:
+    """Raises: WriteError."""
+    from msdump import dtypes
+    from msdump.formats.atomic import make_dirs, write_file
+    from msdump.formats.npy import npy_array
+    from msdump.formats.numpy_save import numpy_chunks
+
+    make_dirs(folder)
+    plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+    path = folder / f"{number}_{plain[:200]}.npy"
+    dtype = dtypes.dtype_from_numpy(array.dtype).name
+    write_file(path, numpy_chunks(npy_array(array, dtype)), 0o644, replace=True)
+    return str(path)
+
+
+def _check(path: str) -> int:
+    from msdump.config.acl import load_acl_config, plan_acl
+
+    config = load_acl_config(path)
+    for text in config.warnings:
+        print(f"warning: {text}", file=sys.stderr)
+    plan = plan_acl(config)
+    if plan is None:
+        print("nothing is dumped")
+        return NOTHING_DUMPED
+    kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
+    rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]
+    if kind == "operators" or plan.is_watcher:
+        models = ", ".join(dict.fromkeys(entry.model_name or "every model" for entry in plan.entries)) or "none"
+        sides = [
+            side for side, is_dumped in (("inputs", plan.dumps_input), ("outputs", plan.dumps_output)) if is_dumped
+        ]
+        rows += [
+            ("models", models),
+            ("single operators", "yes" if plan.is_single_op else "no"),
+            ("dumped", " and ".join(sides)),
+            ("as", f"statistics: {', '.join(plan.statistics)}" if plan.statistics else "tensors"),
+        ]
+    print_table(("acl.json", path), rows, sys.stdout)
+    return 0

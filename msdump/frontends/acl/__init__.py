@@ -1,0 +1,119 @@
+"""ACL's Python interface, pyACL, for models from `.onnx` files on this machine's CPU; and a short one beside it.
+
+Handles are ints, memory is real, and every call returns the aclError that the original gives.
+
+    with msdump.acl.dump("acl.json"):
+        msdump.acl.load("resnet50.onnx")(images)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.errors import did_you_mean
+from msdump.frontends.acl import const, mdl, op, rt, util
+from msdump.frontends.acl.calls import as_text, returns_code, take_messages
+from msdump.frontends.acl.codes import SUCCESS
+from msdump.frontends.acl.const import *  # noqa: F403  every name begins with ACL_
+from msdump.frontends.acl.dataset import (
+    create_data_buffer,
+    destroy_data_buffer,
+    get_data_buffer_addr,
+    get_data_buffer_size,
+    get_data_buffer_size_v2,
+    update_data_buffer,
+)
+from msdump.frontends.acl.process import process
+from msdump.frontends.acl.short_api import Dump, Model, dump, load
+from msdump.frontends.acl.tensor_desc import (
+    create_tensor_desc,
+    data_type_size,
+    destroy_tensor_desc,
+    get_tensor_desc_dim,
+    get_tensor_desc_dim_v2,
+    get_tensor_desc_element_count,
+    get_tensor_desc_format,
+    get_tensor_desc_name,
+    get_tensor_desc_num_dims,
+    get_tensor_desc_size,
+    get_tensor_desc_type,
+    set_tensor_desc_name,
+    set_tensor_format,
+    set_tensor_shape,
+)
+
+__all__ = [
+    "Dump",
+    "Model",
+    "const",
+    "create_data_buffer",
+    "create_tensor_desc",
+    "data_type_size",
+    "destroy_data_buffer",
+    "destroy_tensor_desc",
+    "dump",
+    "finalize",
+    "get_data_buffer_addr",
+    "get_data_buffer_size",
+    "get_data_buffer_size_v2",
+    "get_recent_err_msg",
+    "get_soc_name",
+    "get_tensor_desc_dim",
+    "get_tensor_desc_dim_v2",
+    "get_tensor_desc_element_count",
+    "get_tensor_desc_format",
+    "get_tensor_desc_name",
+    "get_tensor_desc_num_dims",
+    "get_tensor_desc_size",
+    "get_tensor_desc_type",
+    "get_version",
+    "init",
+    "load",
+    "mdl",
+    "op",
+    "rt",
+    "set_tensor_desc_name",
+    "set_tensor_format",
+    "set_tensor_shape",
+    "update_data_buffer",
+    "util",
+]
+
+
+@returns_code("aclInit")
+def init(config_path: str | None = None) -> None:
+    """Begin: `ret = acl.init()`; with an acl.json its dump is in force until `finalize`."""
+    process.dump.init(None if config_path is None else as_text(config_path, "config_path"))
+
+
+@returns_code("aclFinalize")
+def finalize() -> None:
+    """End: what streams still do is done, dumps are finished."""
+    if process.dump.is_initialized:
+        process.drain()
+    process.dump.finalize()
+
+
+def get_recent_err_msg() -> str:
+    """What failed calls of this thread said since the last call of this; "" when none failed."""
+    return take_messages()
+
+
+def get_soc_name() -> str:
+    """Name of the chip. There is none."""
+    return "CPU"
+
+
+def get_version() -> tuple[int, int, int, int]:
+    """`major, minor, patch, ret = acl.get_version()`: of the interface that this follows."""
+    return 1, 0, 0, SUCCESS
+
+
+def __getattr__(name: str) -> Any:
+    # The import system and inspect ask for names like these; nobody wrote them.
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(
+        f'acl: expected one of {", ".join(__all__)}, got "{name}". {did_you_mean(name, __all__)} '
+        "Media, profiling and queues of a device are not part of msdump."
+    )

@@ -1,0 +1,187 @@
+"""DumpInForce: one configuration from the call that sets it to the one that ends it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msdump.errors import DumpError
+from msdump.events import FinishedStep, Observer, OpEvent
+
+if TYPE_CHECKING:
+    from msdump.config.acl_plan import AclPlan
+    from msdump.engines.acl import AclDump, AclReport
+    from msdump.formats.acl_chunks import DumpChunk
+    from msdump.graph.graph import Graph
+
+log = logging.getLogger("msdump")
+
+# Numbers of a report that are added up.
+_COUNTS = (
+    "operators_seen",
+    "operators_selected",
+    "iterations_run",
+    "iterations_dumped",
+    "tensors_written",
+    "files",
+    "bytes_written",
+    "lost",
+    "dump_seconds",
+)
+
+Deliver = Callable[["DumpChunk"], None]
+Source = str | os.PathLike[str] | Mapping[str, Any] | None
+
+
+def plan_of(source: Source) -> AclPlan | None:
+    """What an acl.json asks for, or a mapping that holds what such a file would; None when it asks for nothing.
+
+    What is odd but no error goes to the log.   Raises: AclConfigError.
+    """
+    from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
+    from msdump.config.json_file import JsonFile
+
+    if isinstance(source, Mapping):
+        text = json.dumps(source)
+        config = parse_acl_config(JsonFile(Path("acl.json"), text.encode(), json.loads(text)))
+    else:
+        config = load_acl_config(source)
+    for warning in config.warnings:
+        log.warning(warning)
+    return plan_acl(config)
+
+
+class DumpInForce:
+    """What one plan dumps. Has an AclDump for each device that something ran on, made when it is needed first.
+
+    root   folder of the dump; that of an exception dump depends on the environment
+    """
+
+    def __init__(self, plan: AclPlan, deliver: Deliver | None = None) -> None:
+        from msdump.config.acl_environment import AclEnvironment, exception_folder
+
+        self.plan = plan
+        if plan.is_exception or plan.path is None:
+            self.root = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
+        else:
+            self.root = plan.path
+        self._deliver = deliver
+        self._dump_by_device: dict[int, AclDump] = {}
+        self._gates: list[_Gate] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def observe_model(
+        self, model_id: int, names: Sequence[str], originals: Mapping[str, tuple[str, ...]], device_id: int
+    ) -> tuple[Observer, ...]:
+        """Who watches a model that is loaded now; () when nothing of it is dumped."""
+        return self._gated(self.dump(device_id).observe_model(model_id, names, originals))
+
+    def observe_operators(self, device_id: int) -> tuple[Observer, ...]:
+        """Who watches an operator that is called by itself; () when that is not asked for."""
+        return self._gated(self.dump(device_id).observe_operators())
+
+    def wants_arena(self, device_id: int) -> bool:
+        """True when models should keep all values in one block of memory."""
+        return self.dump(device_id).wants_arena()
+
+    def dump(self, device_id: int = 0) -> AclDump:
+        """The dump of one device."""
+        from msdump.engines.acl import AclDump
+
+        with self._lock:
+            if device_id not in self._dump_by_device:
+                self._dump_by_device[device_id] = AclDump(self.plan, self.root, device_id, callback=self._deliver)
+            return self._dump_by_device[device_id]
+
+    @property
+    def dumps(self) -> tuple[AclDump, ...]:
+        """One for each device that something ran on."""
+        return tuple(self._dump_by_device.values())
+
+    def report(self) -> AclReport:
+        """Counts up to now, of all devices."""
+        from msdump.engines.acl import AclReport
+
+        reports = [dump.report() for dump in self.dumps]
+        if len(reports) == 1:
+            return reports[0]
+        overflows = [name for report in reports for name in report.overflows or ()]
+        skipped: Counter[str] = Counter()
+        for report in reports:
+            skipped.update(report.skipped)
+        return AclReport(
+            path=str(self.root),
+            **{name: sum(getattr(report, name) for report in reports) for name in _COUNTS},
+            skipped=dict(skipped),
+            overflows=tuple(overflows) if any(report.overflows is not None for report in reports) else None,
+            error=next((report.error for report in reports if report.error), None),
+        )
+
+    def close(self) -> None:
+        """Stop watching and finish what is pending.   Raises: DumpError when the dump is not complete."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for gate in self._gates:
+            gate.is_open = False
+        close_all(self.dumps)
+
+    def _gated(self, observers: Sequence[Observer]) -> tuple[Observer, ...]:
+        gates = tuple(map(_Gate, observers))
+        self._gates += gates
+        return gates
+
+
+class Closable(Protocol):
+    """Something with an end."""
+
+    def close(self) -> None: ...
+
+
+def close_all(dumps: Iterable[Closable]) -> None:
+    """Close every one, also after one that fails.   Raises: DumpError of the first that is not complete."""
+    errors = []
+    for dump in dumps:
+        try:
+            dump.close()
+        except DumpError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+class _Gate:
+    """Lets calls through until the dump ends: models live longer than the dump that was in force for them."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.needs_all_values = observer.needs_all_values
+        self.is_open = True
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return self._observer.on_graph(graph) if self.is_open else [0] * len(graph.op_infos())
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return self.is_open and self._observer.on_iteration_begin(graph, iteration)
+
+    def before_op(self, event: OpEvent) -> None:
+        self._observer.before_op(event)
+
+    def after_op(self, event: OpEvent) -> None:
+        self._observer.after_op(event)
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self._observer.on_iteration_end(step)
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        self._observer.on_error(event, error)
+
+    def close(self) -> None:
+        self._observer.close()

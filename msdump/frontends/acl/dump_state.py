@@ -1,0 +1,225 @@
+"""DumpState: which dump is in force, by the order of the calls on it.
+
+init_dump -> set_dump (any number of times) -> finalize_dump, and again. A model takes the dump that is in force when
+it is loaded. An exception dump that the environment asks for is in force from `acl.init` on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from msdump.errors import DumpError
+from msdump.frontends.acl import codes
+from msdump.frontends.acl.calls import CallError
+from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, close_all, plan_of
+
+if TYPE_CHECKING:
+    from msdump.config.acl_plan import AclPlan
+
+log = logging.getLogger("msdump")
+
+# What the documented order with a callback and without `set_dump` delivers.
+_EVERYTHING = {"dump": {"dump_path": ".", "dump_list": [{}]}}
+
+
+class DumpState:
+    """The dumps of one process.   Source: ACL, `aclmdlInitDump`, `aclmdlSetDump`, `aclmdlFinalizeDump`.
+
+    is_initialized   between `acl.init` and `acl.finalize`
+    is_dump_on       between `init_dump` and `finalize_dump`
+    """
+
+    def __init__(self) -> None:
+        self.is_initialized = False
+        self.was_finalized = False
+        self.is_dump_on = False
+        self.is_device_set = False
+        self._deliver: Deliver | None = None
+        self._configured: DumpInForce | None = None
+        self._exception: DumpInForce | None = None
+        self._is_exception_lasting = False
+        self._data: DumpInForce | None = None
+        self._opened: list[DumpInForce] = []
+        self._scoped: list[DumpInForce] = []
+        self._history: list[DumpInForce] = []
+        self._lock = threading.RLock()
+
+    # -- acl.init, acl.finalize -------------------------------------------------------------------
+
+    def init(self, path: str | None) -> None:
+        """Read the environment and an acl.json; "" and None are no file.
+
+        Raises: CallError 100002; AclConfigError, and nothing has changed then.
+        """
+        with self._lock:
+            if self.is_initialized:
+                raise CallError(codes.REPEAT_INITIALIZE, "aclInit: it was called already", codes.WRONG_ORDER)
+            plan = plan_of(path) if path else None
+            self._obey_environment()
+            if plan is not None and plan.is_exception:
+                self._start_exception(plan, is_lasting=True)
+            elif plan is not None:
+                self._configured = self._open(plan)
+            self.is_initialized = True
+
+    def finalize(self) -> None:
+        """End everything.   Raises: CallError 100001, 100037; DumpError when a dump is not complete."""
+        with self._lock:
+            if not self.is_initialized:
+                if self.was_finalized:
+                    raise CallError(codes.REPEAT_FINALIZE, "aclFinalize: it was called already", codes.WRONG_ORDER)
+                raise CallError(codes.UNINITIALIZE, "aclFinalize: call acl.init first", codes.WRONG_ORDER)
+            self.is_initialized = self.is_dump_on = self.is_device_set = self._is_exception_lasting = False
+            self.was_finalized = True
+            self._configured = self._exception = self._data = None
+            self.close()
+
+    # -- acl.mdl.*_dump ---------------------------------------------------------------------------
+
+    def init_dump(self) -> None:
+        """Raises: CallError 100001, 100044 when `acl.init` configured a dump, 100002."""
+        with self._lock:
+            self._check_initialized("aclmdlInitDump")
+            if self._configured is not None:
+                raise CallError(
+                    codes.DUMP_ALREADY_RUN,
+                    "aclmdlInitDump: the file that acl.init was given configures a dump already. Take its section "
+                    "dump out, or do not call aclmdlInitDump",
+                    codes.WRONG_ORDER,
+                )
+            if self.is_dump_on:
+                raise CallError(
+                    codes.REPEAT_INITIALIZE,
+                    "aclmdlInitDump: it was called already. Call aclmdlFinalizeDump first",
+                    codes.WRONG_ORDER,
+                )
+            if self._deliver is not None:
+                self._data = self._open(plan_of(_EVERYTHING))
+            self.is_dump_on = True
+
+    def set_dump(self, path: str | None) -> None:
+        """Put a configuration in force for models that are loaded from now on; the last one counts.
+
+        Edges:  one that asks for nothing lets later models dump nothing.
+        Raises: CallError 100001, 100045, 500000 for a detail dump after a device was set; AclConfigError.
+        """
+        with self._lock:
+            self._check_dump_on("aclmdlSetDump")
+            from msdump.config.acl_rules import DETAIL
+
+            plan = plan_of(path)
+            if plan is not None and plan.is_exception:
+                if plan.scene == DETAIL and self.is_device_set:
+                    raise CallError(
+                        codes.INTERNAL_ERROR,
+                        f"aclmdlSetDump: dump_scene {plan.scene} must be set before aclrtSetDevice",
+                        codes.WRONG_ORDER,
+                    )
+                self._data = None
+                self._start_exception(plan, is_lasting=plan.scene == DETAIL)
+                return
+            self._data = self._open(plan)
+
+    def finalize_dump(self) -> None:
+        """End what `set_dump` began; what was loaded goes on without a dump. An exception dump of the environment
+        and one of the detail scene stay.
+
+        Raises: CallError 100001, 100045; DumpError, and the call may be made again then.
+        """
+        with self._lock:
+            self._check_dump_on("aclmdlFinalizeDump")
+            staying = {self._exception} if self._is_exception_lasting else set()
+            ending = [dump for dump in self._opened if dump not in staying and dump not in self._scoped]
+            if not self._is_exception_lasting:
+                self._exception = None
+            self._data = None
+            close_all(ending)
+            self._opened = [dump for dump in self._opened if dump not in ending]
+            self.is_dump_on = False
+
+    def register(self, deliver: Deliver | None) -> None:
+        """Deliver chunks instead of writing files, for configurations that are set from now on; None ends that."""
+        with self._lock:
+            self._deliver = deliver
+
+    # -- what others ask --------------------------------------------------------------------------
+
+    def in_force(self) -> tuple[DumpInForce, ...]:
+        """The dumps that a model takes which is loaded now, or an operator that is called now."""
+        with self._lock:
+            data = self._scoped[-1] if self._scoped else self._data or self._configured
+            return tuple(dump for dump in (self._exception, data) if dump is not None)
+
+    def enter(self, plan: AclPlan | None) -> DumpInForce | None:
+        """Put a plan in force until `leave`, before what calls have set."""
+        with self._lock:
+            self._obey_environment()
+            dump = self._open(plan)
+            if dump is not None:
+                self._scoped.append(dump)
+            return dump
+
+    def leave(self, dump: DumpInForce) -> None:
+        """Raises: DumpError when the dump is not complete."""
+        with self._lock:
+            self._scoped.remove(dump)
+            self._opened.remove(dump)
+        dump.close()
+
+    def close(self) -> None:
+        """Finish every dump.   Raises: DumpError of the first that is not complete."""
+        with self._lock:
+            ending, self._opened, self._scoped = self._opened, [], []
+        close_all(ending)
+
+    def all_opened(self) -> tuple[DumpInForce, ...]:
+        """Every dump of this process, those that ended included, oldest first."""
+        return tuple(self._history)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _check_initialized(self, function: str) -> None:
+        if not self.is_initialized:
+            raise CallError(codes.UNINITIALIZE, f"{function}: call acl.init first", codes.WRONG_ORDER)
+
+    def _check_dump_on(self, function: str) -> None:
+        self._check_initialized(function)
+        if not self.is_dump_on:
+            raise CallError(codes.DUMP_NOT_RUN, f"{function}: call aclmdlInitDump first", codes.WRONG_ORDER)
+
+    def _obey_environment(self) -> None:
+        from msdump.config.acl import plan_acl_exception
+        from msdump.config.acl_environment import AclEnvironment
+
+        environment = AclEnvironment.from_os()
+        for text in environment.warnings:
+            log.warning(text)
+        if environment.scene and self._exception is None:
+            self._start_exception(plan_acl_exception(environment.scene), is_lasting=True)
+
+    def _start_exception(self, plan: AclPlan, is_lasting: bool) -> None:
+        if self._exception is not None:
+            log.warning("dump_scene %s: an exception dump is on already, so this one is ignored.", plan.scene)
+            return
+        self._exception, self._is_exception_lasting = self._open(plan), is_lasting
+
+    def _open(self, plan: AclPlan | None) -> DumpInForce | None:
+        if plan is None:
+            return None
+        if not self._opened:
+            # A script need not finish what it began; whoever closes twice does nothing.
+            atexit.unregister(self._close_at_exit)
+            atexit.register(self._close_at_exit)
+        dump = DumpInForce(plan, self._deliver)
+        self._opened.append(dump)
+        self._history.append(dump)
+        return dump
+
+    def _close_at_exit(self) -> None:
+        try:
+            self.close()
+        except DumpError as error:
+            log.error("%s", error)

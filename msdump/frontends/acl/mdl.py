@@ -1,0 +1,311 @@
+"""acl.mdl: models and their dump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msdump.frontends.acl import codes
+from msdump.frontends.acl.calls import CallError, as_int, as_text, bad_argument, returns_code, returns_value
+from msdump.frontends.acl.chunks import deliver_to
+from msdump.frontends.acl.dataset import (
+    add_dataset_buffer,
+    create_dataset,
+    destroy_dataset,
+    find_dataset,
+    get_dataset_buffer,
+    get_dataset_num_buffers,
+    get_dataset_tensor_desc,
+    set_dataset_tensor_desc,
+)
+from msdump.frontends.acl.model_desc import (
+    create_desc,
+    destroy_desc,
+    get_cur_output_dims,
+    get_desc,
+    get_input_data_type,
+    get_input_dims,
+    get_input_dims_v2,
+    get_input_format,
+    get_input_index_by_name,
+    get_input_name_by_index,
+    get_input_size_by_index,
+    get_num_inputs,
+    get_num_outputs,
+    get_output_data_type,
+    get_output_dims,
+    get_output_format,
+    get_output_index_by_name,
+    get_output_name_by_index,
+    get_output_size_by_index,
+)
+from msdump.frontends.acl.models import LoadedModel, find_model, fits, load, open_unwatched
+from msdump.frontends.acl.process import process
+
+__all__ = [
+    "add_dataset_buffer",
+    "create_dataset",
+    "create_desc",
+    "destroy_dataset",
+    "destroy_desc",
+    "dump_reg_callback",
+    "dump_unreg_callback",
+    "execute",
+    "execute_async",
+    "finalize_dump",
+    "get_cur_output_dims",
+    "get_dataset_buffer",
+    "get_dataset_num_buffers",
+    "get_dataset_tensor_desc",
+    "get_desc",
+    "get_input_data_type",
+    "get_input_dims",
+    "get_input_dims_v2",
+    "get_input_format",
+    "get_input_index_by_name",
+    "get_input_name_by_index",
+    "get_input_size_by_index",
+    "get_num_inputs",
+    "get_num_outputs",
+    "get_output_data_type",
+    "get_output_dims",
+    "get_output_format",
+    "get_output_index_by_name",
+    "get_output_name_by_index",
+    "get_output_size_by_index",
+    "init_dump",
+    "load_from_file",
+    "load_from_file_with_mem",
+    "load_from_mem",
+    "load_from_mem_with_mem",
+    "query_size",
+    "query_size_from_mem",
+    "set_dataset_tensor_desc",
+    "set_dump",
+    "set_dynamic_batch_size",
+    "set_dynamic_hw_size",
+    "set_input_dynamic_dims",
+    "unload",
+]
+
+
+# -- dump -------------------------------------------------------------------------------------------
+
+
+@returns_code("aclmdlInitDump")
+def init_dump() -> None:
+    """Begin: `set_dump` may follow."""
+    process.dump.init_dump()
+
+
+@returns_code("aclmdlSetDump")
+def set_dump(dump_cfg_path: str | None = None) -> None:
+    """Dump what an acl.json asks for, of models that are loaded from now on. No path at all is a null pointer."""
+    process.dump.set_dump(None if dump_cfg_path is None else as_text(dump_cfg_path, "dump_cfg_path"))
+
+
+@returns_code("aclmdlFinalizeDump")
+def finalize_dump() -> None:
+    """Finish the dump, after all that streams still do."""
+    if process.dump.is_dump_on:
+        process.drain()
+    process.dump.finalize_dump()
+
+
+@returns_code("acldumpRegCallback")
+def dump_reg_callback(fn: Callable[[dict[str, Any]], Any], flag: int) -> None:
+    """Hand dumps to a function instead of writing files.
+
+    fn     gets one dict: file_name, data_buf (address), buf_len, is_last_chunk, offset (-1 = append), flag. It comes
+           from another thread; the memory is valid until it returns. A number other than 0 that it returns means
+           that it failed.
+    flag   must be 0
+    """
+    if not callable(fn):
+        raise TypeError(f"fn: expected a function, got {type(fn).__name__}.")
+    process.check_initialized("acldumpRegCallback")
+    if as_int(flag, "flag") != 0:
+        raise bad_argument(f"flag: expected 0, got {flag}")
+    process.dump.register(deliver_to(fn))
+
+
+def dump_unreg_callback() -> None:
+    """Write files again."""
+    process.dump.register(None)
+
+
+# -- loading ----------------------------------------------------------------------------------------
+
+
+@returns_value("aclmdlLoadFromFile", 0)
+def load_from_file(model_path: str) -> int:
+    """`model_id, ret = acl.mdl.load_from_file("resnet50.onnx")`."""
+    return load(as_text(model_path, "model_path"), "aclmdlLoadFromFile")
+
+
+@returns_value("aclmdlLoadFromMem", 0)
+def load_from_mem(model: int, model_size: int) -> int:
+    """Load a model from the bytes at an address; only the name inside of it counts."""
+    return load(_bytes(model, model_size), "aclmdlLoadFromMem")
+
+
+@returns_value("aclmdlLoadFromFileWithMem", 0)
+def load_from_file_with_mem(model_path: str, work_ptr: int, work_size: int, weight_ptr: int, weight_size: int) -> int:
+    """As `load_from_file`; the memory is the script's and is left alone."""
+    return load(as_text(model_path, "model_path"), "aclmdlLoadFromFileWithMem")
+
+
+@returns_value("aclmdlLoadFromMemWithMem", 0)
+def load_from_mem_with_mem(
+    model: int, model_size: int, work_ptr: int, work_size: int, weight_ptr: int, weight_size: int
+) -> int:
+    """As `load_from_mem`; the memory for its run is the script's and is left alone."""
+    return load(_bytes(model, model_size), "aclmdlLoadFromMemWithMem")
+
+
+@returns_code("aclmdlUnload")
+def unload(model_id: int) -> None:
+    """Forget a model.   Returns: 148051 while a stream has runs of it to do."""
+    number = as_int(model_id, "model_id")
+    model = find_model(number)
+    if model.pending:
+        runs = "1 run" if model.pending == 1 else f"{model.pending} runs"
+        raise CallError(
+            codes.RELATIVE_RESOURCE_NOT_CLEARED,
+            f"model {model.name} (id {number}): a stream has {runs} of it to do. Call acl.rt.synchronize_stream first",
+        )
+    process.models.pop(number, None)
+
+
+def query_size(file_name: str) -> tuple[int, int, int]:
+    """`work_size, weight_size, ret = acl.mdl.query_size(path)`. Bytes; open sizes count as nothing."""
+    (work, weight), ret = _query(as_text(file_name, "file_name"))
+    return work, weight, ret
+
+
+def query_size_from_mem(model: int, model_size: int) -> tuple[int, int, int]:
+    """`work_size, weight_size, ret = acl.mdl.query_size_from_mem(address, size)`."""
+    (work, weight), ret = _query_at(model, model_size)
+    return work, weight, ret
+
+
+@returns_value("aclmdlQuerySize", (0, 0))
+def _query(source: str) -> tuple[int, int]:
+    return _sizes(source)
+
+
+@returns_value("aclmdlQuerySizeFromMem", (0, 0))
+def _query_at(model: int, model_size: int) -> tuple[int, int]:
+    return _sizes(_bytes(model, model_size))
+
+
+# -- runs -------------------------------------------------------------------------------------------
+
+
+@returns_code("aclmdlExecute")
+def execute(model_id: int, input: int, output: int) -> None:
+    """Run once: `ret = acl.mdl.execute(model_id, input_dataset, output_dataset)`."""
+    process.check_initialized("aclmdlExecute")
+    model = find_model(as_int(model_id, "model_id"))
+    model.execute(find_dataset(input, "input"), find_dataset(output, "output"))
+
+
+@returns_code("aclmdlExecuteAsync")
+def execute_async(model_id: int, input: int, output: int, stream: int) -> None:
+    """Let a stream run it. What is wrong with the arguments is said now, what fails later by `synchronize_stream`."""
+    process.check_initialized("aclmdlExecuteAsync")
+    model = find_model(as_int(model_id, "model_id"))
+    inputs, outputs = find_dataset(input, "input"), find_dataset(output, "output")
+    queue = process.stream(as_int(stream, "stream"))
+    model.arrays(inputs)
+
+    def work() -> None:
+        try:
+            model.execute(inputs, outputs)
+        finally:
+            model.end()
+
+    model.begin()
+    queue.submit(work)
+
+
+@returns_code("aclmdlSetDynamicBatchSize")
+def set_dynamic_batch_size(model_id: int, dataset: int, index: int, batch_size: int) -> None:
+    """Choose the first open size of every input.   `index` is that of the original's input of sizes; any will do."""
+    size = _size(batch_size, "batch_size")
+    _choose(model_id, dataset, lambda shape: (size, *shape[1:]) if shape[:1] == (-1,) else shape)
+
+
+@returns_code("aclmdlSetDynamicHWSize")
+def set_dynamic_hw_size(model_id: int, dataset: int, index: int, height: int, width: int) -> None:
+    """Choose the two open sizes of images."""
+    sizes = (_size(height, "height"), _size(width, "width"))
+
+    def chosen(shape: tuple[int, ...]) -> tuple[int, ...]:
+        places = [place for place, size in enumerate(shape) if size < 0]
+        by_place = dict(zip(places, sizes, strict=True)) if len(places) == 2 else {}
+        return tuple(by_place.get(place, size) for place, size in enumerate(shape))
+
+    _choose(model_id, dataset, chosen)
+
+
+@returns_code("aclmdlSetInputDynamicDims")
+def set_input_dynamic_dims(model_id: int, dataset: int, index: int, dims: Mapping[str, Any]) -> None:
+    """Choose all sizes of all inputs, one after the other: dims is {"name", "dimCount", "dims"}."""
+    wanted = [_size(size, f"dims[{at}]") for at, size in enumerate(_dims(dims))]
+    model = find_model(as_int(model_id, "model_id"))
+    find_dataset(dataset)
+    count = sum(len(operand.shape) for operand in model.inputs)
+    if len(wanted) != count:
+        raise bad_argument(f"dims: expected the {count} sizes of all inputs, got {len(wanted)}")
+    left = iter(wanted)
+    _fix(model, [tuple(next(left) for _ in operand.shape) for operand in model.inputs])
+
+
+# -- parts ------------------------------------------------------------------------------------------
+
+
+def _bytes(model: int, model_size: int) -> bytes:
+    address, size = as_int(model, "model"), as_int(model_size, "model_size")
+    return process.memory.array(address, size, "model").tobytes()
+
+
+def _sizes(source: str | bytes) -> tuple[int, int]:
+    """(bytes of the results of all operators, bytes of the weights)."""
+    graph = open_unwatched(source).graph({}, 0).graph
+    made = [value.type for node in graph.nodes for value in node.outputs]
+    work = sum(type.size_bytes for type in made if all(size >= 0 for size in type.shape))
+    return work, sum(value.constant.nbytes for value in graph.constants if value.constant is not None)
+
+
+def _size(value: int, name: str) -> int:
+    size = as_int(value, name)
+    if size < 0:
+        raise bad_argument(f"{name}: expected a size, got {size}")
+    return size
+
+
+def _dims(dims: Mapping[str, Any] | Sequence[int]) -> Sequence[int]:
+    return dims["dims"] if isinstance(dims, Mapping) else dims
+
+
+def _choose(model_id: int, dataset: int, chosen: Callable[[tuple[int, ...]], tuple[int, ...]]) -> None:
+    model = find_model(as_int(model_id, "model_id"))
+    find_dataset(dataset)
+    shapes = [chosen(operand.shape) for operand in model.inputs]
+    if shapes == [operand.shape for operand in model.inputs]:
+        raise CallError(
+            codes.MODEL_NOT_DYNAMIC,
+            f"model {model.name}: expected an input with such open sizes, got "
+            f"{', '.join(f'{operand.name} {operand}' for operand in model.inputs) or 'no inputs'}",
+        )
+    _fix(model, shapes)
+
+
+def _fix(model: LoadedModel, shapes: Sequence[tuple[int, ...]]) -> None:
+    for operand, shape in zip(model.inputs, shapes, strict=True):
+        if not fits(shape, operand.shape):
+            raise bad_argument(
+                f"model {model.name}: expected input {operand.name} as {operand}, got shape {list(shape)}"
+            )
+    model.fixed_shapes = dict(enumerate(shapes))

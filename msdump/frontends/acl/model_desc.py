@@ -1,0 +1,167 @@
+"""ModelDesc: what a model takes and gives, and the calls that ask for it: acl.mdl.get_*."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msdump.frontends.acl.calls import (
+    as_int,
+    as_text,
+    bad_argument,
+    returns_code,
+    returns_plain,
+    returns_value,
+)
+from msdump.frontends.acl.const import ACL_DT_UNDEFINED, ACL_FORMAT_ND, ACL_FORMAT_UNDEFINED
+from msdump.frontends.acl.models import LoadedModel, Operand, find_model
+from msdump.frontends.acl.process import process
+from msdump.frontends.acl.tensor_desc import dtype_number
+
+_NO_DIMS: dict[str, Any] = {}
+
+
+@dataclass(slots=True)
+class ModelDesc:
+    """What `get_desc` filled in. It outlives its model."""
+
+    inputs: tuple[Operand, ...] = ()
+    outputs: tuple[Operand, ...] = ()
+    models: list[LoadedModel] = field(default_factory=list)
+
+
+def create_desc() -> int:
+    """`desc = acl.mdl.create_desc()`; empty until `get_desc`."""
+    return process.handles.add(ModelDesc())
+
+
+@returns_code("aclmdlDestroyDesc")
+def destroy_desc(model_desc: int) -> None:
+    process.handles.remove(as_int(model_desc, "model_desc"), ModelDesc, "model_desc")
+
+
+@returns_code("aclmdlGetDesc")
+def get_desc(model_desc: int, model_id: int) -> None:
+    """Fill a description in: `ret = acl.mdl.get_desc(desc, model_id)`."""
+    desc, model = _find(model_desc), find_model(as_int(model_id, "model_id"))
+    desc.inputs, desc.outputs, desc.models = model.inputs, model.outputs, [model]
+
+
+@returns_plain("aclmdlGetNumInputs", 0)
+def get_num_inputs(model_desc: int) -> int:
+    return len(_find(model_desc).inputs)
+
+
+@returns_plain("aclmdlGetNumOutputs", 0)
+def get_num_outputs(model_desc: int) -> int:
+    return len(_find(model_desc).outputs)
+
+
+@returns_plain("aclmdlGetInputSizeByIndex", 0)
+def get_input_size_by_index(model_desc: int, index: int) -> int:
+    """Bytes of an input; 0 when a size of it is open."""
+    return _input(model_desc, index).size
+
+
+@returns_plain("aclmdlGetOutputSizeByIndex", 0)
+def get_output_size_by_index(model_desc: int, index: int) -> int:
+    """Bytes of an output; 0 when a size of it is open."""
+    return _output(model_desc, index).size
+
+
+@returns_value("aclmdlGetInputDims", _NO_DIMS)
+def get_input_dims(model_desc: int, index: int) -> dict[str, Any]:
+    """`dims, ret = acl.mdl.get_input_dims(desc, index)`; dims is {"name", "dimCount", "dims"}, -1 an open size."""
+    return _dims(_input(model_desc, index))
+
+
+@returns_value("aclmdlGetInputDimsV2", _NO_DIMS)
+def get_input_dims_v2(model_desc: int, index: int) -> dict[str, Any]:
+    return _dims(_input(model_desc, index))
+
+
+@returns_value("aclmdlGetOutputDims", _NO_DIMS)
+def get_output_dims(model_desc: int, index: int) -> dict[str, Any]:
+    return _dims(_output(model_desc, index))
+
+
+@returns_value("aclmdlGetCurOutputDims", _NO_DIMS)
+def get_cur_output_dims(model_desc: int, index: int) -> dict[str, Any]:
+    """Dims of an output for the sizes of the inputs that calls such as `set_dynamic_batch_size` chose."""
+    _output(model_desc, index)
+    model = _find(model_desc).models[0]
+    return _dims(model.outputs_for(model.current_shapes())[as_int(index, "index")])
+
+
+@returns_plain("aclmdlGetInputDataType", ACL_DT_UNDEFINED)
+def get_input_data_type(model_desc: int, index: int) -> int:
+    return dtype_number(_input(model_desc, index).dtype)
+
+
+@returns_plain("aclmdlGetOutputDataType", ACL_DT_UNDEFINED)
+def get_output_data_type(model_desc: int, index: int) -> int:
+    return dtype_number(_output(model_desc, index).dtype)
+
+
+@returns_plain("aclmdlGetInputFormat", ACL_FORMAT_UNDEFINED)
+def get_input_format(model_desc: int, index: int) -> int:
+    """Always ND: ONNX leaves the meaning of axes to its operators."""
+    _input(model_desc, index)
+    return ACL_FORMAT_ND
+
+
+@returns_plain("aclmdlGetOutputFormat", ACL_FORMAT_UNDEFINED)
+def get_output_format(model_desc: int, index: int) -> int:
+    """Always ND."""
+    _output(model_desc, index)
+    return ACL_FORMAT_ND
+
+
+@returns_plain("aclmdlGetInputNameByIndex", "")
+def get_input_name_by_index(model_desc: int, index: int) -> str:
+    return _input(model_desc, index).name
+
+
+@returns_plain("aclmdlGetOutputNameByIndex", "")
+def get_output_name_by_index(model_desc: int, index: int) -> str:
+    return _output(model_desc, index).name
+
+
+@returns_value("aclmdlGetInputIndexByName", 0)
+def get_input_index_by_name(model_desc: int, name: str) -> int:
+    return _index(_find(model_desc).inputs, name)
+
+
+@returns_value("aclmdlGetOutputIndexByName", 0)
+def get_output_index_by_name(model_desc: int, name: str) -> int:
+    return _index(_find(model_desc).outputs, name)
+
+
+def _find(model_desc: int) -> ModelDesc:
+    return process.handles.find(as_int(model_desc, "model_desc"), ModelDesc, "model_desc")
+
+
+def _input(model_desc: int, index: int) -> Operand:
+    return _at(_find(model_desc).inputs, index, "inputs")
+
+
+def _output(model_desc: int, index: int) -> Operand:
+    return _at(_find(model_desc).outputs, index, "outputs")
+
+
+def _at(operands: tuple[Operand, ...], index: int, io: str) -> Operand:
+    at = as_int(index, "index")
+    if not 0 <= at < len(operands):
+        raise bad_argument(f"index: expected one of {len(operands)} {io}, got {at}")
+    return operands[at]
+
+
+def _index(operands: tuple[Operand, ...], name: str) -> int:
+    names = [operand.name for operand in operands]
+    if as_text(name, "name") not in names:
+        raise bad_argument(f"name: expected one of {', '.join(names) or 'none'}, got {name}")
+    return names.index(name)
+
+
+def _dims(operand: Operand) -> dict[str, Any]:
+    return {"name": operand.name, "dimCount": len(operand.shape), "dims": list(operand.shape)}

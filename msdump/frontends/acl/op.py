@@ -1,0 +1,262 @@
+"""acl.op: operators that are called by themselves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msdump.frontends.acl import codes
+from msdump.frontends.acl.calls import CallError, as_int, as_text, returns_code, returns_value
+from msdump.frontends.acl.dataset import find_buffer
+from msdump.frontends.acl.process import process
+from msdump.frontends.acl.single_ops import SingleOp, SingleOps, models_in, operator_of
+from msdump.frontends.acl.tensor_desc import find as find_desc
+
+log = logging.getLogger("msdump")
+
+
+@dataclass(slots=True)
+class OpAttr:
+    """Attributes of an operator by name."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpHandle:
+    """An operator that was looked up before its calls."""
+
+    op: SingleOp
+
+
+# -- attributes -------------------------------------------------------------------------------------
+
+
+def create_attr() -> int:
+    """`attr = acl.op.create_attr()`."""
+    return process.handles.add(OpAttr())
+
+
+def destroy_attr(attr: int) -> None:
+    """Forget attributes; a handle that is none is ignored but for the log."""
+    _destroy_attr(attr)
+
+
+@returns_code("aclopDestroyAttr")
+def _destroy_attr(attr: int) -> None:
+    process.handles.remove(as_int(attr, "attr"), OpAttr, "attr")
+
+
+@returns_code("aclopSetAttrBool")
+def set_attr_bool(attr: int, attr_name: str, attr_value: int) -> None:
+    _set(attr, attr_name, bool(as_int(attr_value, "attr_value")))
+
+
+@returns_code("aclopSetAttrInt")
+def set_attr_int(attr: int, attr_name: str, attr_value: int) -> None:
+    _set(attr, attr_name, as_int(attr_value, "attr_value"))
+
+
+@returns_code("aclopSetAttrDataType")
+def set_attr_data_type(attr: int, attr_name: str, attr_value: int) -> None:
+    _set(attr, attr_name, as_int(attr_value, "attr_value"))
+
+
+@returns_code("aclopSetAttrFloat")
+def set_attr_float(attr: int, attr_name: str, attr_value: float) -> None:
+    _set(attr, attr_name, float(attr_value))
+
+
+@returns_code("aclopSetAttrString")
+def set_attr_string(attr: int, attr_name: str, attr_value: str) -> None:
+    _set(attr, attr_name, as_text(attr_value, "attr_value"))
+
+
+@returns_code("aclopSetAttrListBool")
+def set_attr_list_bool(attr: int, attr_name: str, values: Sequence[int]) -> None:
+    _set(attr, attr_name, [bool(as_int(value, "values")) for value in values])
+
+
+@returns_code("aclopSetAttrListInt")
+def set_attr_list_int(attr: int, attr_name: str, values: Sequence[int]) -> None:
+    _set(attr, attr_name, [as_int(value, "values") for value in values])
+
+
+@returns_code("aclopSetAttrListFloat")
+def set_attr_list_float(attr: int, attr_name: str, values: Sequence[float]) -> None:
+    _set(attr, attr_name, [float(value) for value in values])
+
+
+@returns_code("aclopSetAttrListString")
+def set_attr_list_string(attr: int, attr_name: str, values: Sequence[str]) -> None:
+    _set(attr, attr_name, [as_text(value, "values") for value in values])
+
+
+# -- calls ------------------------------------------------------------------------------------------
+
+
+@returns_code("aclopSetModelDir")
+def set_model_dir(model_dir: str) -> None:
+    """Take the models of single operators of a folder: `.onnx` files. Without one, every operator of ONNX is known."""
+    process.check_initialized("aclopSetModelDir")
+    for path in models_in(as_text(model_dir, "model_dir")):
+        if path.suffix.lower() == ".om":
+            log.warning(
+                "%s: an .om file, which only a device can run, is left out. Operators of ONNX need no file.", path
+            )
+        else:
+            _ops().load(str(path))
+
+
+@returns_code("aclopLoad")
+def load(model: int, model_size: int) -> None:
+    """Take the model of a single operator from the bytes at an address."""
+    process.check_initialized("aclopLoad")
+    address, size = as_int(model, "model"), as_int(model_size, "model_size")
+    _ops().load(process.memory.array(address, size, "model").tobytes())
+
+
+@returns_code("aclopExecuteV2")
+def execute_v2(
+    op_type: str,
+    input_desc: Sequence[int],
+    inputs: Sequence[int],
+    output_desc: Sequence[int],
+    outputs: Sequence[int],
+    attr: int,
+    stream: int,
+) -> None:
+    """Run an operator once, after all that its stream has to do; it has run when this returns."""
+    process.check_initialized("aclopExecuteV2")
+    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+
+
+@returns_code("aclopExecute")
+def execute(
+    op_type: str,
+    input_desc: Sequence[int],
+    inputs: Sequence[int],
+    output_desc: Sequence[int],
+    outputs: Sequence[int],
+    attr: int,
+    stream: int,
+) -> None:
+    """As `execute_v2`."""
+    process.check_initialized("aclopExecute")
+    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+
+
+@returns_code("aclopCompileAndExecute")
+def compile_and_execute(
+    op_type: str,
+    input_desc: Sequence[int],
+    inputs: Sequence[int],
+    output_desc: Sequence[int],
+    outputs: Sequence[int],
+    attr: int,
+    engine_type: int,
+    compile_flag: int,
+    op_path: str,
+    stream: int,
+) -> None:
+    """As `execute_v2`: operators are made when they are called first."""
+    process.check_initialized("aclopCompileAndExecute")
+    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+
+
+@returns_code("aclopUpdateParams")
+def update_params(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int], attr: int) -> None:
+    """Make an operator before its first call."""
+    process.check_initialized("aclopUpdateParams")
+    _ops().model(_operator(op_type, input_desc, output_desc, attr))
+
+
+@returns_code("aclopCompile")
+def compile(
+    op_type: str,
+    input_desc: Sequence[int],
+    output_desc: Sequence[int],
+    attr: int,
+    engine_type: int,
+    compile_flag: int,
+    op_path: str,
+) -> None:
+    """Make an operator before its first call."""
+    process.check_initialized("aclopCompile")
+    _ops().model(_operator(op_type, input_desc, output_desc, attr))
+
+
+@returns_value("aclopCreateHandle", 0)
+def create_handle(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int], attr: int) -> int:
+    """`handle, ret = acl.op.create_handle(op_type, input_desc, output_desc, attr)`."""
+    process.check_initialized("aclopCreateHandle")
+    op = _operator(op_type, input_desc, output_desc, attr)
+    _ops().model(op)
+    return process.handles.add(OpHandle(op))
+
+
+def destroy_handle(handle: int) -> None:
+    """Forget an operator; a handle that is none is ignored but for the log."""
+    _destroy_handle(handle)
+
+
+@returns_code("aclopDestroyHandle")
+def _destroy_handle(handle: int) -> None:
+    process.handles.remove(as_int(handle, "handle"), OpHandle, "handle")
+
+
+@returns_code("aclopExecWithHandle")
+def execute_with_handle(handle: int, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
+    """Run an operator that `create_handle` looked up."""
+    process.check_initialized("aclopExecWithHandle")
+    _run(process.handles.find(as_int(handle, "handle"), OpHandle, "handle").op, inputs, outputs, stream)
+
+
+@returns_code("aclopCast")
+def cast(src_desc: int, src_buffer: int, dst_desc: int, dst_buffer: int, truncate: int, stream: int) -> None:
+    """Convert to the dtype of `dst_desc`."""
+    process.check_initialized("aclopCast")
+    source, target = find_desc(src_desc, "src_desc"), find_desc(dst_desc, "dst_desc")
+    op = operator_of("Cast", [source], [target], {"dst_type": target.dtype})
+    _run(op, [src_buffer], [dst_buffer], stream)
+
+
+# -- parts ------------------------------------------------------------------------------------------
+
+
+def _ops() -> SingleOps:
+    if process.single_ops is None:
+        process.single_ops = SingleOps()
+    return process.single_ops
+
+
+def _operator(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int], attr: int) -> SingleOp:
+    """Edges: a null handle stands for no attributes."""
+    name, handle = as_text(op_type, "op_type"), as_int(attr, "attr")
+    attributes = process.handles.find(handle, OpAttr, "attr").values if handle else {}
+    inputs = [find_desc(desc, f"input_desc[{at}]") for at, desc in enumerate(input_desc)]
+    outputs = [find_desc(desc, f"output_desc[{at}]") for at, desc in enumerate(output_desc)]
+    return operator_of(name, inputs, outputs, attributes)
+
+
+def _run(op: SingleOp, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
+    queue = process.stream(as_int(stream, "stream"))
+    for io, buffers, signature, code in (
+        ("input", inputs, op.inputs, codes.OP_INPUT_NOT_MATCH),
+        ("output", outputs, op.outputs, codes.OP_OUTPUT_NOT_MATCH),
+    ):
+        if len(buffers) != len(signature):
+            raise CallError(
+                code,
+                f"{op.op_type}: expected {len(signature)} {io} buffers, one for each description; got {len(buffers)}",
+            )
+    sources, targets = [find_buffer(buffer) for buffer in inputs], [find_buffer(buffer) for buffer in outputs]
+    queue.drain()
+    _ops().run(op, sources, targets)
+
+
+def _set(attr: int, name: str, value: Any) -> None:
+    held = process.handles.find(as_int(attr, "attr"), OpAttr, "attr")
+    held.values[as_text(name, "attr_name")] = value

@@ -1,0 +1,98 @@
+"""The state of ACL in this process: what its calls share. ACL has one for each process, and so has this package."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msdump.frontends.acl import codes
+from msdump.frontends.acl.calls import CallError
+from msdump.frontends.acl.dump_in_force import DumpInForce
+from msdump.frontends.acl.dump_state import DumpState
+from msdump.frontends.acl.handles import Handles
+from msdump.frontends.acl.memory import Memory
+from msdump.frontends.acl.streams import Stream
+
+if TYPE_CHECKING:
+    from msdump.frontends.acl.models import LoadedModel
+    from msdump.frontends.acl.single_ops import SingleOps
+    from msdump.frontends.onnx import OnnxModel
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A device as a thread uses it."""
+
+    device_id: int
+
+
+class _Current(threading.local):
+    """What a thread chose."""
+
+    context: int = 0
+
+
+class Process:
+    """Everything that handles, addresses and ids stand for. Calls may come from any thread."""
+
+    def __init__(self) -> None:
+        self.handles = Handles()
+        self.memory = Memory()
+        self.dump = DumpState()
+        self.models: dict[int, LoadedModel] = {}
+        self.model_ids = itertools.count(1)
+        self.single_ops: SingleOps | None = None
+        self.default_stream = Stream()
+        self.streams: dict[int, Stream] = {}
+        self._current = _Current()
+        self._last_context = 0
+        self.context_by_device: dict[int, int] = {}
+
+    def stream(self, handle: int) -> Stream:
+        """The stream behind a handle; 0 is the default one.   Raises: CallError."""
+        return self.default_stream if handle == 0 else self.handles.find(handle, Stream, "stream")
+
+    def drain(self) -> None:
+        """Wait for all that streams were told to do."""
+        for stream in (self.default_stream, *self.streams.values()):
+            stream.drain()
+
+    def enter(self, context: int) -> None:
+        """Make a context the current one of this thread, and of threads that choose none."""
+        self._current.context = self._last_context = context
+
+    @property
+    def context(self) -> int:
+        """Handle of the current context; 0 before any device was set."""
+        for handle in (self._current.context, self._last_context):
+            if handle and self.handles.get(handle, Context) is not None:
+                return handle
+        return 0
+
+    @property
+    def device_id(self) -> int:
+        """Device of this thread; 0 before any was set."""
+        context = self.handles.get(self.context, Context)
+        return 0 if context is None else context.device_id
+
+    def watch(self, model: OnnxModel, dumps: Sequence[DumpInForce], model_id: int) -> None:
+        """Let dumps watch the runs of a model."""
+        names = tuple(dict.fromkeys(name for name in (model.file_name, model.model_name) if name))
+        found = [dump.observe_model(model_id, names, model.originals, self.device_id) for dump in dumps]
+        model.watch([observer for observers in found for observer in observers])
+
+    def close(self) -> None:
+        """Wait for streams and finish every dump.   Raises: DumpError when one is not complete."""
+        self.drain()
+        self.dump.close()
+
+    def check_initialized(self, function: str) -> None:
+        """Raises: CallError 100001 before `acl.init` and after `acl.finalize`."""
+        if not self.dump.is_initialized:
+            raise CallError(codes.UNINITIALIZE, f"{function}: call acl.init first", codes.WRONG_ORDER)
+
+
+process = Process()

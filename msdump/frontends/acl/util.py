@@ -1,0 +1,85 @@
+"""acl.util: between Python's objects and addresses."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.events import Array
+from msdump.frontends.acl.calls import as_int, bad_argument, returns_plain
+from msdump.frontends.acl.process import process
+
+# numpy's own numbers of its dtypes, NPY_FLOAT32 = 11 and so on.
+_DTYPE_BY_NUMBER: dict[int, np.dtype[Any]] = {
+    np.dtype(letter).num: np.dtype(letter) for letter in np.typecodes["All"] if letter not in "OSUVMm"
+}
+
+
+@returns_plain("acl.util.numpy_to_ptr", 0)
+def numpy_to_ptr(array: Array) -> int:
+    """Address of the first element. The array must stay alive, and be contiguous.   Raises: TypeError."""
+    return _address(_checked(array))
+
+
+@returns_plain("acl.util.numpy_contiguous_to_ptr", 0)
+def numpy_contiguous_to_ptr(array: Array) -> int:
+    """Address of the elements one after the other; of a copy when the array has them otherwise."""
+    found = np.ascontiguousarray(_checked(array))
+    return _address(found)
+
+
+@returns_plain("acl.util.ptr_to_numpy", np.empty((0,), np.uint8))
+def ptr_to_numpy(ptr: int, shape: Sequence[int], type: int) -> Array:
+    """An array over the memory at an address, not a copy.
+
+    type   numpy's number of the dtype, such as 1 (int8, "NPY_BYTE") or 11 (float32)
+    """
+    dtype = _DTYPE_BY_NUMBER.get(as_int(type, "type"))
+    if dtype is None:
+        raise bad_argument(f"type: expected numpy's number of a dtype, got {type}")
+    sizes = tuple(as_int(size, "shape") for size in shape)
+    if any(size < 0 for size in sizes):
+        raise bad_argument(f"shape: expected sizes, got {sizes}")
+    address, count = as_int(ptr, "ptr"), math.prod(sizes)
+    memory = process.memory.array(address, count * dtype.itemsize, "ptr", is_written=True)
+    return memory.view(dtype).reshape(sizes)
+
+
+@returns_plain("acl.util.bytes_to_ptr", 0)
+def bytes_to_ptr(data: bytes) -> int:
+    """Address of the first byte. The object must stay alive."""
+    if not isinstance(data, bytes):
+        raise TypeError(f"data: expected bytes, got {type(data).__name__}.")
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    # Scripts let copies write here, as C does.
+    return process.memory.lend(data, address, len(data), True)
+
+
+@returns_plain("acl.util.ptr_to_bytes", b"")
+def ptr_to_bytes(ptr: int, size: int) -> bytes:
+    """A copy of the memory at an address."""
+    return process.memory.array(as_int(ptr, "ptr"), as_int(size, "size"), "ptr").tobytes()
+
+
+def get_ptr(held: Any) -> int:
+    """Address of what an array or bytes hold."""
+    return bytes_to_ptr(held) if isinstance(held, bytes) else numpy_to_ptr(held)
+
+
+def _checked(array: Any) -> Array:
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"array: expected a numpy array, got {type(array).__name__}.")
+    return array
+
+
+def _address(array: Array) -> int:
+    """Whoever owns the memory is what must stay alive: views of it come and go."""
+    owner: Any = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    size = array.nbytes if array.flags.c_contiguous or array.flags.f_contiguous else 0
+    return process.memory.lend(owner, array.ctypes.data, size, bool(array.flags.writeable))
