@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from msdump import dtypes, layouts
-from msdump.errors import FormatError
+from msdump.errors import DtypeError, FormatError
 from msdump.events import Array
 from msdump.formats.acl_layout import parse_stats_file_name, stats_file_name
 from msdump.formats.async_layout import BinFileName
@@ -107,7 +107,12 @@ class AclStatsWriter(OperatorFileWriter):
 
 
 def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str]) -> str:
-    """The csv of one operator, inputs first; a line ends with a line feed."""
+    """The csv of one operator, inputs first; a line ends with a line feed.
+
+    Dtypes:  all that arrays have; those without order, packed and 8-bit ones have no numbers but the count.
+    Edges:   NaN and Inf are counted for float16, bfloat16 and float32 alone; other cells are NA.
+    Raises:  DtypeError for strings, or when an array is not of its record's dtype.
+    """
     titles = stats_titles(chosen)
     ordered = sorted(records, key=lambda record: (record.io == OUTPUT, record.slot))
     lines = [",".join(titles), *(_line(record, titles) for record in ordered)]
@@ -115,17 +120,19 @@ def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str]) -> str:
 
 
 def _line(record: TensorRecord, titles: Sequence[str]) -> str:
-    shape = record.shape
+    row, shape = dtypes.dtype(record.dtype), record.shape
+    if record.data.dtype.newbyteorder("=") != row.numpy:
+        raise DtypeError(f"stats: expected an array of {row.name}, got one of {record.data.dtype}.")
     cells = {
         "Input/Output": _IO_NAMES[record.io],
         "Index": str(record.slot),
-        "Data Size": str(packed_size(record.dtype, math.prod(shape))),
-        "Data Type": ACL_DTYPE_NAME[record.dtype],
+        "Data Size": str(packed_size(row.name, math.prod(shape))),
+        "Data Type": ACL_DTYPE_NAME[row.name],
         "Format": _format_name(record),
         "Shape": _shape_text(shape),
         _COUNT: str(record.data.size),
     }
-    if record.dtype in _MEASURED:
+    if row.name in _MEASURED:
         cells.update(_measured(record))
     return ",".join(cells.get(title, _NOT_AVAILABLE) for title in titles)
 
@@ -160,7 +167,7 @@ def _extremes_and_average(array: Array, numbers: Statistics) -> tuple[float, flo
         low = -math.inf
         top = -math.inf if top is None else top
     # A NaN beside nothing but NaN comes first as well.
-    if numbers.nan and np.isnan(array.reshape(-1)[0]):
+    if numbers.nan and math.isnan(float(array.flat[0])):
         top = low = math.nan
     if numbers.nan or (numbers.positive_inf and numbers.negative_inf):
         average = math.nan
