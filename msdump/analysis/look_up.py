@@ -20,6 +20,8 @@ from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.operators import Slot
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_file import read_dump
+from msdump.formats.dump_name import BIN
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.source_line import SourceLine
 from msdump.records import INPUT, OUTPUT
@@ -140,13 +142,18 @@ class ShownTensor:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperator:
-    """Everything that a dump says of one operator; `readers` are the operators that read its outputs."""
+    """Everything that a dump says of one operator.
+
+    readers  operators that read its outputs
+    message  what its file says beside the data: how it failed
+    """
 
     found: FoundOperator
     tensors: tuple[ShownTensor, ...]
     attrs: Mapping[str, object]
     source: tuple[SourceLine, ...]
     readers: tuple[str, ...]
+    message: str = ""
 
 
 def show_operator(
@@ -179,13 +186,29 @@ def show_operator(
             for other in file.nodes
             if any(origin is not None and origin.name == node.full_name for origin in other.inputs)
         )
+    attributes, message = _notes([shown.tensor for shown in tensors])
     return ShownOperator(
         found,
         tuple(tensors),
-        {} if node is None or node.attrs is None else node.attrs,
+        attributes if node is None or node.attrs is None else node.attrs,
         () if node is None else node.source,
         readers,
+        message,
     )
+
+
+def _notes(tensors: Collection[DumpedTensor]) -> tuple[dict[str, object], str]:
+    """Attributes and message in the dump files of an operator; most files have neither."""
+    attributes: dict[str, object] = {}
+    messages: list[str] = []
+    for path in dict.fromkeys(tensor.path for tensor in tensors if tensor.file.form == BIN):
+        try:
+            content = read_dump(path)
+        except (FormatError, OSError):
+            continue  # its tensors tell of it
+        attributes.update(content.attributes)
+        messages += [content.message] if content.message else []
+    return attributes, "\n".join(messages)
 
 
 def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None) -> ShownTensor:

@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {line}  {line.code.strip()}")
     if shown.readers:
         print("read by: " + ", ".join(shown.readers))
+    if shown.message:
+        print(shown.message)
     problems = [tensor for tensor in shown.tensors if tensor.problem]
     for tensor in problems:
         print(f"{tensor.io} {tensor.slot}: {tensor.problem}", file=sys.stderr)

@@ -53,6 +53,8 @@ class Delivery:
         self._offsets: dict[Hashable, Sequence[int]] = {}
         self._goes_on = goes_on
         self._lost = 0
+        # What the tally has been told: lost, written.
+        self._counted = (0, 0)
         self._counting = threading.Lock()
 
     def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int) -> Round:
@@ -133,8 +135,12 @@ class Delivery:
     def count(self) -> None:
         """Bring the tally up to date."""
         state = self.pool.state()
-        self._tally.lost = state.lost_records + self._lost
-        self._tally.tensors_written = state.written_records
+        with self._counting:
+            lost, written = state.lost_records + self._lost, state.written_records
+            # Others that write on their own add to the same tally.
+            self._tally.lost += lost - self._counted[0]
+            self._tally.tensors_written += written - self._counted[1]
+            self._counted = (lost, written)
 
     def close(self, writers: Sequence[Writer]) -> None:
         """Write what waits, then close the writers. Errors are in `tally.error` afterwards."""

@@ -16,6 +16,7 @@ from msdump.errors import MsdumpError
 from msdump.events import BEFORE, FinishedStep, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -29,6 +30,8 @@ class ExceptionDumper:
     """
 
     needs_all_values = False
+    saves_without_operands = False
+    """Whether an operator without any tensor that has elements is written as well."""
 
     def __init__(self, plan: DumpPlan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
         self._plan = plan
@@ -37,7 +40,8 @@ class ExceptionDumper:
         self._clock = clock or Clock()
         self._watched: dict[int, WatchedGraph] = {}
         self._copies = InputCopies()
-        tally.overflows = []
+        # Shared where several models are watched.
+        tally.overflows = tally.overflows or []
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -67,16 +71,16 @@ class ExceptionDumper:
     def on_error(self, event: OpEvent, error: BaseException) -> None:
         op = event.op
         watched = self._watched[op.graph_id]
-        operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]
-        if self._tally.error or not operands:
+        operands = watched.operands[op.index]
+        if not self.saves_without_operands:
+            operands = tuple(operand for operand in operands if 0 not in operand.info.shape)
+        if self._tally.error or not (operands or self.saves_without_operands):
             return
         started = time.perf_counter()
         kept = self._copies.arrays if op.mutates else {}
         try:
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
-            for writer in self._writers:
-                writer.write(records)
-                writer.end_iteration(op.graph_id, event.iteration)
+            self._save(records, event, error)
             self._tally.tensors_written += len(records)
             self._tally.iterations_dumped += 1
             self._tally.overflows = [*(self._tally.overflows or []), op.full_name]
@@ -86,6 +90,12 @@ class ExceptionDumper:
             self._tally.error = str(failure) or type(failure).__name__
             log.error("%s raised %s and could not be dumped: %s", op.full_name, type(error).__name__, failure)
         self._tally.seconds += time.perf_counter() - started
+
+    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> None:
+        """Raises: MsdumpError, OSError, MemoryError."""
+        for writer in self._writers:
+            writer.write(records)
+            writer.end_iteration(event.op.graph_id, event.iteration)
 
     def close(self) -> None:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
+from msdump.dump.acl_exception import AclExceptionDumper
 from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.acl_watched import AclWatchedGraph, graph_operators
 from msdump.dump.budget import staging_budget
@@ -19,6 +20,7 @@ from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, Li
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
 from msdump.dump.tally import Tally
+from msdump.dump.watcher import Watcher
 from msdump.engines.acl_folders import AclFolders, ModelFolder, OperatorFolder
 from msdump.errors import DumpError
 from msdump.events import Observer
@@ -61,9 +63,12 @@ class AclReport:
 class AclDump:
     """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
 
-    root       folder that the dump goes to; the folder of its time is made with its first file
+    root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
+               dump: the one that gets `extra-info`, see
+               `acl_environment.exception_folder`
     device_id  in the names of folders
-    callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk
+    callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk, as those of
+               exceptions do in any case
 
     A failure to write is logged once; models go on, `close` raises.
     Raises: ConfigError for a wrong limit of the disk or of memory.
@@ -89,6 +94,7 @@ class AclDump:
         self._delivery = Delivery(self._tally, staging_budget(), data_offsets=offsets, goes_on="the model")
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
+        self._exceptions: list[AclExceptionDumper] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -108,7 +114,7 @@ class AclDump:
         if self._is_closed:
             return ()
         if plan.is_exception:
-            return self._keep(*self._exception(model_id, model_names))
+            return self._keep(self._exception())
         if not plan.is_overflow and not plan.matching(model_names):
             for text in plan.advice((), model_names):
                 log.warning("%s", text)
@@ -116,11 +122,12 @@ class AclDump:
         folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
         if plan.is_overflow:
             return self._keep(self._overflow(folder, model_id))
-        ordinary = self._ordinary(folder, model_names, originals)
-        return self._keep(ordinary, *self._watcher(folder)) if plan.is_watcher else self._keep(ordinary)
+        return self._keep(self._ordinary(folder, model_names, originals))
 
     def observe_operators(self) -> tuple[Observer, ...]:
-        """Who watches operators that are called one by one; () when `dump_op_switch` is off."""
+        """Who watches operators that are called one by one; () when `dump_op_switch` is off and none is to raise."""
+        if not self._is_closed and self.plan.is_exception:
+            return self._keep(self._exception())
         if self._is_closed or not self.plan.is_single_op:
             return ()
         folder = OperatorFolder(self._folders)
@@ -140,7 +147,8 @@ class AclDump:
         """Counts up to now."""
         tally = self._tally
         with self._lock:
-            counts = sum((writer.counts for writer in self._writers), WriteCounts())
+            counted = [writer.counts for writer in self._writers] + [dumper.counts for dumper in self._exceptions]
+        counts = sum(counted, WriteCounts())
         return AclReport(
             path=str(self._folders.home or self.root),
             operators_seen=tally.operators_seen,
@@ -196,7 +204,8 @@ class AclDump:
             return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
 
         writers = [self._writer(folder, self._guard.new_rotation())]
-        return AclOperatorDumper(watch, folder.begins, writers, self._delivery, self._tally, self._clock)
+        parts = watch, folder.begins, writers, self._delivery, self._tally, self._clock
+        return Watcher(self.plan, names_before, *parts) if self.plan.is_watcher else AclOperatorDumper(*parts)
 
     def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
         plan = self.plan.dump_plan(folder.model_name, None, self.root, self.device_id)
@@ -206,13 +215,12 @@ class AclDump:
             plan, [writer], debug, self._tally, self._clock, lambda _, iteration: folder.count(iteration), model_id
         )
 
-    def _watcher(self, folder: ModelFolder) -> tuple[Observer, ...]:
-        """Who saves the watched operators again, beside their ordinary files."""
-        return ()
-
-    def _exception(self, model_id: int, model_names: Sequence[str]) -> tuple[Observer, ...]:
-        """Who dumps the operator that raises; its files have folders of their own."""
-        return ()
+    def _exception(self) -> Observer:
+        """Who dumps the operator that raises; its files have a folder of their own."""
+        dumper = AclExceptionDumper(self.plan, self.root, self.device_id, self._tally, self._clock)
+        with self._lock:
+            self._exceptions.append(dumper)
+        return dumper
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -90,7 +90,11 @@ class BinTensor:
 
 @dataclass(frozen=True, slots=True)
 class BinFile:
-    """One parsed dump file. `container` is "2.0" or "1.0"; slots that the file leaves out are not in `tensors`."""
+    """One parsed dump file. `container` is "2.0" or "1.0"; slots that the file leaves out are not in `tensors`.
+
+    attributes  (name, value) of the operator's, where the file tells them
+    message     text beside the data: what an exception dump says of the failure
+    """
 
     path: str
     container: str
@@ -98,6 +102,8 @@ class BinFile:
     dump_time_us: int
     op_name: str
     tensors: tuple[BinTensor, ...]
+    attributes: tuple[tuple[str, str], ...] = ()
+    message: str = ""
 
     def of(self, io: str) -> list[BinTensor]:
         return [tensor for tensor in self.tensors if tensor.io == io]
@@ -168,7 +174,7 @@ def _read_v2(path: Path, raw: Array, length: int, message: Any) -> BinFile:
     if offset != raw.size:
         more = raw.size - offset
         raise FormatError(f"{path} at offset {offset}: expected the end of the file, got {more} bytes more.")
-    return BinFile(str(path), "2.0", message.version, message.dump_time, message.op_name, tuple(tensors))
+    return _bin_file(path, "2.0", message, tuple(tensors))
 
 
 def _read_v1(path: Path, raw: Array) -> BinFile:
@@ -180,7 +186,13 @@ def _read_v1(path: Path, raw: Array) -> BinFile:
         for io, slot, block in _blocks(message)
         if not _is_left_out(io, block)
     )
-    return BinFile(str(path), "1.0", message.version, message.dump_time, message.op_name, tensors)
+    return _bin_file(path, "1.0", message, tensors)
+
+
+def _bin_file(path: Path, container: str, message: Any, tensors: tuple[BinTensor, ...]) -> BinFile:
+    attributes = tuple((str(entry.name), str(entry.value)) for entry in message.attr)
+    text = message.dfx_message
+    return BinFile(str(path), container, message.version, message.dump_time, message.op_name, tensors, attributes, text)
 
 
 def _blocks(message: Any) -> Iterator[tuple[str, int, Any]]:

@@ -1,4 +1,4 @@
-"""One dump file of any container: Ascend 2.0 and 1.0, the Nano form, or an .npy that stands for one output.
+"""One dump file of any container: Ascend 2.0 and 1.0, the Nano form, a core, or an .npy that stands for one output.
 
 Nano, all little-endian: u64 length of the head; the head: u32 magic, u32 version, then two blocks of u32 tag and u32
 size, tag 4 for inputs and 5 for outputs, each a u32 count and that many descriptions; then the data of inputs and
@@ -19,12 +19,14 @@ import numpy as np
 from msdump import dtypes, layouts
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.events import Array
+from msdump.formats.acl_core import CORE_MAGIC, ELF_MAGIC, read_core
+from msdump.formats.acl_exception import CORE_SUFFIX
 from msdump.formats.bin_reader import BinFile, BinTensor, read_bin
 from msdump.formats.npy import read_npy
 from msdump.records import INPUT, OUTPUT
 
 NANO_MAGIC = 0x5A5A5A5A
-NANO, NPY_CONTAINER = "nano", "npy"
+NANO, NPY_CONTAINER, CORE, ELF = "nano", "npy", "core", "elf"
 _NPY_MAGIC = b"\x93NUMPY"
 _INPUTS, _OUTPUTS = 4, 5
 _INPUT_HEAD = struct.Struct("<3i3QI")
@@ -37,15 +39,26 @@ _MAX_NDIM = 32
 def read_dump(path: str | os.PathLike[str], container: str | None = None) -> BinFile:
     """Parse a dump file; its first bytes decide, `container` forces "2.0" or "1.0" where they do not.
 
+    Edges:   the ELF core of a device, which only msDebug reads, has no tensors.
     Raises:  FormatError naming file and offset, TruncatedFileError when data is missing; OSError.
     """
     with open(path, "rb") as file:
-        head = file.read(12)
+        head = file.read(len(CORE_MAGIC))
     if head[:6] == _NPY_MAGIC:
         return _read_npy(Path(path))
-    if len(head) == 12 and int.from_bytes(head[8:], "little") == NANO_MAGIC:
+    if head == CORE_MAGIC:
+        return _read_core(Path(path))
+    if head[:4] == ELF_MAGIC and os.fspath(path).endswith(CORE_SUFFIX):
+        return BinFile(os.fspath(path), ELF, "", 0, "", ())
+    if len(head) >= 12 and int.from_bytes(head[8:12], "little") == NANO_MAGIC:
         return _read_nano(Path(path))
     return read_bin(Path(path), container)
+
+
+def _read_core(path: Path) -> BinFile:
+    core = read_core(path)
+    text = "\n".join([core.log, *core.stack, *core.traceback])
+    return BinFile(core.path, CORE, "1", core.time_us, core.op_name, core.tensors, tuple(core.attributes.items()), text)
 
 
 def _read_npy(path: Path) -> BinFile:

@@ -5,7 +5,7 @@
     converted        {bin}.{io}.{slot}[.{shape}].npy and {bin}.{io}.{slot}.{shape}.{dtype}.{format}.bin
     fx               {node}-{target}.{INPUT|OUTPUT}.{i}[.{j}].{time}.npy
     golden           {op_name}.{output}.{time}.npy
-    exception        exception_info.{stream}.{task}.{time}
+    exception        exception_info.{stream}.{task}.{time}, {kernel}.{stream}.{task}.{time}.core
     any other .npy   a tensor with the name of the file
 
 Source: MindSpore dump guide; CANN, names of dump files; TorchAir, names of its eager dump.
@@ -18,6 +18,7 @@ import zlib
 from dataclasses import dataclass
 
 from msdump import dtypes
+from msdump.formats.acl_exception import parse_core_file_name
 from msdump.formats.async_layout import BinFileName, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.layout import NUMBER, parse_data_file_name
 from msdump.formats.torchair_layout import parse_torchair_name
@@ -82,6 +83,10 @@ def parse_dump_name(text: str) -> DumpName | None:
     if text.endswith(".json"):
         overflow = parse_overflow_json_name(text)
         return None if overflow is None else _of_bin(overflow)
+    core = parse_core_file_name(text)
+    if core is not None:
+        kernel, stream, task, stamp = core
+        return DumpName(BIN, "core", kernel, task, stream, stamp)
     exception = _EXCEPTION.fullmatch(text)
     if exception is not None:
         numbers = int(exception["task"]), int(exception["stream"]), int(exception["time"])

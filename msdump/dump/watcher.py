@@ -1,0 +1,148 @@
+"""Watcher: finds who tramples on the memory of others.
+
+Outputs of watched operators are written when they are made, as in any dump, and again, read from the same memory, after
+each trigger has run. Two files that differ name the operator that wrote where it should not have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from msdump.config.acl_plan import AclPlan
+from msdump.config.acl_selection import Operator
+from msdump.dump.acl_operators import AclOperatorDumper
+from msdump.dump.acl_watched import AclWatchedGraph
+from msdump.dump.clock import Clock
+from msdump.dump.delivery import Delivery
+from msdump.dump.snapshot import Operand, op_records
+from msdump.dump.staging import staged_size
+from msdump.dump.tally import Tally
+from msdump.events import AFTER, KEEP, Array, OpEvent, OpInfo
+from msdump.formats.acl_layout import watcher_op_name
+from msdump.formats.writer import Writer
+from msdump.graph.graph import Graph
+
+log = logging.getLogger("msdump")
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What a watched operator has made in this run: the executor's own memory, not a copy."""
+
+    op: OpInfo
+    operands: Sequence[Operand]
+    arrays: Sequence[Array]
+
+
+class Watcher(AclOperatorDumper):
+    """Observer of one model.
+
+    plan       says who is watched, and who triggers
+    originals  name of an operator -> its names before it was renamed or fused
+
+    The executor is asked to keep what watched operators read and make until the run ends (KEEP): where a device uses
+    the memory of a dead tensor again, the second file would differ with nobody to blame. A trigger that runs before a
+    watched operator finds nothing of it to save. Operators with a shape that only the data decide have no fixed place
+    in memory: they neither trigger nor are they saved again.
+    Source: ACL, `dump_scene` watcher.
+    """
+
+    def __init__(
+        self,
+        plan: AclPlan,
+        originals: Mapping[str, tuple[str, ...]],
+        watch: Callable[[Graph], AclWatchedGraph],
+        begins: Callable[[int], bool],
+        writers: Sequence[Writer],
+        delivery: Delivery,
+        tally: Tally,
+        clock: Clock,
+    ) -> None:
+        super().__init__(watch, begins, writers, delivery, tally, clock)
+        self._plan = plan
+        self._originals = originals
+        self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()
+        # By graph id, for the runs that are under way.
+        self._triggers_now: dict[int, frozenset[int]] = {}
+        self._made: dict[int, list[_Output]] = {}
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        masks = list(super().on_graph(graph))
+        watched = self._watched[graph]
+        triggers = frozenset(op.index for op in watched.ops if self._is_trigger(op) and not _is_open(op))
+        self._triggers[graph] = triggers
+        for op in watched.ops:
+            is_saved = bool(watched.after[op.index])
+            if _is_open(op) and (is_saved or self._is_trigger(op)):
+                self._tell(op, is_saved)
+            elif is_saved:
+                masks[op.index] |= KEEP
+            elif op.index in triggers:
+                masks[op.index] |= AFTER
+        return masks
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        self._made[graph.graph_id] = []
+        self._triggers_now[graph.graph_id] = self._triggers[graph]
+        return super().on_iteration_begin(graph, iteration)
+
+    def after_op(self, event: OpEvent) -> None:
+        op = event.op
+        super().after_op(event)
+        running = self._running.get(op.graph_id)
+        if running is None:
+            return
+        operands = running.watched.after[op.index]
+        if operands:
+            if not _is_open(op):
+                self._made[op.graph_id].append(_Output(op, operands, event.outputs))
+        elif op.index in self._triggers_now[op.graph_id]:
+            for made in self._made[op.graph_id]:
+                self._save_again(made, event)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _is_trigger(self, op: OpInfo) -> bool:
+        return self._plan.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
+
+    def _tell(self, op: OpInfo, is_saved: bool) -> None:
+        # Without `layer` every operator triggers; those that cannot were not asked for by name.
+        names = frozenset().union(*(entry.layers or () for entry in self._plan.entries))
+        if is_saved:
+            log.warning("%s: only the data decide its shape, so it is not saved again after others.", op.full_name)
+        elif op.full_name in names:
+            log.warning("%s: only the data decide its shape, so nothing is saved after it.", op.full_name)
+
+    def _save_again(self, made: _Output, trigger: OpEvent) -> None:
+        """Queue the file `{A}_To_{C}` with what is in the memory of C's outputs now.
+
+        It gets a copy of its own: as the program goes these are the bytes of C's ordinary file, which may still wait.
+        """
+        delivery = self._delivery
+        if delivery.has_stopped():
+            delivery.lose(len(made.operands))
+            return
+        op = replace(
+            made.op,
+            full_name=watcher_op_name(trigger.op.full_name, made.op.full_name),
+            task_id=trigger.op.task_id,
+            stream_id=trigger.op.stream_id,
+        )
+        running = self._running[op.graph_id]
+        with delivery.timed(), delivery.stop_on_failure(len(made.operands)):
+            event = OpEvent(op, trigger.iteration, (), made.arrays)
+            records = list(op_records(event, made.operands, op.graph_id, self._clock, {}, op.task_id, op.stream_id))
+            delivery.staging.reserve(sum(staged_size(record.data) for record in records))
+            held = [
+                delivery.staging.stage((running.round, trigger.op.index, made.op.index, record.slot), record.data)
+                for record in records
+            ]
+            safe = [replace(record, data=copy.array, key=None) for record, copy in zip(records, held, strict=True)]
+            delivery.pool.submit(delivery.job(running.round, safe, list(held)))
+
+
+def _is_open(op: OpInfo) -> bool:
+    return any(-1 in info.shape for info in (*op.inputs, *op.outputs))
