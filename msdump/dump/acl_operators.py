@@ -77,14 +77,17 @@ class AclOperatorDumper:
 
     def before_op(self, event: OpEvent) -> None:
         op = event.op
-        running = self._running[op.graph_id]
+        running = self._running.get(op.graph_id)
+        if running is None:
+            return  # another thread has ended the dump while the model runs
         for slot, data in running.watched.data.get(op.index, ()):
             self._write_data(running, data, event.inputs[slot], op.graph_id, event.iteration)
         self._write(running, event, running.watched.before[op.index])
 
     def after_op(self, event: OpEvent) -> None:
-        running = self._running[event.op.graph_id]
-        self._write(running, event, running.watched.after[event.op.index])
+        running = self._running.get(event.op.graph_id)
+        if running is not None:
+            self._write(running, event, running.watched.after[event.op.index])
 
     def on_iteration_end(self, step: FinishedStep) -> None:
         graph_id = step.graph.graph_id

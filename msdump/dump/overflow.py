@@ -72,6 +72,7 @@ class OverflowDumper:
     opdebug   gets the record of its overflow file
     on_step   called before a watched iteration begins
     model_id  in overflow files; None: a graph is a model of its own
+    goes_on   what goes on when the dump stops, for the log
     `found` lists the overflows; after `overflow_number` of them no step is watched any more. A failure to write
     stops the dump, not the training: it is logged once and kept in `tally.error`.
     """
@@ -87,6 +88,7 @@ class OverflowDumper:
         clock: Clock | None = None,
         on_step: Callable[[Graph, int], None] | None = None,
         model_id: int | None = None,
+        goes_on: str = "training",
     ) -> None:
         self._plan = plan
         self._writers = tuple(writers)
@@ -95,13 +97,15 @@ class OverflowDumper:
         self._clock = clock or Clock()
         self._on_step = on_step
         self._model_id = model_id
+        self._goes_on = goes_on
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
         self._is_broken: dict[TensorKey, bool] = {}
         self._has_dumped = False
         self.found: list[Overflow] = []
-        tally.overflows = []
+        # Shared where several models are watched.
+        tally.overflows = tally.overflows or []
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -230,7 +234,7 @@ class OverflowDumper:
         except (MsdumpError, OSError, MemoryError) as error:
             self._tally.lost += max(0, asked - (self._tally.tensors_written - before))
             self._tally.error = str(error) or type(error).__name__
-            log.error("Dump stopped, training goes on: %s", self._tally.error)
+            log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 
 
 def is_watched_type(op_type: str, op_debug_mode: int) -> bool:

@@ -435,6 +435,40 @@ def test_what_comes_after_the_end_is_not_dumped(tmp_path: Path) -> None:
     assert names == {"kept/1/0", "gone/2/0"}
 
 
+class Closer(Witness):
+    """Ends the dump from another thread, while the model runs."""
+
+    def __init__(self, dump: AclDump) -> None:
+        super().__init__()
+        self._dump = dump
+
+    def after_op(self, event: OpEvent) -> None:
+        thread = threading.Thread(target=self._dump.close)
+        thread.start()
+        thread.join(60)
+
+
+def test_a_dump_may_end_while_a_model_runs(tmp_path: Path) -> None:
+    dump = make_dump(tmp_path / "dump", dump_mode="all")
+    executor = Executor(chain("Neg", "Exp", "Neg"), [*dump.observe_model(1, ["net"]), Closer(dump)])
+    for iteration in range(2):
+        executor.run([np.ones((2, 3), np.float16)], iteration)
+    assert tree(tmp_path / "dump") == [
+        "TIME/0/net/1/0/Data.x.0.0.STAMP",
+        "TIME/0/net/1/0/Neg.net_Neg-op0.0.0.STAMP",
+    ]
+
+
+def test_overflows_of_several_models_are_told_together(tmp_path: Path) -> None:
+    dump = make_dump(tmp_path / "dump", dump_list=None, dump_debug="on")
+    for model_id in (1, 2):
+        run(chain("Neg", "Exp"), dump, -20, names=[f"net{model_id}"], model_id=model_id)
+    dump.close()
+    report = dump.report()
+    assert report.overflows == ("net/Exp-op1",) * 2
+    assert (report.tensors_written, report.files, report.lost) == (4, 4, 0)
+
+
 def test_each_dump_has_a_time_of_its_own(tmp_path: Path) -> None:
     for _ in range(3):
         dump = make_dump(tmp_path / "dump")
