@@ -1,23 +1,21 @@
-"""TorchAir's Python interface, as far as its eager data dump needs it, on stock PyTorch."""
+"""TorchAir's Python interface, as far as its dumps and its debug save need it, on stock PyTorch."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.debug_log import setup_logger
 
 __all__ = ["CompilerConfig", "get_npu_backend", "logger"]
 
-logger = logging.getLogger("torchair")
-if logger.level == logging.NOTSET:
-    logger.setLevel(logging.ERROR)  # as TorchAir does: it speaks of its compilations only when asked to
+logger = setup_logger()
 
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(
         f'torchair: expected one of {__all__}, got "{name}". {did_you_mean(name, __all__)} '
-        "msdump brings the eager data dump; the compiler of an NPU is not part of it."
+        "msdump brings the dumps and the debug save; the compiler of an NPU is not part of it."
     )

@@ -1,4 +1,4 @@
-"""The backend behind `get_npu_backend`: AOTAutograd's forward, backward and inference graphs, run node by node."""
+"""The backend behind `get_npu_backend`: AOTAutograd's forward, backward and inference graphs, one compilation each."""
 
 from __future__ import annotations
 
@@ -11,31 +11,47 @@ from typing import Any
 import torch
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
+from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule
 
 from msdump.dump.clock import Clock
 from msdump.errors import ConfigError
+from msdump.frontends.torchair.aclgraph.mode import compile_aclgraph_mode
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.debug_log import EVENT
+from msdump.frontends.torchair.debug_save.model_folder import (
+    ModelFolder,
+    PhaseFolder,
+    next_number,
+    open_model,
+)
+from msdump.frontends.torchair.debug_save.switch import TORCHAIR
+from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.interpreter import DumpingInterpreter
 from msdump.frontends.torchair.node_plan import plan_nodes
+from msdump.frontends.torchair.plain import plain_run
 from msdump.frontends.torchair.step_files import DumpFolder, DumpTally
 
 log = logging.getLogger("msdump")
 torchair_log = logging.getLogger("torchair")
 _outside_dynamo: Any = torch._dynamo.disable
 
+GE_MODE = "max-autotune"
 # One counter, one clock and one tally for all backends of the process: their folders may be the same.
 _graph_ids = itertools.count(1)
 _clock = Clock()
 tally = DumpTally()
 
+Run = Callable[[list[Any]], Any]
+
 
 class _Backend:
     """What one backend remembers between the graphs that it compiles."""
 
-    def __init__(self, config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]]) -> None:
+    def __init__(self, config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str) -> None:
         self.config = config
         self.decompositions = decompositions
+        self.tool = tool
         self.forward_graphs = 0
         self._folders: dict[str, DumpFolder] = {}
 
@@ -54,9 +70,11 @@ class _Backend:
             )
 
 
-def make_backend(config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]]) -> Callable[..., Any]:
-    """Backend function for `torch.compile`."""
-    return functools.partial(_compile, _Backend(config, decompositions))
+def make_backend(
+    config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str = TORCHAIR
+) -> Callable[..., Any]:
+    """Backend function for `torch.compile`; `tool` is the folder of its debug saves."""
+    return functools.partial(_compile, _Backend(config, decompositions, tool))
 
 
 def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
@@ -68,9 +86,12 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
         # Graphs of compiled autograd take lists.
         return flatten_graph_inputs(module, example_inputs, functools.partial(_compile, backend))
+    model = open_model(next_number(), backend.tool)
+    if model is not None:
+        model.save_dynamo_graph(module)
     # Compiled code runs inside frames that Dynamo may be watching; it must not compile the interpreter itself.
     compilers = {
-        phase: _outside_dynamo(functools.partial(_compile_phase, backend, phase))
+        phase: _outside_dynamo(functools.partial(_compile_phase, backend, model, phase))
         for phase in ("forward", "backward", "inference")
     }
     return aot_module_simplified(
@@ -79,35 +100,81 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
         fw_compiler=compilers["forward"],
         bw_compiler=compilers["backward"],
         inference_compiler=compilers["inference"],
+        partition_fn=functools.partial(_partition, backend, model),
         decompositions=backend.decompositions,
         keep_inference_input_mutations=bool(backend.config.experimental_config.keep_inference_input_mutations),
     )
 
 
-def _compile_phase(backend: _Backend, phase: str, module: GraphModule, example_inputs: Sequence[Any]) -> Any:
-    data_dump = backend.config.debug.data_dump
-    if data_dump.type.value is None:
-        return _boxed(_plain_run(module))
+def _partition(backend: _Backend, model: ModelFolder | None, joint: GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """Cut forward and backward apart, and save the graph that has both."""
+    if model is not None and backend.config.experimental_config.aot_config_enable_joint_graph:
+        folder = model.open_phase("joint", backend.config)
+        folder.save_graph(joint)
+        folder.close()
+    return default_partition(joint, *args, **kwargs)
+
+
+def _compile_phase(
+    backend: _Backend, model: ModelFolder | None, phase: str, module: GraphModule, example_inputs: Sequence[Any]
+) -> Any:
     graph_id = next(_graph_ids)
-    plans = plan_nodes(module.graph, data_dump.filter)
+    folder = model.open_phase(phase, backend.config) if model is not None else None
+    torchair_log.log(EVENT, "graph_%d: %s compilation begins", graph_id, phase)
+    if torchair_log.isEnabledFor(logging.DEBUG):
+        torchair_log.debug("compiler inputs: %s", list(map(_described, example_inputs)))
+        torchair_log.debug("graph: %s", str(module.graph).strip())
+    if folder is not None:
+        folder.save_graph(module)
+    try:
+        return _boxed(_compiled(backend, phase, graph_id, module, example_inputs, folder))
+    finally:
+        torchair_log.log(EVENT, "graph_%d: %s compilation ends", graph_id, phase)
+        if folder is not None:
+            folder.close()
+
+
+def _compiled(
+    backend: _Backend,
+    phase: str,
+    graph_id: int,
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    folder: PhaseFolder | None,
+) -> Run:
+    config = backend.config
+    is_ge = config.mode.value == GE_MODE
+    if is_ge and config.debug.fx_summary.type.value is not None:
+        from msdump.frontends.torchair.graph_dump.fx_summary import write_summary
+
+        write_summary(module, example_inputs, config)
+        if config.debug.fx_summary.skip_compile:
+            return plain_run(module)
+    if config.debug.data_dump.type.value is not None:
+        return _dumping(backend, phase, graph_id, module)
+    if is_ge:
+        return compile_ge_mode(module, example_inputs, graph_id, config, folder) or plain_run(module)
+    return compile_aclgraph_mode(module, example_inputs, graph_id, config, folder, backend.tool)
+
+
+def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) -> Run:
+    """The graph, run node by node with a file for each value."""
+    plans = plan_nodes(module.graph, backend.config.debug.data_dump.filter)
     torchair_log.debug("graph_%d: %s, %d of %d nodes are dumped", graph_id, phase, len(plans), len(module.graph.nodes))
     if phase != "backward":
         backend.count_forward_graph(graph_id)
     if not plans:
-        return _boxed(_plain_run(module))
-    return _boxed(DumpingInterpreter(module, plans, backend.folder(), graph_id).run_step)
+        return plain_run(module)
+    return DumpingInterpreter(module, plans, backend.folder(), graph_id).run_step
 
 
-def _plain_run(module: GraphModule) -> Callable[[list[Any]], Any]:
-    def run(args: list[Any]) -> Any:
-        inputs = tuple(args)
-        args.clear()
-        return module.forward(*inputs)
-
-    return run
+def _described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype}{list(value.shape)} on {value.device}"
+    return repr(value)
 
 
-def _boxed(run: Callable[[list[Any]], Any]) -> Any:
+def _boxed(run: Run) -> Any:
     """The function as AOTAutograd takes it: one list of arguments, which it may empty."""
 
     def boxed(args: list[Any]) -> Any:

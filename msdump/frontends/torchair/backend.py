@@ -9,11 +9,12 @@ from typing import Any
 
 from msdump.errors import ConfigError
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.debug_log import open_debug_log
+from msdump.frontends.torchair.debug_save.switch import TORCHAIR
+from msdump.frontends.torchair.option_effects import DATA_DUMP, options_without_effect
 
 OLDEST_TORCH = (2, 4)
 _INSTALL = "Install it: pip install 'msdump[torch]'"
-_DATA_DUMP = "config.debug.data_dump."
-_HONOURED = "config.experimental_config.keep_inference_input_mutations"
 _NO_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {}
 
 
@@ -22,11 +23,12 @@ def get_npu_backend(
     compiler_config: CompilerConfig | None = None,
     custom_decompositions: dict[Any, Callable[..., Any]] = _NO_DECOMPOSITIONS,
 ) -> Callable[..., Any]:
-    """Backend for `torch.compile` that runs each graph operator by operator, and dumps it if the configuration says so.
+    """Backend for `torch.compile` that dumps, converts or captures each graph as the configuration says.
 
     compiler_config         read when a graph is compiled, so later changes count for later graphs
     custom_decompositions   operator -> function, as `torch._decomp.get_decompositions` gives them
-    Edges:   options that only the compiler of an NPU knows are named in one UserWarning.
+    Edges:   options that do nothing in the chosen mode are named in one UserWarning; reduce-overhead is deprecated.
+             With TORCH_COMPILE_DEBUG=1 the log of this process begins here.
     Raises:  ConfigError when torch is missing or too old, and for arguments of another type.
     Source:  TorchAir, get_npu_backend.
     """
@@ -42,6 +44,8 @@ def get_npu_backend(
         )
     require_torch()
     _name_options_without_effect(config)
+    _deprecate(config)
+    open_debug_log(TORCHAIR)
     from msdump.frontends.torchair.aot import make_backend
 
     return make_backend(config, dict(custom_decompositions))
@@ -62,17 +66,20 @@ def require_torch() -> None:
 
 
 def _name_options_without_effect(config: CompilerConfig) -> None:
-    is_dumping = config.debug.data_dump.type.value is not None
-    named = [
-        f"{option.where} = {option.raw!r}"
-        for option in config.options()
-        if not option.is_default
-        and option.where != _HONOURED
-        and not (is_dumping and option.where.startswith(_DATA_DUMP))
-    ]
+    named = options_without_effect(config)
     if not named:
         return
-    text = f"These options have no effect without the compiler of an NPU: {', '.join(named)}."
-    if any(_DATA_DUMP in name for name in named):
-        text = f"{text} {_DATA_DUMP}* dumps once {_DATA_DUMP}type is set to 'npy'."
+    text = f"These options have no effect in mode {config.mode.value} without an NPU: {', '.join(named)}."
+    if any(f"config.{DATA_DUMP}" in name for name in named):
+        text = f"{text} config.{DATA_DUMP}* dumps once config.{DATA_DUMP}type is set to 'npy'."
     warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _deprecate(config: CompilerConfig) -> None:
+    if config.mode.value == "reduce-overhead":
+        warnings.warn(
+            "config.mode = 'reduce-overhead' is deprecated. Use torch.compile(model, backend='npugraph_ex', "
+            "options={...}), which captures graphs in the same way.",
+            DeprecationWarning,
+            stacklevel=3,
+        )

@@ -33,7 +33,7 @@ from msdump.frontends.torchair.node_plan import NodePlan
 log = logging.getLogger("msdump")
 
 
-def _umask() -> int:
+def umask() -> int:
     """The process's umask; reading it from /proc does not change it for other threads, as asking the system does."""
     with suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
         for line in status:
@@ -83,7 +83,7 @@ class DumpFolder:
         self.tally = tally
         self.clock = clock
         self.is_broken = False
-        mask = _umask()
+        mask = umask()
         self.file_mode, self.dir_mode = 0o666 & ~mask, 0o777 & ~mask
         self._known_ranks: set[Path] = set()
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.errors import ConfigError
+from msdump.frontends.torchair import option_effects
 from msdump.frontends.torchair import option_values as kinds
 
 DEFAULTS = {
@@ -281,25 +282,3 @@ def test_the_names_resolve_to_one_module() -> None:
 def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         torchair.get_npu_backend(**arguments)
-
-
-def test_options_without_effect_are_named_once() -> None:
-    pytest.importorskip("torch")
-    config = torchair.CompilerConfig()
-    config.mode = "reduce-overhead"
-    config.debug.graph_dump.type = "py"
-    config.debug.data_dump.filter = len
-    config.experimental_config.keep_inference_input_mutations = False
-    with pytest.warns(UserWarning, match="have no effect") as caught:
-        torchair.get_npu_backend(compiler_config=config)
-    (warning,) = caught
-    assert warning.filename == __file__
-    text = str(warning.message)
-    for name in (
-        "config.mode = 'reduce-overhead'",
-        "config.debug.graph_dump.type = 'py'",
-        "config.debug.data_dump.filter",
-    ):
-        assert name in text
-    assert "keep_inference" not in text
-    assert text.endswith("dumps once config.debug.data_dump.type is set to 'npy'.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import GraphModule, Node
@@ -106,7 +106,7 @@ def _concatenate(node: Node) -> Call | None:
             and _dimension(tensor) == _dimension(node)
             and list(tensors).count(tensor) == 1
         )
-        flat += tensor.args[0] if is_inner else [tensor]  # type: ignore[misc, union-attr]
+        flat += cast("list[Any]", cast("Node", tensor).args[0]) if is_inner else [tensor]
     return (aten.cat.default, (flat, *node.args[1:]), {}) if len(flat) > len(tensors) else None
 
 

@@ -25,5 +25,5 @@ def run(module: GraphModule, _: PassContext) -> bool:
     # Takes a second to import, so only graphs that need it pay.
     from torch._inductor.fx_passes.post_grad import decompose_auto_functionalized
 
-    decompose_auto_functionalized(module.graph)
+    decompose_auto_functionalized(module.graph)  # type: ignore[no-untyped-call]
     return True

@@ -13,7 +13,7 @@ from msdump.frontends.torchair.passes.fx_pass import PassContext
 from msdump.frontends.torchair.passes.storages import Storages
 
 aten = torch.ops.aten
-_VIEW_BY_SCATTER = {
+_VIEW_BY_SCATTER: dict[Any, Any] = {
     aten.slice_scatter.default: aten.slice.Tensor,
     aten.select_scatter.default: aten.select.int,
 }

@@ -39,7 +39,7 @@ def _remove(module: GraphModule, cat: Node) -> bool:
     if math.prod(value.shape[:dimension]) != 1 or not all(_fits(node, cat, value) for node in producers):
         return False
     position = {node: number for number, node in enumerate(module.graph.nodes)}
-    first = min(producers, key=lambda node: position[node])  # type: ignore[index, arg-type]
+    first = min(producers, key=lambda node: position[node])
     with module.graph.inserting_before(first):  # type: ignore[arg-type]
         kwargs: dict[str, Any] = {"dtype": value.dtype, "device": value.device}
         buffer = module.graph.call_function(aten.empty.memory_format, (list(value.shape),), kwargs)

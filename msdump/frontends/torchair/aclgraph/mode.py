@@ -1,0 +1,71 @@
+"""Modes reduce-overhead and npugraph_ex: FX passes, then a capture that is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from msdump.errors import ConfigError
+from msdump.frontends.torchair.aclgraph import tensor_saving
+from msdump.frontends.torchair.aclgraph.capture import capture
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
+from msdump.frontends.torchair.debug_save.switch import NPUGRAPH_EX
+from msdump.frontends.torchair.passes import pipeline
+from msdump.frontends.torchair.passes.pipeline import run_fx_passes
+from msdump.frontends.torchair.plain import plain_run
+
+
+class GraphDumpTypeError(ConfigError, NotImplementedError):
+    """A graph dump of a type that a captured graph has not."""
+
+
+def compile_aclgraph_mode(
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    graph_id: int,
+    config: CompilerConfig,
+    folder: PhaseFolder | None,
+    tool: str,
+) -> Callable[[list[Any]], Any]:
+    """What runs the graph.
+
+    Raises: GraphDumpTypeError for a graph dump other than "py"; ConfigError for a custom pass that fails.
+    """
+    dump = _graph_dump(graph_id, config)
+    if dump is not None:
+        dump("original", module)
+    is_dumping = tensor_saving.is_on(config)
+    if is_dumping and config.dump_config.data_dump_stage.value == tensor_saving.ORIGINAL:
+        untouched = run_fx_passes(module, example_inputs, config, ())
+        return plain_run(tensor_saving.with_saved_tensors(untouched, config))
+    passes = pipeline.NPUGRAPH_EX if tool == NPUGRAPH_EX else pipeline.ACLGRAPH_MODE
+    optimized = run_fx_passes(module, example_inputs, config, passes, [] if folder is None else [folder])
+    if dump is not None:
+        dump("optimized", optimized)
+    runs = optimized
+    if is_dumping:
+        runs = tensor_saving.with_saved_tensors(run_fx_passes(optimized, example_inputs, config, ()), config)
+    if config.debug.run_eagerly:
+        return plain_run(runs)
+    return capture(optimized, runs, example_inputs, graph_id, config, folder)
+
+
+def _graph_dump(graph_id: int, config: CompilerConfig) -> Callable[[str, GraphModule], None] | None:
+    kind = config.debug.graph_dump.type.value
+    if kind is None:
+        return None
+    if kind != "py":
+        raise GraphDumpTypeError(
+            f"Graph dump for aclGraph only support 'py' type, but got: {kind}.\n"
+            f"config.debug.graph_dump.type: expected 'py' in mode {config.mode.value}, got {kind!r}. "
+            "Set it to 'py', or config.mode to 'max-autotune'."
+        )
+    from msdump.frontends.torchair.graph_dump.emit import write_fx_graph
+
+    def dump(stage: str, module: GraphModule) -> None:
+        write_fx_graph(module, stage, graph_id, config)
+
+    return dump

@@ -1,0 +1,152 @@
+"""Folders of a debug save: one per graph that Dynamo found, and in it one per compilation of AOTAutograd's graphs."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch.fx import GraphModule
+
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save import switch
+from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, write_safe_text
+from msdump.frontends.torchair.passes.pipeline import GRAPH, REVISION
+
+if TYPE_CHECKING:
+    from msdump.frontends.torchair.ge.graph import GeGraph
+
+log = logging.getLogger("msdump")
+torchair_log = logging.getLogger("torchair")
+
+DYNAMO_FILE = "dynamo_out_graph.txt"
+_DEFAULT_GE_TYPE = "pbtxt"
+
+# Numbers of the graphs that backends were called with, in this process.
+_numbers = itertools.count()
+
+
+def next_number() -> int:
+    """Number of the next backend call; counted whether anything is saved or not."""
+    return next(_numbers)
+
+
+class Trouble:
+    """Says once, in this process, that something is missing. The training goes on."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_told = False
+
+    def guard(self, action: Callable[[], None]) -> bool:
+        """Run something that writes; False when it failed.   Edges: Ctrl-C is none of its business."""
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training does not depend on it
+            self.tell(error)
+            return False
+        return True
+
+    def tell(self, error: BaseException) -> None:
+        if not self._is_told:
+            self._is_told = True
+            log.warning("%s, the model goes on without it. %s", self._what, error)
+
+
+trouble = Trouble("The debug save is not complete")
+
+
+class ModelFolder:
+    """`model__{N}` of one backend call. Its number is bound to the call, so that a backward that is compiled much
+    later, when other graphs came in between, still lands beside its own forward. Any thread may call it.
+    """
+
+    def __init__(self, root: Path, number: int) -> None:
+        self.path = root / f"model__{number}"
+
+    def save_dynamo_graph(self, module: GraphModule) -> None:
+        """Write the graph as Dynamo found it."""
+        self.write(self.path / DYNAMO_FILE, lambda: _readable(module))
+
+    def open_phase(self, phase: str, config: CompilerConfig) -> PhaseFolder:
+        """Folder of one compilation, with a count of its own. An inference graph is a forward one."""
+        return PhaseFolder(self, "forward" if phase == "inference" else phase, config)
+
+    def write(self, path: Path, text: Callable[[], str], mode: int = FILE_MODE) -> bool:
+        """Write one file below; says once when that cannot be done."""
+
+        def action() -> None:
+            self.make(path.parent)
+            write_safe_text(path, text(), mode)
+
+        return trouble.guard(action)
+
+    def make(self, folder: Path) -> None:
+        """Make a folder below, link-free from the model's folder downwards.   Raises: WriteError."""
+        for part in dict.fromkeys((self.path.parent, self.path, folder)):
+            make_safe_dirs(part)
+
+
+class PhaseFolder:
+    """`forward`, `backward` or `joint` of a model: files `{NNN}_aot_{phase}_{stage}`, in the order of the stages.
+
+    It watches the FX passes and the making of the GE graph, and belongs to the thread that compiles.
+    """
+
+    def __init__(self, model: ModelFolder, phase: str, config: CompilerConfig) -> None:
+        self.model = model
+        self.phase = phase
+        self.path = model.path / phase
+        self._ge_type = config.debug.graph_dump.type.value or _DEFAULT_GE_TYPE
+        self._numbers = itertools.count()
+        self._last: tuple[GraphModule, object, str] | None = None
+
+    def save_graph(self, module: GraphModule) -> None:
+        """Write the graph as AOTAutograd handed it over, file 000."""
+        self.fx_graph(GRAPH, module)
+
+    def fx_graph(self, name: str, module: GraphModule) -> None:
+        self.model.write(self._file(name, "txt"), lambda: self._text(module))
+
+    def ge_graph(self, name: str, graph: GeGraph) -> None:
+        from msdump.frontends.torchair.graph_dump.emit import write_ge_graph
+
+        path = self._file(name, self._ge_type)
+
+        def action() -> None:
+            self.model.make(self.path)
+            write_ge_graph(graph, path, self._ge_type)
+
+        trouble.guard(action)
+
+    def close(self) -> None:
+        """Say where it all is."""
+        torchair_log.debug("[%s] Full debug info saved to: %s", self.phase, self.path)
+
+    def _file(self, name: str, ending: str) -> Path:
+        return self.path / f"{next(self._numbers):03d}_aot_{self.phase}_{name}.{ending}"
+
+    def _text(self, module: GraphModule) -> str:
+        # Most passes change nothing, and printing a graph takes longer than they do.
+        revision = module.meta.get(REVISION)
+        if self._last is not None and revision is not None and self._last[:2] == (module, revision):
+            return self._last[2]
+        text = _readable(module)
+        self._last = (module, revision, text)
+        return text
+
+
+def open_model(number: int, tool: str) -> ModelFolder | None:
+    """Folder of a backend call; None when nothing is to be saved."""
+    if not switch.is_on():
+        return None
+    with suppress(OSError):
+        return ModelFolder(switch.run_dir() / tool, number)
+    return None
+
+
+def _readable(module: GraphModule) -> str:
+    return str(module.print_readable(print_output=False))

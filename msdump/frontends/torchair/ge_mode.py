@@ -1,0 +1,90 @@
+"""Mode max-autotune: FX passes, the GE graph, and what of it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from msdump.errors import ConfigError, GraphError
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder, Trouble
+from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
+from msdump.frontends.torchair.plain import plain_run
+
+_no_graph = Trouble("The debug save has no GE graph of everything")
+
+
+def compile_ge_mode(
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    graph_id: int,
+    config: CompilerConfig,
+    folder: PhaseFolder | None,
+) -> Callable[[list[Any]], Any] | None:
+    """What runs the graph; None when nothing was asked for and the FX graph does as it is.
+
+    The GE graph runs when an option asks for it. A debug save alone only looks: it makes every graph, and the FX graph
+    runs, so that a training gives the same bits with it and without it, and goes on where a graph cannot be made.
+    Raises: NoConverterError when a graph was asked for; ConfigError for a custom pass that fails.
+    """
+    has_custom_passes = any(
+        option.value is not None for option in (config.post_grad_custom_pre_pass, config.post_grad_custom_post_pass)
+    )
+    wants_graph = wants_ge_graph(config)
+    if folder is None and not wants_graph and not has_custom_passes:
+        return None
+    if wants_graph:
+        return _ge_run(module, example_inputs, graph_id, config, folder)
+    try:
+        optimized = run_fx_passes(module, example_inputs, config, GE_MODE, _present(folder))
+    except GraphError as error:
+        if has_custom_passes or isinstance(error, ConfigError):
+            raise
+        _no_graph.tell(error)
+        return None
+    if folder is not None:
+        _look(optimized, example_inputs, graph_id, config, folder)
+    return plain_run(optimized) if has_custom_passes else None
+
+
+def wants_ge_graph(config: CompilerConfig) -> bool:
+    """Does an option of the configuration need the GE graph?"""
+    return (
+        config.debug.graph_dump.type.value is not None
+        or bool(config.debug.run_eagerly)
+        or bool(config.dump_config.enable_dump)
+        or config.dump_config.dump_config_path.value is not None
+    )
+
+
+def _ge_run(
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    graph_id: int,
+    config: CompilerConfig,
+    folder: PhaseFolder | None,
+) -> Callable[[list[Any]], Any]:
+    from msdump.frontends.torchair.ge.compile import compile_ge
+
+    observers = _present(folder)
+    optimized = run_fx_passes(module, example_inputs, config, GE_MODE, observers)
+    _, run = compile_ge(optimized, example_inputs, graph_id, config, observers)
+    return plain_run(optimized) if config.debug.run_eagerly else run
+
+
+def _look(
+    module: GraphModule, example_inputs: Sequence[Any], graph_id: int, config: CompilerConfig, folder: PhaseFolder
+) -> None:
+    """Make the GE graph for its files only."""
+    from msdump.frontends.torchair.ge.compile import compile_ge
+
+    try:
+        compile_ge(module, example_inputs, graph_id, config, [folder])
+    except Exception as error:  # noqa: BLE001 - nobody asked for this graph, so nothing about it may stop the model
+        _no_graph.tell(error)
+
+
+def _present(*observers: PhaseFolder | None) -> list[PhaseFolder]:
+    return [observer for observer in observers if observer is not None]
