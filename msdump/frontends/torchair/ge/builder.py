@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,6 +121,11 @@ class Builder:
         """What the FX node returns: its FakeTensor, or a tuple of them. Tells a converter the dtype to end with."""
         assert self.node is not None
         return self.node.meta["val"]
+
+    def is_read(self, output: int) -> bool:
+        """Whether anything reads this output of the FX node, one of many. What nobody reads needs no operator."""
+        assert self.node is not None
+        return any(user.target is operator.getitem and user.args[1] == output for user in self.node.users)
 
     def _scalar(self, size: Any) -> GeTensor:
         return size if isinstance(size, GeTensor) else self.const(int(size), torch.int64, is_inline=True)

@@ -1,0 +1,189 @@
+"""Activation functions, softmax among them, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.converters.elementwise import unary
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.registry import converter
+
+for _aten, _type in {
+    "hardswish": "HardSwish",
+    "mish": "Mish",
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "silu": "Swish",
+    "tanh": "Tanh",
+}.items():
+    unary(_aten, _type)
+
+
+@converter("aten.threshold_backward.default")
+def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Any) -> GeTensor:
+    inputs = {"gradients": dy, "features": x}
+    if threshold == 0:
+        return ge.op("ReluGrad", inputs, output="backprops")
+    return ge.op("ThresholdGradV2D", inputs, {"threshold": float(threshold)}, output="backprops")
+
+
+@converter("aten.threshold.default")
+def threshold(ge: Builder, x: GeTensor, threshold: Any, value: Any) -> GeTensor:
+    bound, filler = ge.promoted(threshold, value, dtype=x.dtype)
+    return ge.op("ThresholdV2", {"x": x, "threshold": bound, "value": filler})
+
+
+@converter("aten.tanh_backward.default")
+def tanh_backward(ge: Builder, dy: GeTensor, y: GeTensor) -> GeTensor:
+    return ge.op("TanhGrad", {"y": y, "dy": dy}, output="z")
+
+
+@converter("aten.sigmoid_backward.default")
+def sigmoid_backward(ge: Builder, dy: GeTensor, y: GeTensor) -> GeTensor:
+    return ge.op("SigmoidGrad", {"y": y, "dy": dy}, output="z")
+
+
+@converter("aten.gelu.default")
+def gelu(ge: Builder, x: GeTensor, approximate: str = "none") -> GeTensor:
+    return ge.op("Gelu", {"x": x}, hints={"approximate": approximate})
+
+
+@converter("aten.gelu_backward.default")
+def gelu_backward(ge: Builder, dy: GeTensor, x: GeTensor, approximate: str = "none") -> GeTensor:
+    # The third input is not read; the original feeds dy.
+    return ge.op("GeluGrad", {"dy": dy, "x": x, "y": dy}, output="z", hints={"approximate": approximate})
+
+
+@converter("aten.silu_backward.default")
+def silu_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    return ge.op("SiluGrad", {"dy": dy, "x": x}, output="dx")
+
+
+@converter("aten.hardswish_backward.default")
+def hardswish_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    return ge.op("HardSwishGrad", {"grad": dy, "x": x})
+
+
+@converter("aten.hardsigmoid.default")
+def hardsigmoid(ge: Builder, x: GeTensor) -> GeTensor:
+    return ge.op("HardSigmoid", {"input_x": x}, output="output_y")
+
+
+@converter("aten.hardsigmoid_backward.default")
+def hardsigmoid_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    return ge.op("HardSigmoidGrad", {"grads": dy, "input_x": x})
+
+
+@converter("aten.mish_backward.default")
+def mish_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    return ge.op("MishGrad", {"grad": dy, "x": x}, output="x_grad")
+
+
+@converter("aten.log_sigmoid_forward.default")
+def log_sigmoid(ge: Builder, x: GeTensor) -> tuple[GeTensor | None, ...]:
+    """The second result, which torch keeps for its backward, is exp(-|x|)."""
+    y = ge.op("LogSigmoid", {"x": x})
+    if not ge.is_read(1):
+        return y, None
+    return y, ge.op("Exp", {"x": ge.op("Neg", {"x": ge.op("Abs", {"x": x})})})
+
+
+@converter("aten.log_sigmoid_backward.default")
+def log_sigmoid_backward(ge: Builder, dy: GeTensor, x: GeTensor, buffer: Any) -> GeTensor:
+    return ge.op("LogSigmoidGrad", {"grads": dy, "features": x}, output="backprops")
+
+
+@converter("aten.leaky_relu.default")
+def leaky_relu(ge: Builder, x: GeTensor, negative_slope: Any = 0.01) -> GeTensor:
+    return ge.op("LeakyRelu", {"x": x}, {"negative_slope": float(negative_slope)})
+
+
+@converter("aten.leaky_relu_backward.default")
+def leaky_relu_backward(ge: Builder, dy: GeTensor, x: GeTensor, negative_slope: Any, is_result: bool) -> GeTensor:
+    # A slope below zero is refused by torch for results, so that inputs and results have the same sign.
+    attrs = {"negative_slope": float(negative_slope)}
+    return ge.op("LeakyReluGrad", {"gradients": dy, "features": x}, attrs, output="backprops")
+
+
+@converter("aten._prelu_kernel.default")
+def prelu(ge: Builder, x: GeTensor, weight: GeTensor) -> GeTensor:
+    return ge.op("PRelu", {"x": x, "weight": weight})
+
+
+@converter("aten._prelu_kernel_backward.default")
+def prelu_backward(ge: Builder, dy: GeTensor, x: GeTensor, weight: GeTensor) -> tuple[GeTensor, ...]:
+    return ge.multi_op("PReluGrad", {"grads": dy, "features": x, "weights": weight}, ("dx", "da"))
+
+
+@converter("aten.elu.default")
+def elu(ge: Builder, x: GeTensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> GeTensor:
+    attrs = {"alpha": float(alpha), "scale": float(scale), "input_scale": float(input_scale)}
+    return ge.op("Elu", {"x": x}, attrs)
+
+
+@converter("aten.elu_backward.default")
+def elu_backward(
+    ge: Builder, dy: GeTensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: GeTensor
+) -> GeTensor:
+    attrs = {"alpha": float(alpha), "scale": float(scale), "input_scale": float(input_scale), "is_result": is_result}
+    return ge.op("EluGradV2", {"grads": dy, "activations": x}, attrs)
+
+
+@converter("aten.hardtanh_backward.default")
+def hardtanh_backward(ge: Builder, dy: GeTensor, x: GeTensor, min_val: Any, max_val: Any) -> GeTensor:
+    attrs = {"min_val": float(min_val), "max_val": float(max_val)}
+    return ge.op("HardtanhGrad", {"result": x, "grad": dy}, attrs)
+
+
+@converter("aten.softplus.default")
+def softplus(ge: Builder, x: GeTensor, beta: Any = 1, threshold: Any = 20) -> GeTensor:
+    return ge.op("SoftplusV2", {"x": x}, {"beta": float(beta), "threshold": float(threshold)})
+
+
+@converter("aten.softplus_backward.default")
+def softplus_backward(ge: Builder, dy: GeTensor, x: GeTensor, beta: Any, threshold: Any) -> GeTensor:
+    attrs = {"beta": float(beta), "threshold": float(threshold)}
+    return ge.op("SoftplusV2Grad", {"input_gradients": dy, "input_features": x}, attrs, output="output_backprops")
+
+
+@converter("aten.glu.default")
+def glu(ge: Builder, x: GeTensor, dim: int = -1) -> GeTensor:
+    return ge.op("GLU", {"x": x}, {"dim": dim})
+
+
+@converter("aten.glu_backward.default")
+def glu_backward(ge: Builder, dy: GeTensor, x: GeTensor, dim: int) -> GeTensor:
+    return ge.op("GLUGrad", {"y_grad": dy, "x": x}, {"dim": dim}, output="x_grad")
+
+
+@converter("aten._softmax.default")
+def softmax(ge: Builder, x: GeTensor, dim: int, half_to_float: bool) -> GeTensor:
+    return ge.op("SoftmaxV2", {"x": x}, {"axes": [dim], "half_to_float": half_to_float})
+
+
+@converter("aten._safe_softmax.default")
+def safe_softmax(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
+    """Zeros, not NaN, where everything is masked out."""
+    x = ge.cast(x, ge.result.dtype)
+    y = softmax(ge, x, dim, False)
+    is_masked = ge.op("Equal", {"x1": x, "x2": ge.const(float("-inf"), x.dtype)})
+    is_empty = ge.op("ReduceAll", {"x": is_masked, "axes": [dim]}, {"keep_dims": True})
+    return ge.op("SelectV2", {"condition": is_empty, "then": ge.const(0, x.dtype), "else": y}, output="result")
+
+
+@converter("aten._log_softmax.default")
+def log_softmax(ge: Builder, x: GeTensor, dim: int, half_to_float: bool) -> GeTensor:
+    return ge.op("LogSoftmaxV2", {"logits": ge.cast(x, ge.result.dtype)}, {"axes": [dim]}, output="logsoftmax")
+
+
+@converter("aten._softmax_backward_data.default")
+def softmax_backward(ge: Builder, dy: GeTensor, y: GeTensor, dim: int, input_dtype: torch.dtype) -> GeTensor:
+    return ge.cast(ge.op("SoftmaxGrad", {"y": y, "dy": dy}, {"axes": [dim]}, output="grad_x"), input_dtype)
+
+
+@converter("aten._log_softmax_backward_data.default")
+def log_softmax_backward(ge: Builder, dy: GeTensor, y: GeTensor, dim: int, input_dtype: torch.dtype) -> GeTensor:
+    return ge.cast(ge.op("LogSoftmaxGrad", {"dy": dy, "y": y}, {"axis": [dim]}, output="grad_x"), input_dtype)

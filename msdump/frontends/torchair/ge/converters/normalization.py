@@ -1,0 +1,198 @@
+"""Batch, layer and group normalization, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.registry import converter
+
+Results = tuple[GeTensor | None, ...]
+
+
+@converter("aten._native_batch_norm_legit_no_training.default")
+def batch_norm_infer(
+    ge: Builder,
+    x: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    running_mean: GeTensor,
+    running_var: GeTensor,
+    momentum: float,
+    eps: float,
+) -> Results:
+    """The statistics of a batch that nobody measured are empty, and constants where somebody keeps them."""
+    scale = _ones(ge, weight, running_mean)
+    offset = _zeros(ge, bias, running_mean)
+    inputs = {"x": x, "scale": scale, "offset": offset, "mean": running_mean, "variance": running_var}
+    y = ge.op("BNInfer", inputs, {"epsilon": eps})
+    rest = [ge.const(torch.empty(0, dtype=ge.result[i].dtype)) if ge.is_read(i) else None for i in (1, 2)]
+    return y, *rest
+
+
+@converter("aten._native_batch_norm_legit_functional.default")
+def batch_norm_functional(
+    ge: Builder,
+    x: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    running_mean: GeTensor,
+    running_var: GeTensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Results:
+    if not training:
+        results = batch_norm_infer(ge, x, weight, bias, running_mean, running_var, momentum, eps)
+        return *results, running_mean, running_var
+    y, new_mean, new_var, mean, rstd = _batch_norm(ge, x, weight, bias, running_mean, running_var, momentum, eps)
+    return y, mean, rstd, new_mean, new_var
+
+
+@converter("aten._native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(
+    ge: Builder,
+    x: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Results:
+    y, _, _, mean, rstd = _batch_norm(ge, x, weight, bias, None, None, momentum, eps)
+    return y, mean, rstd
+
+
+def _batch_norm(
+    ge: Builder,
+    x: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    running_mean: GeTensor | None,
+    running_var: GeTensor | None,
+    momentum: float,
+    eps: float,
+) -> tuple[GeTensor, ...]:
+    inputs = {"x": x, "weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
+    attrs = {"epsilon": eps, "momentum": momentum, "is_training": True}
+    return ge.multi_op("BatchNormV3", inputs, ("y", "running_mean", "running_var", "save_mean", "save_rstd"), attrs)
+
+
+@converter("aten.native_batch_norm_backward.default")
+def batch_norm_backward(
+    ge: Builder,
+    dy: GeTensor,
+    x: GeTensor,
+    weight: GeTensor | None,
+    running_mean: GeTensor | None,
+    running_var: GeTensor | None,
+    save_mean: GeTensor | None,
+    save_invstd: GeTensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> Results:
+    inputs = {
+        "dy": dy,
+        "x": x,
+        "weight": weight,
+        "running_mean": running_mean,
+        "running_var": running_var,
+        "save_mean": save_mean,
+        "save_rstd": save_invstd,
+    }
+    attrs = {"is_training": train, "epsilon": eps}
+    return _wanted(ge.multi_op("BatchNormGradV3", inputs, ("dx", "dweight", "dbias"), attrs), output_mask)
+
+
+@converter("aten.native_layer_norm.default")
+def layer_norm(
+    ge: Builder,
+    x: GeTensor,
+    normalized_shape: Sequence[Any],
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    eps: float,
+) -> Results:
+    inputs = {"x": x, "normalized_shape": ge.sizes(normalized_shape), "gamma": weight, "beta": bias}
+    return ge.multi_op("LayerNormV4", inputs, ("y", "mean", "rstd"), {"epsilon": eps})
+
+
+@converter("aten.native_layer_norm_backward.default")
+def layer_norm_backward(
+    ge: Builder,
+    dy: GeTensor,
+    x: GeTensor,
+    normalized_shape: Sequence[Any],
+    mean: GeTensor,
+    rstd: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    output_mask: Sequence[bool],
+) -> Results:
+    """The operator wants a gamma: ones where the layer has none."""
+    if weight is None:
+        weight = ge.op("Fill", {"dims": ge.sizes(normalized_shape), "value": ge.const(1, x.dtype)})
+    inputs = {"dy": dy, "x": x, "rstd": rstd, "mean": mean, "gamma": weight}
+    return _wanted(ge.multi_op("LayerNormGradV3", inputs, ("pd_x", "pd_gamma", "pd_beta")), output_mask)
+
+
+@converter("aten.native_group_norm.default")
+def group_norm(
+    ge: Builder,
+    x: GeTensor,
+    weight: GeTensor | None,
+    bias: GeTensor | None,
+    n: Any,
+    c: Any,
+    plane: Any,
+    group: int,
+    eps: float,
+) -> Results:
+    """GE gives the variance where torch gives 1 / sqrt(variance + eps)."""
+    attrs = {"num_groups": group, "data_format": "NCHW", "eps": eps, "is_training": True}
+    inputs = {"x": x, "gamma": weight, "beta": bias}
+    y, mean, variance = ge.multi_op("GroupNorm", inputs, ("y", "mean", "variance"), attrs)
+    shifted = ge.op("Add", {"x1": variance, "x2": ge.const(eps, variance.dtype)})
+    return y, mean, ge.op("Rsqrt", {"x": shifted})
+
+
+@converter("aten.native_group_norm_backward.default")
+def group_norm_backward(
+    ge: Builder,
+    dy: GeTensor,
+    x: GeTensor,
+    mean: GeTensor,
+    rstd: GeTensor,
+    weight: GeTensor | None,
+    n: Any,
+    c: Any,
+    plane: Any,
+    group: int,
+    output_mask: Sequence[bool],
+) -> Results:
+    attrs = {
+        "num_groups": group,
+        "data_format": "NCHW",
+        "dx_is_require": output_mask[0],
+        "dgamma_is_require": output_mask[1],
+        "dbeta_is_require": output_mask[2],
+    }
+    inputs = {"dy": dy, "mean": mean, "rstd": rstd, "x": x, "gamma": weight}
+    return _wanted(ge.multi_op("GroupNormGrad", inputs, ("dx", "dgamma", "dbeta"), attrs), output_mask)
+
+
+def _wanted(results: Sequence[GeTensor], mask: Sequence[bool]) -> Results:
+    return tuple(result if is_wanted else None for result, is_wanted in zip(results, mask, strict=True))
+
+
+def _ones(ge: Builder, weight: GeTensor | None, like: GeTensor) -> GeTensor:
+    return ge.op("OnesLike", {"x": like}) if weight is None else weight
+
+
+def _zeros(ge: Builder, bias: GeTensor | None, like: GeTensor) -> GeTensor:
+    return ge.op("ZerosLike", {"x": like}) if bias is None else bias
