@@ -58,12 +58,28 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
     try:
         e2e = validate_section(E2eDumpSettings, content[E2E], Context(profile)) if E2E in content else None
         if COMMON not in content:
-            raise missing_key(COMMON, "top level", file.value)
+            raise ConfigError(f"{missing_key(COMMON, 'top level', file.value)}{_acl_advice(file)}")
         engine = _engine(e2e, profile)
         common = validate_section(CommonDumpSettings, content[COMMON], Context(profile, engine))
     except ConfigError as error:
         raise ConfigError(f"{error}\nConfiguration file: {file.path}") from error.__cause__
     return MindSporeConfig(engine, common, e2e, file, _warnings(file, common, e2e, engine, profile))
+
+
+def _acl_advice(file: JsonFile) -> str:
+    """What to do with an acl.json, which is ACL's own and not what MindSpore dumps through ACL with; "" for others."""
+    from msdump.config.acl import DUMP, parse_acl_config
+    from msdump.config.acl_error import AclConfigError
+
+    if not isinstance(file.value, dict) or DUMP not in file.value:
+        return ""
+    advice = "\nIt is an acl.json: give it to `msdump acl run MODEL --dump FILE` or acl.mdl.set_dump. MindSpore writes"
+    advice += " such files itself, from the one that both MINDSPORE_DUMP_CONFIG and MS_ACL_DUMP_CFG_PATH name."
+    try:
+        parse_acl_config(file)
+    except AclConfigError as error:
+        return f"{advice} ACL refuses it too: {str(error).splitlines()[0]}"
+    return advice
 
 
 def _engine(e2e: E2eDumpSettings | None, profile: Profile) -> str:

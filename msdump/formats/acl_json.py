@@ -32,18 +32,19 @@ def step_acl_json(folder: Path, dump_mode: str, layers: Sequence[str], op_debug_
     folder     of the step, `{path}/{step_id}`
     dump_mode  "all", "input" or "output"
     layers     names that `kernels` lists; none: every operator
-    Edges:     overflow detection (3) and the exception dump (4) have keys of their own.
+    Edges:     overflow detection (3) and the exception dump (4) have keys of their own, and stand alone: ACL refuses
+               a scene beside `dump_op_switch`.
     """
     if op_debug_mode == 3:
         return _text({"dump": {"dump_path": str(folder), "dump_debug": "on"}})
+    if op_debug_mode == 4:
+        return _text({"dump": {"dump_path": str(folder), "dump_scene": "lite_exception"}})
     dump: dict[str, Any] = {
         "dump_list": [{"layer": list(layers)}] if layers else [],
         "dump_mode": dump_mode,
         "dump_op_switch": "on",
         "dump_path": str(folder),
     }
-    if op_debug_mode == 4:
-        dump["dump_scene"] = "lite_exception"
     return _text({"dump": dump})
 
 

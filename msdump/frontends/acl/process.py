@@ -39,6 +39,10 @@ class Process:
     """Everything that handles, addresses and ids stand for. Calls may come from any thread."""
 
     def __init__(self) -> None:
+        self.reset_for_tests()
+
+    def reset_for_tests(self) -> None:
+        """Forget everything, so that one process can begin again."""
         self.handles = Handles()
         self.memory = Memory()
         self.dump = DumpState()
