@@ -1,4 +1,4 @@
-"""GE operators that give the same elements another shape, and those that compute sizes."""
+"""GE operators that give the same elements another shape, or part of them. They return views where torch has them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,57 @@ from typing import Any
 
 import torch
 
+from msdump.frontends.torchair.ge.dtypes import dtype_of_number
 from msdump.frontends.torchair.ge.registry import kernel
 
-
-@kernel("Reshape", host=("shape",))
-def reshape(x: Any, shape: list[int]) -> Any:
-    return torch.reshape(x, shape)
-
-
-@kernel("Transpose", host=("perm",))
-def transpose(x: Any, perm: list[int]) -> Any:
-    return torch.permute(x, perm)
+kernel("Reshape", host=("shape",))(torch.reshape)
+kernel("Transpose", host=("perm",))(torch.permute)
+kernel("BroadcastTo", host=("shape",))(torch.Tensor.expand)
+kernel("AsStrided", host=("size", "stride", "storage_offset"))(torch.as_strided)
 
 
-@kernel("Pack")
-def pack(*items: Any, N: int, axis: int, _force_unknown_shape: bool = False) -> Any:
-    """Sizes make a list of sizes; tensors are stacked."""
-    return list(items) if not isinstance(items[0], torch.Tensor) else torch.stack(items, axis)
+@kernel("Bitcast")
+def bitcast(x: Any, *, type: int) -> Any:
+    return x.view(dtype_of_number(type))
 
 
-kernel("Identity")(torch.clone)
+@kernel("Squeeze")
+def squeeze(x: Any, *, axis: list[int]) -> Any:
+    """axis   empty: every axis of size 1"""
+    return torch.squeeze(x, axis) if axis else torch.squeeze(x)
 
 
-@kernel("Assign", mutates="ref")
-def assign(ref: Any, value: Any) -> Any:
-    return ref.copy_(value)
+@kernel("Unsqueeze")
+def unsqueeze(x: Any, *, axes: list[int]) -> Any:
+    for axis in axes:
+        x = torch.unsqueeze(x, axis)
+    return x
+
+
+_SLICE = ("begin", "end", "axes", "strides")
+
+
+@kernel("StridedSliceV2", host=_SLICE)
+def strided_slice(x: Any, begin: list[int], end: list[int], axes: list[int], strides: list[int]) -> Any:
+    for axis, start, stop, step in zip(axes, begin, end, strides, strict=True):
+        x = torch.ops.aten.slice.Tensor(x, axis, start, stop, step)
+    return x
+
+
+@kernel("StridedSliceAssignV2", host=_SLICE)
+def strided_slice_assign(
+    var: Any, input_value: Any, begin: list[int], end: list[int], axes: list[int], strides: list[int]
+) -> Any:
+    """var with a part replaced, as a new tensor."""
+    result = var.clone()
+    strided_slice(result, begin, end, axes, strides).copy_(input_value)
+    return result
+
+
+@kernel("StridedSliceV2Grad", host=("shape", *_SLICE))
+def strided_slice_grad(
+    shape: list[int], begin: list[int], end: list[int], strides: list[int], dy: Any, axes: list[int]
+) -> Any:
+    result = dy.new_zeros(shape)
+    strided_slice(result, begin, end, axes, strides).copy_(dy)
+    return result

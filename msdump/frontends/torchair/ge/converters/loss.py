@@ -1,0 +1,132 @@
+"""Losses, and what flows back from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from msdump.frontends.torchair.ge import placement
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.registry import converter
+
+# ATen's numbers of reductions as GE spells them.
+REDUCTIONS = ("none", "mean", "sum")
+_MEAN = 1
+
+
+@converter("aten.mse_loss.default")
+def mse_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN) -> GeTensor:
+    predict, label = ge.promoted(x, target, dtype=ge.result.dtype)
+    return ge.op("MseLoss", {"predict": predict, "label": label}, {"reduction": REDUCTIONS[reduction]})
+
+
+@converter("aten.mse_loss_backward.default")
+def mse_loss_backward(ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int) -> GeTensor:
+    inputs = {"predict": x, "label": target, "dout": grad}
+    return ge.op("MseLossGrad", inputs, {"reduction": REDUCTIONS[reduction]})
+
+
+@converter("aten.smooth_l1_loss.default")
+def smooth_l1_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN, beta: float = 1.0) -> GeTensor:
+    predict, label = ge.promoted(x, target, dtype=ge.result.dtype)
+    attrs = {"sigma": beta, "reduction": REDUCTIONS[reduction]}
+    return ge.op("SmoothL1LossV2", {"predict": predict, "label": label}, attrs, output="loss")
+
+
+@converter("aten.smooth_l1_loss_backward.default")
+def smooth_l1_loss_backward(
+    ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int, beta: float
+) -> GeTensor:
+    inputs = {"predict": x, "label": target, "dout": grad}
+    return ge.op("SmoothL1LossGradV2", inputs, {"sigma": beta, "reduction": REDUCTIONS[reduction]}, output="gradient")
+
+
+@converter("aten.huber_loss.default")
+def huber_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN, delta: float = 1.0) -> GeTensor:
+    """delta times the smooth L1 loss. Equal to eager but for rounding."""
+    loss = smooth_l1_loss(ge, x, target, reduction, delta)
+    return ge.op("Mul", {"x1": loss, "x2": ge.const(delta, loss.dtype)})
+
+
+@converter("aten.huber_loss_backward.default")
+def huber_loss_backward(
+    ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int, delta: float
+) -> GeTensor:
+    scaled = ge.op("Mul", {"x1": grad, "x2": ge.const(delta, grad.dtype)})
+    return smooth_l1_loss_backward(ge, scaled, x, target, reduction, delta)
+
+
+@converter("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
+def nll_loss(
+    ge: Builder, x: GeTensor, target: GeTensor, weight: GeTensor | None, reduction: int, ignore_index: Any
+) -> tuple[GeTensor, ...]:
+    inputs = {"x": x, "target": ge.cast(target, torch.int32), "weight": weight}
+    attrs = {"reduction": REDUCTIONS[reduction], "ignore_index": ignore_index}
+    return ge.multi_op("NLLLoss", inputs, ("y", "total_weight"), attrs)
+
+
+@converter("aten.nll_loss_backward.default", "aten.nll_loss2d_backward.default")
+def nll_loss_backward(
+    ge: Builder,
+    grad: GeTensor,
+    x: GeTensor,
+    target: GeTensor,
+    weight: GeTensor | None,
+    reduction: int,
+    ignore_index: Any,
+    total_weight: GeTensor,
+) -> GeTensor:
+    """Weights are no option of NLLLossGrad: ones stand for none."""
+    classes = x.shape[0 if len(x.shape) == 1 else 1]
+    if weight is None:
+        axis = 0 if len(x.shape) == 1 else 1
+        count = (
+            classes if isinstance(classes, int) else ge.op("Gather", {"x": ge.op("Shape", {"x": x}), "indices": axis})
+        )
+        ones = {"dims": ge.sizes([count]), "value": ge.const(1, x.dtype)}
+        weight = ge.op("Fill", ones, hints=placement.hints(None, x.fake.device))
+    inputs = {
+        "x": x,
+        "y_grad": grad,
+        "target": ge.cast(target, torch.int32),
+        "weight": weight,
+        "total_weight": total_weight,
+    }
+    attrs = {"reduction": REDUCTIONS[reduction], "ignore_index": ignore_index}
+    return ge.op("NLLLossGrad", inputs, attrs, output="x_grad")
+
+
+@converter("aten.binary_cross_entropy.default")
+def binary_cross_entropy(
+    ge: Builder, x: GeTensor, target: GeTensor, weight: GeTensor | None = None, reduction: int = _MEAN
+) -> GeTensor:
+    inputs = {"x": x, "y": target, "weight": weight}
+    return ge.op("BinaryCrossEntropy", inputs, {"reduction": REDUCTIONS[reduction]}, output="output")
+
+
+@converter("aten.binary_cross_entropy_backward.default")
+def binary_cross_entropy_backward(
+    ge: Builder,
+    grad: GeTensor,
+    x: GeTensor,
+    target: GeTensor,
+    weight: GeTensor | None = None,
+    reduction: int = _MEAN,
+) -> GeTensor:
+    inputs = {"x": x, "y": target, "grad_output": grad, "weight": weight}
+    return ge.op("BinaryCrossEntropyGrad", inputs, {"reduction": REDUCTIONS[reduction]}, output="output")
+
+
+@converter("aten.binary_cross_entropy_with_logits.default")
+def binary_cross_entropy_with_logits(
+    ge: Builder,
+    x: GeTensor,
+    target: GeTensor,
+    weight: GeTensor | None = None,
+    pos_weight: GeTensor | None = None,
+    reduction: int = _MEAN,
+) -> GeTensor:
+    inputs = {"predict": x, "target": target, "weight": weight, "pos_weight": pos_weight}
+    return ge.op("SigmoidCrossEntropyWithLogitsV2", inputs, {"reduction": REDUCTIONS[reduction]}, output="loss")
