@@ -150,7 +150,7 @@ def unfold(ge: Builder, x: GeTensor, dimension: int, size: int, step: int) -> Ge
     if not rank:
         return ge.op("Reshape", {"x": x, "shape": [1]})
     count = ge.result.shape[dimension]
-    if not isinstance(count, int) or isinstance(size, GeTensor):
+    if not isinstance(count, int):
         raise NoConverterError(
             f"torch.ops.aten.unfold.default: expected an axis {dimension} of known size, got {x.shape}. Compile with "
             "dynamic=False."

@@ -31,10 +31,7 @@ def split(ge: Builder, x: GeTensor, split_size: Any, dim: int = 0) -> tuple[GeTe
     """Parts of one size; the last one is what is left, -1 where that is known only when the graph runs."""
     count, last = len(ge.result), ge.result[-1].shape[dim]
     sizes = [*[split_size] * (count - 1), last if isinstance(last, int) else -1]
-    parts = {
-        f"x{i}": size if isinstance(size, GeTensor) else ge.const(size, is_inline=True) for i, size in enumerate(sizes)
-    }
-    packed = ge.op("Pack", parts, {"N": count, "axis": 0})
+    packed = ge.op("Pack", {f"x{index}": size for index, size in enumerate(sizes)}, {"N": count, "axis": 0})
     return _split(ge, x, ge.op("Cast", {"x": packed}, {"dst_type": ge_number(torch.int64)}), dim)
 
 

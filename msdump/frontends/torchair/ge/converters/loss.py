@@ -79,12 +79,11 @@ def nll_loss_backward(
     total_weight: GeTensor,
 ) -> GeTensor:
     """Weights are no option of NLLLossGrad: ones stand for none."""
-    classes = x.shape[0 if len(x.shape) == 1 else 1]
     if weight is None:
-        axis = 0 if len(x.shape) == 1 else 1
-        count = (
-            classes if isinstance(classes, int) else ge.op("Gather", {"x": ge.op("Shape", {"x": x}), "indices": axis})
-        )
+        axis = min(len(x.shape) - 1, 1)
+        count = x.shape[axis]
+        if not isinstance(count, int):
+            count = ge.op("Gather", {"x": ge.op("Shape", {"x": x}), "indices": axis})
         ones = {"dims": ge.sizes([count]), "value": ge.const(1, x.dtype)}
         weight = ge.op("Fill", ones, hints=placement.hints(None, x.fake.device))
     inputs = {

@@ -40,7 +40,7 @@ _UNARY = {
     math.trunc: "Trunc",
     round: "Round",
     torch.sym_not: "LogicalNot",
-    torch._sym_sqrt: "Sqrt",
+    torch._sym_sqrt: "Sqrt",  # type: ignore[attr-defined]
 }
 
 

@@ -23,7 +23,7 @@ _KERNELS = {
     "LogicalOr": operator.or_,
     "Maximum": torch.sym_max,
     "Minimum": torch.sym_min,
-    "Sqrt": torch._sym_sqrt,
+    "Sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
     "SelectV2": torch.sym_ite,
     "Gather": operator.getitem,
     "Mod": operator.mod,
@@ -52,4 +52,5 @@ def total(*items: Any, N: int) -> Any:
 def cast(x: Any, *, dst_type: int) -> Any:
     if isinstance(x, list):
         return [cast(item, dst_type=dst_type) for item in x]
-    return torch.sym_float(x) if dtype_of_number(dst_type).is_floating_point else torch.sym_int(x)
+    to_number: Any = torch.sym_float if dtype_of_number(dst_type).is_floating_point else torch.sym_int
+    return to_number(x)
