@@ -88,9 +88,35 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1) -> Statisti
         raise DtypeError(f"statistics: expected a real dtype, got {row.name}, which has no order.")
     if array.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"statistics: expected an array of {row.name}, got one of {array.dtype}.")
+    if isinstance(array, MeasuredArray):
+        if array.numbers is None:
+            raise DtypeError("statistics: expected numbers or values of a tensor, got neither.")
+        return array.numbers()
     flat = _flat(array)
     with np.errstate(all="ignore"):
         return _finish(_totals(flat, row, thread_count), flat, row)
+
+
+class MeasuredArray(np.ndarray[Any, np.dtype[Any]]):
+    """Shape and dtype of a tensor that stays where it is; only its statistics come.
+
+    `statistics` gives what `numbers` says, which is asked no sooner. It has no values: nobody may read its bytes.
+    """
+
+    numbers: Callable[[], Statistics] | None
+
+    def __new__(cls, shape: tuple[int, ...], dtype: Any, numbers: Callable[[], Statistics] | None) -> MeasuredArray:
+        self = super().__new__(cls, shape, dtype, _NO_VALUES, 0, (0,) * len(shape))
+        self.numbers = numbers
+        return self
+
+    def __array_finalize__(self, source: object) -> None:
+        # Another shape of the same elements has the same statistics; a part of them has none.
+        is_whole = isinstance(source, MeasuredArray) and source.size == self.size
+        self.numbers = source.numbers if isinstance(source, MeasuredArray) and is_whole else None
+
+
+_NO_VALUES = bytes(16)
 
 
 def has_non_finite(array: Array, dtype_name: str) -> bool:
@@ -120,7 +146,12 @@ def md5_hex(array: Array) -> str:
 
 
 def raw_bytes(array: Array) -> memoryview:
-    """The elements in C order, little-endian; a view when the array already lies that way."""
+    """The elements in C order, little-endian; a view when the array already lies that way.
+
+    Raises: DtypeError for a MeasuredArray, which has none.
+    """
+    if isinstance(array, MeasuredArray):
+        raise DtypeError("bytes: expected the values of a tensor, got its statistics. Ask for tensors as well.")
     plain = np.ascontiguousarray(array)
     if not _is_little_endian(plain.dtype):
         plain = plain.astype(plain.dtype.newbyteorder("<"))

@@ -79,6 +79,14 @@ class DumpPlan:
     is_acl_dump: bool = False
 
     @property
+    def measures_only(self) -> bool:
+        """True when nothing of a tensor is asked for but numbers that can be computed where it lies."""
+        # None stands for the columns of the guide, MD5 among them.
+        has_digest = self.statistic_categories is None or "md5" in self.statistic_categories
+        is_plain = not self.saves_tensor and self.file_format != "bin" and not self.op_debug_mode
+        return self.saves_statistic and is_plain and not has_digest
+
+    @property
     def dumps_parameters(self) -> bool:
         """Parameters and constants count as outputs.   Source: MindSpore, `input_output`."""
         return self.dumps_output

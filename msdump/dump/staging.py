@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from msdump.events import Array
+from msdump.stats import MeasuredArray
 
 _PAGE = 4096
 # From here on a copy has a buffer of whole pages that is used again: fresh pages cost more than the copy itself.
@@ -78,6 +79,8 @@ class Staging:
         file_offset   where the bytes will begin in their file: pages of memory are made to coincide with pages of
                       the file, so that the disk can fetch them as they lie
         """
+        if isinstance(array, MeasuredArray):
+            return self.hold(name, array)  # nothing to copy: its numbers are its own
         known = self._waiting.get(name)
         if known is not None:
             return known
@@ -138,6 +141,8 @@ class Staging:
 
 def staged_size(array: Array) -> int:
     """Bytes of the budget that a copy of this array takes."""
+    if isinstance(array, MeasuredArray):
+        return 0
     if array.nbytes < _PAGED_BYTES:
         return array.nbytes
     # Whole pages, and room to begin anywhere in the first one.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from msdump.frontends.torch.device import PinnedCopies
+from msdump.frontends.torch.device import PinnedCopies, copies_for
 from msdump.frontends.torch.graph_from_fx import (
     BACKWARD,
     FORWARD,
@@ -111,8 +111,11 @@ class GraphRunner:
                 if observer.on_iteration_begin(seen.graph, iteration)
             ]
             if watching:
-                report = self._model.session.count_skipped
-                outputs = WatchedRun(seen, watching, iteration, self._copies, report).run(args)
+                session = self._model.session
+                copies, measures_only = self._copies, session.plan.measures_only
+                outputs = WatchedRun(
+                    seen, watching, iteration, copies, session.count_skipped, measures_only=measures_only
+                ).run(args)
         if not watching:
             outputs = self._program.run(args)
         if self._linked_at is not None:
@@ -154,9 +157,8 @@ class GraphRunner:
             model.session.count_skipped(reason, count)
         if self._seen:
             log.info("graph %d: the model ran with new shapes.", found.graph.graph_id)
-        device = next((arg.device for arg in args if isinstance(arg, torch.Tensor) and arg.is_cuda), None)
-        if device is not None and self._copies is None:
-            self._copies = PinnedCopies(device)
+        if self._copies is None:
+            self._copies = copies_for(args)
         if self._copies is not None:
             # What observers get of a device are copies already.
             found.graph.held, found.graph.borrowed = set(found.roots), set()

@@ -13,7 +13,7 @@ import torch
 from msdump import dtypes
 from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, OpInfo
 from msdump.frontends.torch.arrays import array_of
-from msdump.frontends.torch.device import PinnedCopies
+from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
 from msdump.frontends.torch.operators import Path, is_collective
 from msdump.frontends.torch.program import Call, Program
@@ -81,7 +81,11 @@ def _drops(program: Program, found: FxGraph) -> list[tuple[int, ...]]:
 
 
 class WatchedRun:
-    """Lives while one run is watched. Arrays are views of the tensors; nothing is copied but what would be lost."""
+    """Lives while one run is watched. Arrays are views of the tensors; nothing is copied but what would be lost.
+
+    copies         brings tensors of a device to the host; None where they are there
+    measures_only  nobody wants more than statistics: of a device nothing else is brought
+    """
 
     def __init__(
         self,
@@ -90,12 +94,15 @@ class WatchedRun:
         iteration: int,
         copies: PinnedCopies | None,
         report: Callable[[str], None],
+        *,
+        measures_only: bool = False,
     ) -> None:
         self._seen = seen
         self._watching = watching
         self._iteration = iteration
         self._copies = copies
         self._report = report
+        self._measures = measures_only and copies is not None
         self._arrays: dict[int, Array] = {}
         self._kept: dict[TensorKey, Array] = {}
         self._late: deque[tuple[Any, Observer, OpEvent]] = deque()
@@ -136,7 +143,8 @@ class WatchedRun:
         if wanted & KEEP:
             for info, array in zip(op.inputs, inputs, strict=True):
                 self._kept.setdefault(info.key, array)
-        if wanted & BEFORE:
+        # Observers ask before an operator to save what it will overwrite. Statistics are safe from that.
+        if wanted & BEFORE and not self._measures:
             self._deliver(is_last=True)
             event = OpEvent(op, self._iteration, inputs, ())
             for observer, mask in self._masks:
@@ -194,10 +202,10 @@ class WatchedRun:
         expected = value.type
         numpy_dtype = dtypes.dtype(expected.dtype).numpy
         try:
-            if tensor.device.type == "cpu":
+            if self._copies is not None and self._copies.takes(tensor):
+                array = measured_array(self._copies, tensor) if self._measures else self._copies.array(tensor)
+            elif tensor.device.type == "cpu":
                 array = array_of(tensor)
-            elif self._copies is not None and tensor.is_cuda:
-                array = self._copies.array(tensor)
             else:
                 array = array_of(tensor.detach().cpu())
         except (RuntimeError, TypeError, AttributeError) as error:

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 
 from msdump import session as sessions  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
-from tests.frontends.torch.dumping import close, configure, tensors  # noqa: E402
+from msdump.frontends.torch.device import PinnedCopies  # noqa: E402
+from tests.frontends.torch.dumping import close, configure, rows, tensors  # noqa: E402
 
 pytestmark = [
     pytest.mark.cuda,
@@ -50,3 +51,30 @@ def test_files_are_those_of_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert cpu.keys() == cuda.keys()
     for name, array in cpu.items():
         np.testing.assert_allclose(cuda[name], array, rtol=1e-3, atol=1e-4, err_msg=str(name))
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+def test_statistics_are_computed_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sync: bool) -> None:
+    def refuse(self: PinnedCopies, tensor: Any) -> Any:
+        raise AssertionError("a whole tensor came to the host")
+
+    monkeypatch.setattr(PinnedCopies, "array", refuse)
+    plain = run("cuda")
+    found = []
+    for device in ("cpu", "cuda"):
+        sessions.reset_for_tests()
+        folder = tmp_path / device
+        folder.mkdir()
+        root = configure(folder, monkeypatch, is_sync=is_sync, saved_data="statistic")
+        results = run(device)
+        assert close().error is None
+        if device == "cuda":
+            assert all(torch.equal(mine, theirs) for mine, theirs in zip(results, plain, strict=True))
+        files = sorted(root.rglob("statistic.csv"))
+        found.append({(f.parts[-3], row.op_name, row.io, row.slot): row for f in files for row in rows(f.parent)})
+    cpu, cuda = found
+    assert cpu.keys() == cuda.keys()
+    for name, row in cpu.items():
+        assert (cuda[name].count, cuda[name].nan) == (row.count, row.nan), name
+        for field in ("max", "min", "avg"):
+            assert getattr(cuda[name], field) == pytest.approx(getattr(row, field), rel=1e-3, abs=1e-4), name
