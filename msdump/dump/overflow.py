@@ -103,6 +103,7 @@ class OverflowDumper:
         self._copies = InputCopies()
         self._is_broken: dict[TensorKey, bool] = {}
         self._has_dumped = False
+        self._is_closed = False
         self.found: list[Overflow] = []
         # Shared where several models are watched.
         tally.overflows = tally.overflows or []
@@ -161,6 +162,7 @@ class OverflowDumper:
         self._end_iteration(event.op.graph_id, event.iteration)
 
     def close(self) -> None:
+        self._is_closed = True
         with self._stop_on_failure(0):
             for writer in (*self._writers, self._opdebug):
                 writer.close()
@@ -174,7 +176,7 @@ class OverflowDumper:
                     writer.end_iteration(graph_id, iteration)
 
     def _is_over(self) -> bool:
-        return bool(self._tally.error) or 0 < self._plan.overflow_number <= len(self.found)
+        return self._is_closed or bool(self._tally.error) or 0 < self._plan.overflow_number <= len(self.found)
 
     def _breaks(self, info: TensorInfo, array: Array) -> bool:
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,8 +65,7 @@ class AclDump:
     """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
 
     root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
-               dump: the one that gets `extra-info`, see
-               `acl_environment.exception_folder`
+               dump: the one that gets `extra-info`, see `acl_environment.exception_folder`
     device_id  in the names of folders
     callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk, as those of
                exceptions do in any case
@@ -97,6 +97,8 @@ class AclDump:
         self._exceptions: list[AclExceptionDumper] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self._process_id = os.getpid()
+        self._has_told_fork = False
 
     def observe_model(
         self,
@@ -136,8 +138,10 @@ class AclDump:
             operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
             return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
 
-        writers = [self._writer(folder, self._guard.new_rotation())]
-        return self._keep(AclOperatorDumper(watch, lambda _: True, writers, self._delivery, self._tally, self._clock))
+        # A call is no iteration: all of them stay.
+        writers = [self._writer(folder)]
+        parts = watch, lambda _: self._is_ours(), writers, self._delivery, self._tally, self._clock
+        return self._keep(AclOperatorDumper(*parts))
 
     def wants_arena(self) -> bool:
         """True when models should keep all their values in one piece of memory, so that one may trample on another."""
@@ -174,6 +178,8 @@ class AclDump:
             if self._is_closed:
                 return
             self._is_closed = True
+        if not self._is_ours():
+            return
         for observer in self._observers:
             observer.close()
         self._delivery.close(self._writers)
@@ -203,17 +209,22 @@ class AclDump:
                     log.warning("%s: %s", folder.model_name, text)
             return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
 
+        def begins(iteration: int) -> bool:
+            return self._is_ours() and folder.begins(iteration)
+
         writers = [self._writer(folder, self._guard.new_rotation())]
-        parts = watch, folder.begins, writers, self._delivery, self._tally, self._clock
+        parts = watch, begins, writers, self._delivery, self._tally, self._clock
         return Watcher(self.plan, names_before, *parts) if self.plan.is_watcher else AclOperatorDumper(*parts)
 
     def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
         plan = self.plan.dump_plan(folder.model_name, None, self.root, self.device_id)
         rotation = self._guard.new_rotation()
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
-        return OverflowDumper(
-            plan, [writer], debug, self._tally, self._clock, lambda _, iteration: folder.count(iteration), model_id
-        )
+
+        def count(graph: Graph, iteration: int) -> None:
+            folder.count(iteration)
+
+        return OverflowDumper(plan, [writer], debug, self._tally, self._clock, count, model_id, "the model")
 
     def _exception(self) -> Observer:
         """Who dumps the operator that raises; its files have a folder of their own."""
@@ -223,6 +234,15 @@ class AclDump:
         return dumper
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _is_ours(self) -> bool:
+        """False in a process that was forked from the one that dumps: it has none of the threads that write."""
+        if self._process_id == os.getpid():
+            return True
+        if not self._has_told_fork:
+            self._has_told_fork = True
+            log.warning("Process %d was forked from one that dumps, and dumps nothing itself.", os.getpid())
+        return False
 
     def _keep(self, *observers: Observer) -> tuple[Observer, ...]:
         with self._lock:

@@ -459,6 +459,55 @@ def test_a_dump_may_end_while_a_model_runs(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_dumps_nothing_and_ends(tmp_path: Path) -> None:
+    dump = make_dump(tmp_path / "dump")
+    executor = Executor(chain("Neg"), dump.observe_model(1, ["net"]))
+    child = os.fork()
+    if not child:
+        [result] = executor.run([np.ones((2, 3), np.float16)], 0)
+        dump.close()
+        os._exit(int(result[0, 0] != -1))
+    assert os.waitpid(child, 0)[1] == 0
+    assert not list((tmp_path / "dump").iterdir())
+    executor.run([np.ones((2, 3), np.float16)], 0)
+    dump.close()
+    assert len(tree(tmp_path / "dump")) == 2
+
+
+def test_a_root_that_is_gone_is_an_error_at_the_end(tmp_path: Path) -> None:
+    for keys in ({}, {"dump_list": None, "dump_debug": "on"}):
+        dump = make_dump(tmp_path / "dump", **keys)
+        (tmp_path / "dump").rmdir()
+        (tmp_path / "dump").write_text("")
+        run(chain("Neg", "Exp"), dump, -20, -20)
+        with pytest.raises(DumpError, match="expected"):
+            dump.close()
+        assert dump.report().lost
+        (tmp_path / "dump").unlink()
+
+
+def test_all_calls_of_operators_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDUMP_KEEP_ITERATIONS", "1")
+    dump = make_dump(tmp_path / "dump", dump_list=[], dump_op_switch="on")
+    observers = dump.observe_operators()
+    for number in range(4):
+        Executor(chain("Neg", graph_id=number), observers).run([np.ones((2, 3), np.float16)], number)
+    dump.close()
+    assert len(tree(tmp_path / "dump")) == 4
+
+
+def test_nothing_overflows_after_the_end(tmp_path: Path) -> None:
+    dump = make_dump(tmp_path / "dump", dump_list=None, dump_debug="on")
+    executor = Executor(chain("Neg", "Exp"), dump.observe_model(1, ["net"]))
+    dump.close()
+    with np.errstate(over="ignore"):
+        executor.run([np.full((2, 3), -20, np.float16)], 0)
+    assert not list((tmp_path / "dump").iterdir())
+
+
 def test_overflows_of_several_models_are_told_together(tmp_path: Path) -> None:
     dump = make_dump(tmp_path / "dump", dump_list=None, dump_debug="on")
     for model_id in (1, 2):
