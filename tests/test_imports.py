@@ -24,6 +24,7 @@ ALLOWED = {
         "formats/",
         "frontends/mindspore/train/",
         "frontends/onnx/",
+        "frontends/torchair/graph_dump/",
     ),
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),

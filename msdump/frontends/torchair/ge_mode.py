@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from torch.fx import GraphModule
 
@@ -13,6 +13,7 @@ from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder, Troub
 from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
 from msdump.frontends.torchair.plain import plain_run
 
+Observer = TypeVar("Observer")
 _no_graph = Trouble("The debug save has no GE graph of everything")
 
 
@@ -67,11 +68,14 @@ def _ge_run(
     folder: PhaseFolder | None,
 ) -> Callable[[list[Any]], Any]:
     from msdump.frontends.torchair.ge.compile import compile_ge
+    from msdump.frontends.torchair.graph_dump.observer import open_graph_dump
 
-    observers = _present(folder)
-    optimized = run_fx_passes(module, example_inputs, config, GE_MODE, observers)
-    _, run = compile_ge(optimized, example_inputs, graph_id, config, observers)
-    return plain_run(optimized) if config.debug.run_eagerly else run
+    optimized = run_fx_passes(module, example_inputs, config, GE_MODE, _present(folder))
+    dump = open_graph_dump(graph_id, config)
+    _, run = compile_ge(optimized, example_inputs, graph_id, config, _present(folder, dump))
+    if config.debug.run_eagerly:
+        return plain_run(optimized)
+    return run if dump is None else dump.wrap(run)
 
 
 def _look(
@@ -86,5 +90,5 @@ def _look(
         _no_graph.tell(error)
 
 
-def _present(*observers: PhaseFolder | None) -> list[PhaseFolder]:
+def _present(*observers: Observer | None) -> list[Observer]:
     return [observer for observer in observers if observer is not None]

@@ -24,6 +24,8 @@ torchair_log = logging.getLogger("torchair")
 
 DYNAMO_FILE = "dynamo_out_graph.txt"
 _DEFAULT_GE_TYPE = "pbtxt"
+# Its operators and descriptors are filled in further.
+OPTIMIZED_GE_GRAPH = "optimized_ge_graph"
 
 # Numbers of the graphs that backends were called with, in this process.
 _numbers = itertools.count()
@@ -118,7 +120,7 @@ class PhaseFolder:
 
         def action() -> None:
             self.model.make(self.path)
-            write_ge_graph(graph, path, self._ge_type)
+            write_ge_graph(graph, path, self._ge_type, is_optimized=name == OPTIMIZED_GE_GRAPH)
 
         trouble.guard(action)
 

@@ -65,7 +65,9 @@ class Builder:
         if len(results) != len(op.output_names):
             raise GraphError(f"{op_type}: expected {len(op.output_names)} outputs, its kernel gave {len(results)}.")
         op.outputs = tuple(
-            GeTensor(op, index, fake=result) if isinstance(result, torch.Tensor) else GeTensor(op, index, value=result)
+            GeTensor(op, index, fake=result, view_of=_viewed(op, result))
+            if isinstance(result, torch.Tensor)
+            else GeTensor(op, index, value=result)
             for index, result in enumerate(results)
         )
         self.graph.add(op)
@@ -150,6 +152,15 @@ class Builder:
 
 def _has_value(tensor: GeTensor) -> bool:
     return tensor.is_host or tensor.value is not None
+
+
+def _viewed(op: GeOp, result: torch.Tensor) -> GeTensor | None:
+    """The input whose memory a result is in. A fake tensor has none, but knows which one it would have."""
+    memory = result.untyped_storage()._cdata
+    for tensor in op.inputs.values():
+        if tensor is not None and tensor.fake is not None and tensor.fake.untyped_storage()._cdata == memory:
+            return tensor
+    return None
 
 
 def _dtype_of(value: Any) -> torch.dtype:

@@ -24,6 +24,7 @@ class GeTensor:
     value    what is known of it when the graph is compiled: the number or list of a Const, ints and SymInts of a
              shape; None when nothing is. A host value (`is_host`) is never a tensor while the graph runs either
     fx_name  `add-aten.add.Tensor.OUTPUT.0`: the output of the FX node that it is; "" when it is in between
+    view_of  the input of its operator whose memory it shares; None for memory of its own
     """
 
     op: GeOp
@@ -31,6 +32,7 @@ class GeTensor:
     fake: Any = None
     value: Any = None
     fx_name: str = ""
+    view_of: GeTensor | None = None
 
     @property
     def is_host(self) -> bool:

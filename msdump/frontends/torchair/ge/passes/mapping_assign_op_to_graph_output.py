@@ -36,7 +36,7 @@ def mapping_assign_op_to_graph_output(graph: GeGraph, config: CompilerConfig) ->
 
 def _reads(ops: Iterable[GeOp], memory: GeTensor) -> bool:
     read = {tensor for op in ops for tensor in op.inputs.values() if tensor is not None}
-    return any(tensor is memory or shares_memory(tensor, memory) for tensor in read)
+    return any(shares_memory(tensor, memory) for tensor in read)
 
 
 def _writes(ops: Iterable[GeOp], memory: GeTensor) -> bool:

@@ -47,7 +47,7 @@ def _is_free(graph: GeGraph, source: GeTensor, place: int) -> bool:
         return False
     later = {tensor for op in graph.ops[place + 1 :] for tensor in op.inputs.values() if tensor is not None}
     owners = [tensor for op in graph.ops if op.type in (DATA, CONST) for tensor in op.outputs]
-    return not any(tensor is source or shares_memory(tensor, source) for tensor in (*later, *owners))
+    return not any(shares_memory(tensor, source) for tensor in (*later, *owners))
 
 
 def _is_written_between(graph: GeGraph, source: GeTensor, copy: GeOp, place: int) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
-
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import kernel_of
 
@@ -24,8 +22,7 @@ def readers_by_tensor(graph: GeGraph) -> Readers:
 
 def shares_memory(one: GeTensor, other: GeTensor) -> bool:
     """Whether one is a view of the other, or both are views of a third."""
-    mine, theirs = _storage(one), _storage(other)
-    return mine is not None and mine == theirs
+    return _owner(one) is _owner(other)
 
 
 def mutated_input(op: GeOp) -> GeTensor | None:
@@ -58,11 +55,10 @@ def remove_unread(graph: GeGraph, candidates: Iterable[GeOp]) -> None:
     graph.remove(op for op in constants if op.outputs[0] not in left)
 
 
-def _storage(tensor: GeTensor) -> int | None:
-    if not isinstance(tensor.fake, torch.Tensor):
-        return None
-    # Fake tensors have no data; which storage they stand for is known all the same.
-    return int(tensor.fake.untyped_storage()._cdata)
+def _owner(tensor: GeTensor) -> GeTensor:
+    while tensor.view_of is not None:
+        tensor = tensor.view_of
+    return tensor
 
 
 def _mutates(op_type: str) -> str:
