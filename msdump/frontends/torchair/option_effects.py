@@ -19,6 +19,7 @@ _EVERYWHERE = {
     "post_grad_custom_post_pass",
 }
 _GE = {
+    "experimental_config.enable_view_optimize",
     "debug.fx_summary.type",
     "debug.fx_summary.skip_compile",
     "debug.fx_summary._path",

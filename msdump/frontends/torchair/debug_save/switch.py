@@ -52,19 +52,34 @@ def executable() -> str:
 
 
 def guard_torch() -> None:
-    """Let PyTorch go on without its own log where the debug folder cannot be made: it would stop the training there."""
-    from torch._dynamo import utils
+    """Let PyTorch go on without its own logs where the debug folder cannot be made: it would stop the training there.
+
+    They are torchdynamo/debug.log and, in newer versions, the trace in tlparse/.
+    """
+    from torch._dynamo import config, utils
+    from torch._logging import _internal
 
     original = utils.add_file_handler
-    if hasattr(original, _GUARDED):
+    if not hasattr(original, _GUARDED):
+        utils.add_file_handler = _without_errors(original)
+    trace = getattr(_internal, "LOG_TRACE_HANDLER", None)
+    folder = getattr(trace, "root_dir", None)
+    if trace is None or folder is None or Path(folder).parent != Path(config.debug_dir_root):
         return
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        # The handler then takes itself away.
+        trace.root_dir = None
 
+
+def _without_errors(original: Any) -> Any:
     @functools.wraps(original)
     def add_file_handler() -> contextlib.ExitStack:
         try:
-            return original()
+            return original()  # type: ignore[no-any-return]
         except OSError:
             return contextlib.ExitStack()
 
     setattr(add_file_handler, _GUARDED, True)
-    utils.add_file_handler = add_file_handler
+    return add_file_handler
