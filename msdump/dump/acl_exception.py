@@ -137,8 +137,7 @@ class AclExceptionDumper(ExceptionDumper):
 
 
 def _operand(io: str, slot: int, info: TensorInfo, array: Array, record: TensorRecord | None) -> FailedOperand:
-    """An output without elements that should have some was not made."""
-    if record is None or (record.data.size == 0 and 0 not in info.shape):
+    if record is None:
         return FailedOperand(io, slot, info.dtype, info.shape, _format(info.format, info.shape))
     shown_format = _format(record.format, record.shape)
     return FailedOperand(io, slot, info.dtype, record.shape, shown_format, array.ctypes.data, record)

@@ -79,7 +79,10 @@ class ExceptionDumper:
         started = time.perf_counter()
         kept = self._copies.arrays if op.mutates else {}
         try:
-            records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
+            found = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
+            # An output without elements that should have some was not made.
+            made = zip(operands, found, strict=True)
+            records = [record for operand, record in made if record.data.size or 0 in operand.info.shape]
             self._save(records, event, error)
             self._tally.tensors_written += len(records)
             self._tally.iterations_dumped += 1

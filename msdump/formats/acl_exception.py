@@ -185,7 +185,8 @@ def _described(failure: OperatorFailure) -> tuple[Any, list[memoryview]]:
     if failure.records:
         message, payloads = described(failure.records)
     else:
-        message, payloads = dump_data_pb2.DumpData(version=CONTAINER_VERSION, op_name=_text(failure.op_name)), []
+        message, payloads = dump_data_pb2.DumpData(version=CONTAINER_VERSION), []
+    message.op_name = _text(failure.op_name)
     message.dump_time = failure.timestamp_us
     input_count = sum(operand.io == INPUT for operand in failure.operands)
     for operand in failure.operands:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.config.iterations import parse_iterations
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.tally import Tally
