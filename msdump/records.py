@@ -67,3 +67,20 @@ class TensorRecord:
     @property
     def size_bytes(self) -> int:
         return int(self.data.nbytes)
+
+    @property
+    def filled_memory(self) -> tuple[int, int, str] | None:
+        """Address, size in bytes and dtype of memory that `data` fills without gaps; None when there are gaps.
+
+        Tensors that fill the same memory at the same time hold the same elements, maybe in another order: one may be
+        the transpose of the other.
+        """
+        if self.is_repeat:
+            return None
+        expected = self.data.itemsize
+        for stride, size in sorted(zip(self.data.strides, self.data.shape, strict=True)):
+            if size != 1:
+                if stride != expected:
+                    return None
+                expected *= size
+        return int(self.data.__array_interface__["data"][0]), self.size_bytes, self.dtype

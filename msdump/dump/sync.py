@@ -220,12 +220,15 @@ class SyncDumper:
 
 
 def _batches(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
-    """Runs of records that are worth a hand-over to a thread."""
+    """Groups of records that are worth a hand-over to a thread; those that fill the same memory stay together."""
+    by_memory: dict[Hashable, list[TensorRecord]] = {}
+    for number, record in enumerate(records):
+        by_memory.setdefault(record.filled_memory or number, []).append(record)
     batch: list[TensorRecord] = []
     size = 0
-    for record in records:
-        batch.append(record)
-        size += record.size_bytes
+    for group in by_memory.values():
+        batch += group
+        size += sum(record.size_bytes for record in group)
         if size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import itemgetter
@@ -196,14 +196,21 @@ class StatisticWriter:
             if has_digest and not is_known and self._md5_threads and record.size_bytes > _POOLED_BYTES:
                 digests[index] = self._threads().submit(md5_hex, record.data)
         texts: list[str] = []
+        # A digest depends on the order of the elements, numbers do not.
+        text_by_memory: dict[Hashable, str] = {}
         try:
             for index, record in enumerate(records):
                 identity = _identity(record)
+                memory = None if has_digest or record.size_bytes <= _POOLED_BYTES else record.filled_memory
                 text = None if identity is None else known.get(identity)
                 if text is None:
+                    text = text_by_memory.get(memory) if memory is not None else None
+                if text is None:
                     text = self._measure(record, digests.get(index))
-                    if identity is not None:
-                        known[identity] = text
+                if identity is not None:
+                    known[identity] = text
+                if memory is not None:
+                    text_by_memory[memory] = text
                 texts.append(text)
         finally:
             # The arrays belong to the caller again when this call ends, whatever happened.

@@ -56,6 +56,40 @@ def test_bytes_of_the_seed_era(tmp_path: Path) -> None:
     assert write(tmp_path, additions()) == GOLDEN.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)])
+def test_a_transpose_says_what_its_tensor_says(
+    axes: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = np.random.default_rng(0).normal(size=(5, 64, 300)).astype(np.float32)
+    gaps = np.repeat(whole, 2, axis=2)[..., ::2]
+    asked: list[int] = []
+    monkeypatch.setattr(
+        statistic_csv, "statistics", lambda data, dtype: asked.append(data.nbytes) or statistics(data, dtype)
+    )
+    made = [
+        record(index, data=data, key=TensorKey(index, 0))
+        for index, data in enumerate([whole, whole.transpose(axes), gaps, gaps.transpose(axes)])
+    ]
+    write(tmp_path, made, ["max", "min", "avg", "l2norm", "count", "zero count"])
+    first, *others = read_statistic_csv(tmp_path / "statistic.csv")
+    assert len(asked) == 3
+    for other, expected in zip(others, made[1:], strict=True):
+        assert other.shape == expected.shape
+        assert (other.max, other.min, other.count, other.zero) == (first.max, first.min, first.count, first.zero)
+        assert (other.avg, other.l2norm) == (pytest.approx(first.avg, abs=1e-6), pytest.approx(first.l2norm))
+
+
+def test_only_memory_without_gaps_counts_as_the_same() -> None:
+    whole = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    filled = record(0, data=whole).filled_memory
+    assert filled is not None
+    assert record(0, data=whole.transpose(2, 0, 1)).filled_memory == filled
+    assert record(0, data=whole.reshape(6, 4)).filled_memory == filled
+    for other in (whole[:1], whole[..., :2], whole[:, ::2], np.broadcast_to(whole[0], (2, 3, 4)), whole.copy()):
+        assert record(0, data=other).filled_memory != filled
+    assert record(0, data=whole.view(np.int32), dtype="int32").filled_memory != filled
+
+
 def test_chosen_columns_end_each_row_with_one_more_comma(tmp_path: Path) -> None:
     """Source: MindSpore 2.3.0 and later."""
     text = write(tmp_path, additions()[:1], ["l2norm", "max"])
