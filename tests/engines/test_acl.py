@@ -395,6 +395,18 @@ def test_the_last_iterations_of_every_model_are_kept(tmp_path: Path, monkeypatch
         }
 
 
+def test_an_address_and_a_path_are_a_folder_below_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(tmp_path / "unused", dump_path="10.0.0.1:/sub/dump")
+    assert plan.path == tmp_path / "sub" / "dump"
+    dump = AclDump(plan, plan.path, device_id=3)
+    run(chain("Neg"), dump, 1)
+    dump.close()
+    assert {name.split("/")[1] for name in tree(tmp_path / "sub" / "dump")} == {"3"}
+
+
 def test_models_run_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSDUMP_ASYNC_BUFFER", "4096")
     dump = make_dump(tmp_path / "dump", dump_mode="all")
