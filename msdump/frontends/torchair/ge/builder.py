@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.dtypes import ge_number
@@ -145,7 +146,8 @@ class Builder:
             None if tensor is None else tensor.value if name in host and _has_value(tensor) else tensor.fake
             for name, tensor in op.inputs.items()
         ]
-        with self.fake_mode, torch.no_grad():
+        # Some kernels of torch know open sizes in their Python form only.
+        with self.fake_mode, enable_python_dispatcher(), torch.no_grad():
             result = kernel_for(op).function(*given, **op.attrs, **op.hints)
         return tuple(result) if isinstance(result, tuple) else (result,)
 

@@ -149,13 +149,13 @@ def unfold(ge: Builder, x: GeTensor, dimension: int, size: int, step: int) -> Ge
     rank = len(x.shape)
     if not rank:
         return ge.op("Reshape", {"x": x, "shape": [1]})
-    count = ge.result.shape[dimension]
+    axis = dimension % rank
+    count = ge.result.shape[axis]
     if not isinstance(count, int):
         raise NoConverterError(
             f"torch.ops.aten.unfold.default: expected an axis {dimension} of known size, got {x.shape}. Compile with "
             "dynamic=False."
         )
-    axis = dimension % rank
     windows = [[first * step + offset for offset in range(size)] for first in range(count)]
     fetched = ge.op("GatherV2", {"x": x, "indices": ge.const(windows), "axis": axis})
     perm = [each for each in range(rank + 1) if each != axis + 1]
