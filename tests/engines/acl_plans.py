@@ -1,19 +1,32 @@
-"""Plans from the keys of an acl.json, and what a dump has left."""
+"""Dumps from the keys of an acl.json, small models to run under them, and what they have left."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.acl_plan import AclPlan
 from msdump.engines.acl import AclDump
-from msdump.events import Array
+from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir
+from msdump.graph.compile import finish
+from msdump.graph.executor import Executor
+from msdump.graph.graph import Graph
+from msdump.graph.primitive import Primitive
+from msdump.graph.types import TensorType
 
 Place = tuple[int | None, str, str, int]
+
+
+LONG_SCOPE = "scope/" * 50 + "net"
 
 
 def make_plan(root: Path, **keys: Any) -> AclPlan:
@@ -48,3 +61,56 @@ def tensors(root: Path) -> dict[Place, Array]:
     assert not dump.damaged
     assert not dump.foreign
     return found
+
+
+class Witness:
+    """Copies what every operator read, and what it left."""
+
+    needs_all_values = False
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, str, str, int], Array] = {}
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return [BEFORE | AFTER] * len(graph.kernels)
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return True
+
+    def before_op(self, event: OpEvent) -> None:
+        self._keep(event, "input", event.inputs)
+
+    def after_op(self, event: OpEvent) -> None:
+        self._keep(event, "output", event.outputs)
+
+    def on_iteration_end(self, step: FinishedStep) -> None: ...
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None: ...
+
+    def close(self) -> None: ...
+
+    def _keep(self, event: OpEvent, io: str, arrays: Sequence[Array]) -> None:
+        for slot, array in enumerate(arrays):
+            self.found[event.iteration, safe_piece(event.op.full_name), io, slot] = array.copy()
+
+
+def chain(
+    *op_types: str, graph_id: int = 0, shape: tuple[int, ...] = (2, 3), name: str = "x", scope: str = "net"
+) -> Graph:
+    """An input, and one operator after the other."""
+    graph = Graph(f"kernel_graph_{graph_id}", graph_id)
+    value = graph.add_input(name, TensorType("float16", shape))
+    for op_type in op_types:
+        value = graph.add_node(Primitive(op_type), [value], scope).outputs[0]
+    graph.outputs = [value]
+    return finish(graph)
+
+
+def run(
+    graph: Graph, dump: AclDump, *values: float, names: Sequence[str] = ("net",), first: int = 0, model_id: int = 1
+) -> None:
+    executor = Executor(graph, dump.observe_model(model_id, names))
+    shape = graph.inputs[0].type.shape
+    with np.errstate(over="ignore"):
+        for iteration, value in enumerate(values, first):
+            executor.run([np.full(shape, value, np.float16)], iteration)
