@@ -153,6 +153,11 @@ class DumpState:
             data = self._scoped[-1] if self._scoped else self._data or self._configured
             return tuple(dump for dump in (self._exception, data) if dump is not None)
 
+    def obey_environment(self) -> None:
+        """Put the exception dump in force that the environment asks for; for who calls neither `init` nor `enter`."""
+        with self._lock:
+            self._obey_environment()
+
     def enter(self, plan: AclPlan | None) -> DumpInForce | None:
         """Put a plan in force until `leave`, before what calls have set."""
         with self._lock:

@@ -99,7 +99,9 @@ class LoadedModel:
 
         Raises: CallError 100017 for inputs that do not fit, 100018 for outputs, 500002 for an operator that fails.
         """
-        self.copy_out(self.run(self.arrays(inputs)), outputs)
+        arrays = self.arrays(inputs)
+        self._check_count("output", len(self.outputs), outputs)
+        self.copy_out(self.run(arrays), outputs)
 
     def arrays(self, inputs: Dataset) -> dict[str, Array]:
         """The inputs by name, as views of the script's memory."""
@@ -115,7 +117,6 @@ class LoadedModel:
 
     def copy_out(self, found: dict[str, Any], outputs: Dataset) -> None:
         """Put the outputs into the script's memory, and their shapes into the descriptions."""
-        self._check_count("output", len(self.outputs), outputs)
         for at, operand in enumerate(self.outputs):
             array = found[operand.name]
             if not isinstance(array, np.ndarray) or array.dtype.hasobject:

@@ -111,6 +111,7 @@ def load(path: str | os.PathLike[str] | bytes) -> Model:
 
     Raises: FormatError for what is not ONNX, GraphError for operators that are not known.
     """
+    process.dump.obey_environment()
     dumps, device_id = process.dump.in_force(), process.device_id
     model = loader()(path, has_arena=any(dump.wants_arena(device_id) for dump in dumps))
     process.watch(model, dumps, next(process.model_ids))

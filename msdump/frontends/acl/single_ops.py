@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import ExecutionError, GraphError, did_you_mean
+from msdump.errors import ExecutionError, FormatError, GraphError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dataset import DataBuffer
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from msdump.frontends.acl.dump_in_force import DumpInForce
     from msdump.frontends.onnx import OnnxModel
 
+_OLDEST_OPSET = 6
 Signature = tuple[tuple[str, Shape], ...]
 
 
@@ -164,16 +166,31 @@ def _load(op: SingleOp, name: str) -> OnnxModel:
             f"op_type: expected an operator of ONNX, or one of Ascend's that has a counterpart there, got "
             f"{op.op_type}. {near}".rstrip(),
         )
-    newest = onnx.defs.onnx_opset_version()
-    oldest = onnx.defs.get_schema(wanted.op_type).since_version
-    error: GraphError | None = None
-    for opset in dict.fromkeys([newest, *range(newest - 1, max(oldest, newest - 8) - 1, -1), oldest]):
+    refused: list[Exception] = []
+    # An operator may have changed since the newest set in a way that onnxruntime does not know yet.
+    for opset in range(_newest_opset(), _OLDEST_OPSET, -1):
         try:
             model: OnnxModel = load_model(one_node_model(wanted, op, name, opset))
             return model
-        except GraphError as refused:
-            error = refused
-    raise CallError(codes.OP_INPUT_NOT_MATCH, str(error)) from error
+        except (GraphError, FormatError) as error:
+            refused.append(error)
+    raise CallError(codes.OP_INPUT_NOT_MATCH, str(refused[0])) from refused[0]
+
+
+@functools.cache
+def _newest_opset() -> int:
+    """The newest operator set that both onnx and onnxruntime have."""
+    import onnx
+
+    newest: int = onnx.defs.onnx_opset_version()
+    probe = SingleOp("Identity", (("float32", (1,)),), (("float32", (1,)),), ())
+    for opset in range(newest, _OLDEST_OPSET, -1):
+        try:
+            loader()(one_node_model(OnnxOp("Identity", {}), probe, "probe", opset))
+            return opset
+        except GraphError:
+            continue
+    return newest
 
 
 def one_node_model(wanted: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:

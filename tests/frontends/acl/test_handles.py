@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +18,14 @@ pytest.importorskip("onnxruntime")
 from msdump.frontends import acl
 from tests.frontends.acl.scripts import dataset_of, ok, small_model
 
-NO_HANDLES = {"set_model_dir", "dump_reg_callback", "load_from_file", "load_from_file_with_mem", "query_size"}
-
 
 def calls() -> list[tuple[str, Callable[..., Any]]]:
     """Calls whose arguments are all ints or lists of ints."""
     found = []
     for module in (acl, acl.rt, acl.mdl, acl.op, acl.util):
         for name, call in vars(module).items():
-            is_own = inspect.isfunction(call) and not name.startswith("_") and call.__module__.startswith(acl.__name__)
-            if is_own and name in (getattr(module, "__all__", None) or vars(module)):
+            is_call = inspect.isfunction(call) and call.__module__.startswith(acl.__name__) and name[0] != "_"
+            if is_call and (hasattr(call, "__wrapped__") or name.startswith(("destroy", "query"))):
                 kinds = [str(each.annotation) for each in inspect.signature(call).parameters.values()]
                 if kinds and all(kind in ("int", "Sequence[int]") for kind in kinds):
                     found.append((f"{module.__name__.rpartition('.')[2]}.{name}", call))
@@ -39,9 +39,9 @@ def test_there_are_many() -> None:
     assert len(CALLS) > 60
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_any_int_in_any_place(data: Any, tmp_path: Any) -> None:
+def test_any_int_in_any_place(tmp_path: Path, data: Any) -> None:
     """Handles of every kind, ids, addresses and numbers change places."""
     if not (tmp_path / "net.onnx").exists():
         ok(acl.init())
@@ -62,8 +62,7 @@ def test_any_int_in_any_place(data: Any, tmp_path: Any) -> None:
         if "synchronize" in name or "timeout" in name:
             continue  # an event that a blocked stream would reach is waited for, as it should be
         call(*arguments)
-    for stream in known[5:6]:
-        acl.rt.destroy_stream(stream)
+    acl.rt.destroy_stream(known[5])
 
 
 def test_a_handle_of_another_kind_is_named() -> None:
@@ -79,8 +78,6 @@ def test_a_handle_of_another_kind_is_named() -> None:
 
 
 def test_messages_are_those_of_the_thread() -> None:
-    import threading
-
     acl.rt.free(0)
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(acl.get_recent_err_msg()))
@@ -90,5 +87,5 @@ def test_messages_are_those_of_the_thread() -> None:
 
 
 def test_unknown_names_are_explained() -> None:
-    with pytest.raises(AttributeError, match='got "creat_data_buffer". Did you mean "create_data_buffer"'):
+    with pytest.raises(AttributeError, match=r'got "creat_data_buffer"\. Did you mean "create_data_buffer"'):
         _ = acl.creat_data_buffer  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
-from msdump.testing.strategies import arrays
+from msdump.testing.strategies import tensors
 from tests.frontends.acl.scripts import ok
 
 H2D, D2H = acl.const.ACL_MEMCPY_HOST_TO_DEVICE, acl.const.ACL_MEMCPY_DEVICE_TO_HOST
@@ -21,7 +21,7 @@ quick = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCh
 @quick
 @given(st.data())
 def test_arrays_go_there_and_back(data: Any) -> None:
-    array = data.draw(arrays())
+    array = data.draw(tensors())
     flat = np.ascontiguousarray(array)
     if not flat.nbytes:
         return

@@ -1,0 +1,158 @@
+"""`msdump acl`, and `msdump run` with scripts that import acl."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+import onnx
+
+from msdump.cli.main import main
+from tests.frontends.acl.scripts import config, everything, files, small_model
+from tests.frontends.onnx import models
+from tests.frontends.onnx.models import same_bits, true_values
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tests" / "frontends" / "acl" / "classic_script.py"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "msdump", "run", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def images() -> Any:
+    return np.random.default_rng(0).standard_normal((2, 3, 8, 8), np.float32)
+
+
+def model_with_sizes(folder: Path) -> Any:
+    proto = models.convolutions(np.random.default_rng(0))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 2
+    onnx.save(proto, folder / "net.onnx")
+    return proto
+
+
+def test_a_whole_script_of_pyacl_runs_unmodified(tmp_path: Path) -> None:
+    proto = model_with_sizes(tmp_path)
+    config(tmp_path, dump_list=[{"model_name": "net", "layer": ["stem/conv", "softmax"]}], dump_mode="all")
+    done = run(tmp_path, str(SCRIPT), "net.onnx", "1")
+    assert done.returncode == 0, done.stderr
+    assert same_bits(np.load(tmp_path / "result.npy"), true_values(proto, {"data": images()})["probability"])
+    assert "ACL dump" in done.stderr and "2 of 2 dumped" in done.stderr
+    (time,) = (tmp_path / "out").iterdir()
+    found = sorted(path.relative_to(time).as_posix() for path in time.rglob("*") if path.is_file())
+    assert [path.split("/")[:4] for path in found] == [["1", "net", "1", "0"]] * 3 + [["1", "net", "1", "1"]] * 3
+    assert {path.split("/")[4].split(".")[0] for path in found} == {"Conv", "Data", "Softmax"}
+
+
+def test_a_script_that_finishes_nothing(tmp_path: Path) -> None:
+    small_model(tmp_path)
+    everything(tmp_path)
+    (tmp_path / "script.py").write_text(
+        "import acl, numpy as np\n"
+        "acl.init('acl.json')\n"
+        "x = np.zeros((2, 3), np.float32); y = np.zeros((2, 3), np.float32)\n"
+        "sets = [acl.mdl.create_dataset() for _ in range(2)]\n"
+        "for data, array in zip(sets, (x, y)):\n"
+        "    acl.mdl.add_dataset_buffer(data, acl.create_data_buffer(acl.util.numpy_to_ptr(array), array.nbytes))\n"
+        "print(acl.mdl.execute(acl.mdl.load_from_file('net.onnx')[0], *sets), y.sum())\n"
+    )
+    done = run(tmp_path, "script.py")
+    assert (done.returncode, done.stdout) == (0, "0 6.0\n"), done.stderr
+    assert files(tmp_path) == ["Add.add", "Data.x", "Relu.relu"]
+
+
+def test_a_script_whose_dump_fails(tmp_path: Path) -> None:
+    model_with_sizes(tmp_path)
+    everything(tmp_path)
+    code = SCRIPT.read_text().replace("images = ", "import os\nos.rmdir('out')\nopen('out', 'w').close()\nimages = ")
+    (tmp_path / "script.py").write_text(code.replace("net.close()", ""))
+    done = run(tmp_path, "script.py", "net.onnx", "0")
+    assert done.returncode == 4 and "The ACL dump is not complete" in done.stderr
+    assert (tmp_path / "result.npy").exists()
+
+
+def test_acl_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proto = model_with_sizes(tmp_path)
+    np.save(tmp_path / "x.npy", images())
+    options = ["--dump", everything(tmp_path), "--output", str(tmp_path / "o"), "--times", "2"]
+    for text in (str(tmp_path / "x.npy"), f"data={tmp_path / 'x.npy'}"):
+        assert main(["acl", "run", str(tmp_path / "net.onnx"), "--input", text, *options]) == 0
+    printed = capsys.readouterr()
+    assert "probability  float32  [2, 10]" in printed.out and "2 of 2 dumped" in printed.err
+    truth = true_values(proto, {"data": images()})["probability"]
+    assert same_bits(np.load(tmp_path / "o" / "0_probability.npy"), truth)
+    assert len(files(tmp_path)) == 2 * 2 * (len(proto.graph.node) + 1)
+
+
+def test_random_inputs_are_the_same_for_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = small_model(tmp_path)
+    found = []
+    for seed in ("1", "1", "2"):
+        assert main(["acl", "run", path, "--random", seed, "--output", str(tmp_path)]) == 0
+        found.append(np.load(tmp_path / "0_y.npy"))
+    assert same_bits(found[0], found[1]) and not same_bits(found[0], found[2])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["net.onnx"], 1, "expected input x as float32[2, 3], got nothing"),
+        (["net.onnx", "--input", "y=x.npy"], 1, "expected one of x, got y"),
+        (["net.onnx", "--input", "x.npy", "--input", "x.npy"], 1, "at most 1 inputs (x), got 2"),
+        (["net.onnx", "--input", "none.npy"], 1, "none.npy: expected an array, got No such file"),
+        (["net.onnx", "--input", "net.onnx"], 1, "expected an array in a .npy file"),
+        (["net.onnx", "--input", "x.npy", "--times", "0"], 2, "--times: expected a number from 1"),
+        (["net.om", "--input", "x.npy"], 1, "which only a device can run"),
+        (["net.onnx", "--input", "x.npy", "--dump", "wrong.json"], 2, "EP0002: dump_mode"),
+        (["net.onnx", "--input", "x.npy", "--dump", "other.json"], 3, "the configuration matched nothing"),
+    ],
+)
+def test_acl_run_refuses(
+    arguments: list[str],
+    status: int,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small_model(tmp_path)
+    np.save("x.npy", np.zeros((2, 3), np.float32))
+    config(tmp_path, "wrong.json", dump_list=[{}], dump_mode="both")
+    config(tmp_path, "other.json", dump_list=[{"model_name": "other"}])
+    assert main(["acl", "run", *arguments]) == status
+    assert text in capsys.readouterr().err
+
+
+def test_a_dump_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, source = small_model(tmp_path), everything(tmp_path)
+    (tmp_path / "out" / "sub").mkdir()
+    (tmp_path / "out").chmod(0o500)
+    if os.access(tmp_path / "out", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    assert main(["acl", "run", path, "--random", "0", "--dump", source]) == 2
+    assert "EP0003: dump_path: the path is without read and write permissions" in capsys.readouterr().err
+
+
+def test_acl_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["acl", "check", everything(tmp_path, dump_data="stats", dump_mode="all")]) == 0
+    printed = capsys.readouterr().out
+    assert "every model" in printed and "statistics: Max, Min" in printed and "inputs and outputs" in printed
+    assert main(["acl", "check", config(tmp_path, dump_debug="on")]) == 0
+    assert "overflow" in capsys.readouterr().out
+    assert main(["acl", "check", config(tmp_path)]) == 3
+    assert main(["acl", "check", config(tmp_path, dump_list=[{}], dump_debug="on")]) == 2
+    assert "EP0005" in capsys.readouterr().err
