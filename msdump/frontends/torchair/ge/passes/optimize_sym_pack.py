@@ -18,7 +18,9 @@ def optimize_sym_pack(graph: GeGraph, config: CompilerConfig) -> None:
     for op in list(graph.ops):
         if op.type != "Pack" or not op.outputs[0].is_host:
             continue
-        key = (*op.inputs.values(), *op.attrs.items())
+        # Numbers are the same whichever Const holds them.
+        sizes = (_known(tensor) if _known(tensor) is not None else tensor for tensor in op.inputs.values())
+        key = (*sizes, *op.attrs.items())
         new = packs.get(key) or _shape_of(op) or _constant_of(graph, op)
         if new is None:
             packs[key] = op.outputs[0]
@@ -47,12 +49,16 @@ def _shape_of(pack: GeOp) -> GeTensor | None:
 
 def _constant_of(graph: GeGraph, pack: GeOp) -> GeTensor | None:
     """A Const in front of the Pack when all sizes are known."""
-    sizes = [None if tensor is None else tensor.value for tensor in pack.inputs.values()]
-    if not all(type(size) is int for size in sizes):
+    sizes = [_known(tensor) for tensor in pack.inputs.values()]
+    values = [size for size in sizes if size is not None]
+    if len(values) != len(sizes):
         return None
-    values: list[Any] = list(sizes)
     constant = torch.tensor(values, dtype=torch.int64)
     op = GeOp("", CONST, constant=constant, is_inline=True, fx_node=pack.fx_node)
     op.outputs = (GeTensor(op, 0, fake=constant.to("meta"), value=values),)
     graph.insert_after(pack, op)
     return op.outputs[0]
+
+
+def _known(tensor: GeTensor | None) -> int | None:
+    return tensor.value if tensor is not None and type(tensor.value) is int else None
