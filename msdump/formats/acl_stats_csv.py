@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,9 @@ _COUNT = "Count"
 _NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
 _MOST_DIMENSIONS = 25
 _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
+
+# Identity of a record -> its cells by title.
+Known = dict[Hashable, dict[str, str]]
 
 # Dtypes whose values are looked at, and those of them whose NaN and Inf are counted.
 _MEASURED = frozenset(
@@ -84,6 +87,8 @@ class AclStatsWriter(OperatorFileWriter):
     """Writer of one csv per operator.
 
     chosen   names of `dump_stats`
+
+    A tensor that several operators of an iteration share, known by its key, is measured once.
     """
 
     takes_empty = True
@@ -98,28 +103,36 @@ class AclStatsWriter(OperatorFileWriter):
     ) -> None:
         super().__init__(directory, mode, dir_mode, open_folder=open_folder)
         self._chosen = tuple(chosen)
+        self._known: dict[tuple[int, int], Known] = {}
 
     def file_name(self, record: TensorRecord) -> str:
         return stats_file_name(record)
 
     def content(self, records: Sequence[TensorRecord]) -> list[Buffer]:
-        return [stats_text(records, self._chosen).encode()]
+        first = records[0]
+        known = self._known.setdefault((first.graph_id, first.iteration), {})
+        return [stats_text(records, self._chosen, known).encode()]
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        self._known.pop((graph_id, iteration), None)
+        super().end_iteration(graph_id, iteration)
 
 
-def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str]) -> str:
+def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str], known: Known | None = None) -> str:
     """The csv of one operator, inputs first; a line ends with a line feed.
 
+    known    cells of tensors of the same iteration and graph, by their identity; grows
     Dtypes:  all that arrays have; those without order, packed and 8-bit ones have no numbers but the count.
     Edges:   NaN and Inf are counted for float16, bfloat16 and float32 alone; other cells are NA.
     Raises:  DtypeError for strings, or when an array is not of its record's dtype.
     """
     titles = stats_titles(chosen)
     ordered = sorted(records, key=lambda record: (record.io == OUTPUT, record.slot))
-    lines = [",".join(titles), *(_line(record, titles) for record in ordered)]
+    lines = [",".join(titles), *(_line(record, titles, {} if known is None else known) for record in ordered)]
     return "\n".join(lines) + "\n"
 
 
-def _line(record: TensorRecord, titles: Sequence[str]) -> str:
+def _line(record: TensorRecord, titles: Sequence[str], known: Known) -> str:
     row, shape = dtypes.dtype(record.dtype), record.shape
     if record.data.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"stats: expected an array of {row.name}, got one of {record.data.dtype}.")
@@ -133,8 +146,17 @@ def _line(record: TensorRecord, titles: Sequence[str]) -> str:
         _COUNT: str(record.data.size),
     }
     if row.name in _MEASURED:
-        cells.update(_measured(record))
+        cells.update(_measured_once(record, known))
     return ",".join(cells.get(title, _NOT_AVAILABLE) for title in titles)
+
+
+def _measured_once(record: TensorRecord, known: Known) -> dict[str, str]:
+    if record.key is None:
+        return _measured(record)
+    found = known.get(record.identity)
+    if found is None:
+        found = known[record.identity] = _measured(record)
+    return found
 
 
 def _measured(record: TensorRecord) -> dict[str, str]:

@@ -17,6 +17,7 @@ from msdump import dtypes
 from msdump.config.acl_rules import STATISTICS
 from msdump.errors import FormatError
 from msdump.events import Array
+from msdump.formats import acl_stats_csv
 from msdump.formats.acl_stats_csv import (
     DEFAULT_STATISTICS,
     TITLE_BY_STATISTIC,
@@ -28,7 +29,8 @@ from msdump.formats.acl_stats_csv import (
 )
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.writer import Writer
-from msdump.records import INPUT, OUTPUT
+from msdump.records import INPUT, OUTPUT, TensorKey
+from msdump.stats import Statistics, statistics
 from tests.contracts.writer_contract import Directory, WriterContract, record
 
 NAME = "Add.op.1.2.1700000000000000.csv"
@@ -201,6 +203,33 @@ def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="name of a dump file"):
         read_acl_stats(tmp_path / "x.csv")
     assert read_acl_stats(tmp_path / "x.csv", NAME) == []
+
+
+def test_what_operators_share_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def count(array: Array, dtype: str) -> Statistics:
+        measured.append(array.size)
+        return statistics(array, dtype)
+
+    monkeypatch.setattr(acl_stats_csv, "statistics", count)
+    shared, own = np.arange(3.0, dtype=np.float32), np.arange(4.0, dtype=np.float32)
+    writer = AclStatsWriter(lambda _: tmp_path)
+    for iteration in range(2):
+        for index in range(3):
+            key = TensorKey(7, 0)
+            writer.write(
+                [
+                    record(2 * (3 * iteration + index), io=INPUT, data=shared, key=key, iteration=iteration),
+                    record(2 * (3 * iteration + index), data=own, iteration=iteration),
+                ]
+            )
+        writer.end_iteration(0, iteration)
+    writer.close()
+    assert sorted(measured) == [3] * 2 + [4] * 6
+    rows = [row for path in tmp_path.iterdir() for row in read_acl_stats(path)]
+    assert {(row.io, row.max) for row in rows} == {("input", 2.0), ("output", 3.0)}
+    assert len(rows) == 12
 
 
 class TestAclStatsWriter(WriterContract):
