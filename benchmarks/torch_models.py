@@ -11,18 +11,30 @@ from torch import nn
 NAMES = ("alexnet", "resnet50", "transformer")
 
 
-def training_step(name: str, is_quick: bool, compile_with: Any = None) -> Callable[[], Any]:
-    """One training step, eager or compiled with a backend; the loss is what it returns."""
+def training_step(
+    name: str,
+    is_quick: bool,
+    compile_with: Any = None,
+    around: Callable[[nn.Module, Callable[[], Any]], Any] | None = None,
+) -> Callable[[], Any]:
+    """One training step, eager or compiled with a backend; the loss is what it returns.
+
+    around  called with the model and what computes loss and gradients, in place of that
+    """
     torch.manual_seed(0)
     model, x, y = _MODELS[name](is_quick)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
     called = model if compile_with is None else torch.compile(model, backend=compile_with)
     loss_of = nn.CrossEntropyLoss()
 
-    def step() -> float:
-        optimizer.zero_grad()
+    def gradients() -> Any:
         loss = loss_of(called(x), y)
         loss.backward()
+        return loss
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = gradients() if around is None else around(model, gradients)
         optimizer.step()
         return float(loss)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -84,6 +85,39 @@ def measure_save(model: str, is_quick: bool, folder: Path) -> None:
     row(f"torch {model}: np.save per tensor", cost / base, "", f"eager step, {base:.3f} s")
 
 
+def measure_probe(model: str, task: str, is_quick: bool, folder: Path) -> None:
+    """mindstudio-probe: what modules and functions of the API read and wrote, which is coarser than operators."""
+    try:
+        from msprobe.pytorch import PrecisionDebugger
+    except ImportError:
+        print("mindstudio-probe is not installed: pip install mindstudio-probe", file=sys.stderr)
+        return
+    config = {
+        "task": task,
+        "dump_path": str(folder / "probe"),
+        "rank": [],
+        "step": [],
+        "level": "L1",
+        task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(config))
+    debugger = PrecisionDebugger(config_path=str(path))
+
+    def around(module: torch.nn.Module, gradients: Callable[[], Any]) -> Any:
+        debugger.start(model=module)
+        loss = gradients()
+        debugger.stop()
+        debugger.step()
+        for old in (folder / "probe").glob("step*"):
+            shutil.rmtree(old)
+        return loss
+
+    plain, probed = training_step(model, is_quick), training_step(model, is_quick, around=around)
+    base, cost = alternate(1 if is_quick or task == "tensor" else 3, plain, probed)
+    row(f"torch {model}: mindstudio-probe {task}", cost / base, "", f"eager step, {base:.3f} s")
+
+
 def measure_interpreter(is_quick: bool) -> None:
     """A chain of small operators, run by the program of the backend and by fx.Interpreter."""
     from msdump.frontends.torch.program import Program
@@ -140,7 +174,7 @@ def _saving_backend(folder: Path) -> Callable[..., Any]:
     return lambda module, inputs: aot_module_simplified(module, inputs, fw_compiler=compiler, bw_compiler=compiler)
 
 
-PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensor_async", "save")
+PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensor_async", "save", "probe_statistics", "probe_tensor")
 
 
 def main() -> int:
@@ -173,6 +207,8 @@ def main() -> int:
 def _measure(part: str, model: str, is_quick: bool, folder: Path) -> None:
     if part == "interpreter":
         measure_interpreter(is_quick)
+    elif part.startswith("probe_"):
+        measure_probe(model, part.removeprefix("probe_"), is_quick, folder)
     elif part == "save":
         measure_save(model, is_quick, folder)
     else:
