@@ -68,8 +68,9 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
 
 def _acl_advice(file: JsonFile) -> str:
     """What to do with an acl.json, which is ACL's own and not what MindSpore dumps through ACL with; "" for others."""
-    from msdump.config.acl import DUMP, parse_acl_config
+    from msdump.config.acl import parse_acl_config
     from msdump.config.acl_error import AclConfigError
+    from msdump.config.acl_sections import DUMP
 
     if not isinstance(file.value, dict) or DUMP not in file.value:
         return ""

@@ -347,3 +347,18 @@ def test_keys_that_come_twice_are_told(tmp_path):
     loaded = load_mindspore_config(tmp_path / "a.json")
     assert loaded.common.net_name == "Net"
     assert any("net_name comes twice" in warning for warning in loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    ("dump", "refusal"),
+    [
+        ({"dump_list": [{}], "dump_path": os.path.dirname(__file__)}, ""),
+        ({"dump_mode": "both"}, "ACL refuses it too: EP0002: dump_mode: "),
+    ],
+)
+def test_an_acl_json_in_place_of_mindspores_file(dump, refusal):
+    with pytest.raises(ConfigError) as caught:
+        parse_mindspore_config(JsonFile(Path("acl.json"), b"", {"dump": dump}), Profile(is_acl_dump=True))
+    text = str(caught.value)
+    assert text.index("common_dump_settings") < text.index("It is an acl.json: give it to `msdump acl run")
+    assert (refusal in text) if refusal else "refuses" not in text
