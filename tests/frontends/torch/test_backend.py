@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from msdump import session as sessions  # noqa: E402
-from msdump.errors import ConfigError  # noqa: E402
+from msdump.errors import ConfigError, DumpError, WriteError  # noqa: E402
+from msdump.formats.atomic import Folder  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, one, rows, tensors  # noqa: E402
 
@@ -426,3 +428,81 @@ def test_statistics_are_those_of_the_step_although_nothing_was_copied(
         (output,) = [row for row in found if row.op_name.startswith("aten.addmm") and row.io == "output"]
         assert output.min is not None
         assert output.min > 300 * value
+
+
+def interrupting(error: BaseException) -> Any:
+    """An operator that raises when its input is negative."""
+
+    @torch.library.custom_op("msdump_test::stop", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def stop(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() < 0:
+            raise error
+        return x.clone()
+
+    stop.register_fake(lambda x: torch.empty_like(x))
+    return stop
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt("Ctrl-C"), MemoryError("too large")], ids=["ctrl_c", "error"])
+def test_a_step_that_ends_in_the_middle_leaves_the_next_ones_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sync: bool, error: BaseException
+) -> None:
+    root = configure(tmp_path, monkeypatch, is_sync=is_sync)
+    stop = interrupting(error)
+    called = compiled(lambda x: stop(x + 1) * 2)
+    called(torch.ones(2))
+    with pytest.raises(type(error)):
+        called(torch.full((2,), -5.0))
+    assert called(torch.ones(2)).tolist() == [4, 4]
+    report = close()
+    assert (report.error, report.lost) == (None, 0)
+    steps = {path.name: path for path in root.glob("rank_0/Net/0/*" if is_sync else "*/0/kernel_graph_0/0/*")}
+    assert set(steps) == ({"0", "2"} if is_sync else {"0", "1", "2"})
+    names = {
+        number: sorted(path.name.split(".")[0] for path in folder.glob("*.npy")) for number, folder in steps.items()
+    }
+    assert names["0"] == names["2"]
+    if not is_sync:
+        assert any("add" in name for name in names["1"]) and not any("mul" in name for name in names["1"])
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+def test_a_full_disk_ends_the_dump_and_not_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sync: bool
+) -> None:
+    models = [Net(), Net()]
+    models[1].load_state_dict(models[0].state_dict())
+    plain = train(models[0], compiled(models[0]))
+    torch._dynamo.reset()
+    sessions.reset_for_tests()
+    write, written = Folder.write, []
+
+    def limited(self: Folder, name: str, *arguments: Any, **keywords: Any) -> int:
+        if len(written) >= 20:
+            raise WriteError(f"{name}: expected to write it, got No space left on device.")
+        written.append(name)
+        return write(self, name, *arguments, **keywords)
+
+    monkeypatch.setattr(Folder, "write", limited)
+    configure(tmp_path, monkeypatch, is_sync=is_sync)
+    dumped = train(models[1], compiled(models[1]))
+    with pytest.raises(DumpError, match="No space left on device"):
+        close()
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(dumped, plain, strict=True))
+    assert sum("training goes on" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_said_at_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    configure(tmp_path, monkeypatch, path=str(tmp_path / "file" / "dump"))
+    with pytest.raises(Exception, match="expected a folder, got a file"):
+        compiled(lambda x: x + 1)(torch.ones(2))
+
+
+def test_a_missing_pytorch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ConfigError, match=r"got none\. Install it with: pip install 'msdump\[torch\]'"):
+        backend(None, [])

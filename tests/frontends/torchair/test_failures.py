@@ -104,6 +104,33 @@ def test_a_folder_without_permission(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert len(errors_of(caplog)) == 1
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder where nobody may make one")
+def test_a_folder_where_not_even_root_may_write(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(lambda x: x + 1, backend=backend_for(Path("/proc/self/msdump")))
+    for _ in range(2):
+        assert torch.equal(compiled(X), X + 1)
+    assert len(errors_of(caplog)) == 1
+
+
+def test_ctrl_c_in_the_middle_of_a_step_leaves_whole_files_and_the_next_step_its_own(tmp_path: Path) -> None:
+    @torch.library.custom_op("msdump_test::ctrl_c", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def ctrl_c(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() < 0:
+            raise KeyboardInterrupt
+        return x.clone()
+
+    ctrl_c.register_fake(lambda x: torch.empty_like(x))
+    compiled = torch.compile(lambda x: ctrl_c(x + 1) * 2, backend=backend_for(tmp_path))
+    compiled(X)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(X - 9)
+    assert torch.equal(compiled(X), (X + 1) * 2)
+    ((first, stopped, last),) = read_steps(tmp_path)
+    assert set(first.values) == set(last.values) == {"add", "ctrl_c", "mul"}
+    assert set(stopped.values["ctrl_c"]) == {("INPUT", 0)}
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
+
+
 def test_another_folder_is_not_concerned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     config = config_for(tmp_path / "file")
