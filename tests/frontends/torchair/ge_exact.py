@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -32,7 +33,7 @@ def check_exactly(target: Any, args: Any, spelled: str, **kwargs: Any) -> None:
 
 def check_traced(function: Any, *args: Any, also: Any = (), symbolic: bool = False) -> GeGraph:
     """The function, traced with these tensors, run as a GE graph on them and on each of `also`."""
-    traced = make_fx(function, tracing_mode="symbolic" if symbolic else "fake")(*args)
+    traced = make_fx(functionalize(function), tracing_mode="symbolic" if symbolic else "fake")(*args)
     graph = convert(traced, 1)
     run = runnable(graph)
     for tensors in (args, *also):

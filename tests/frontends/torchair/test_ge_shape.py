@@ -106,9 +106,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("target", "args", "spelled"), CASES, ids=lambda case: str(case)[:40] if callable(case) else ""
-)
+@pytest.mark.parametrize(("target", "args", "spelled"), CASES, ids=[str(case[0]) for case in CASES])
 def test_is_spelled_and_computed(target: Any, args: Any, spelled: str) -> None:
     check_exactly(target, args, spelled)
 

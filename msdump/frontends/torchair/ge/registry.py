@@ -151,14 +151,18 @@ def kernel_for(op: GeOp) -> Kernel:
 
 
 def kernel_of(op_type: str) -> Kernel:
-    """Raises: MsdumpError for an operator that no kernel stands for."""
+    """The kernel of a type; the one for sizes where there is no other.
+
+    Raises: MsdumpError for an operator that no kernel stands for.
+    """
     _load()
-    if op_type not in _KERNELS:
+    found = _KERNELS.get(op_type) or _SIZE_KERNELS.get(op_type)
+    if found is None:
         raise MsdumpError(
             f"GE operator {op_type}: expected a kernel for it, got none. Add one: "
             f'@msdump.frontends.torchair.ge.registry.kernel("{op_type}")'
         )
-    return _KERNELS[op_type]
+    return found
 
 
 def converted_names() -> list[str]:
