@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # Bits of the per-node mask that an observer returns from `on_graph`. KEEP: its operands are looked at when the
-# iteration ends; without it an executor that does not keep all memory may leave the arrays of its event out.
+# iteration ends, so their memory is no other value's before; without it an executor that does not keep all memory may
+# leave the arrays of its event out.
 BEFORE, AFTER, KEEP = 1, 2, 4
 
 

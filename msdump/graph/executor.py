@@ -10,8 +10,8 @@ from operator import length_hint
 import numpy as np
 
 from msdump.errors import ExecutionError, KernelNotFoundError
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, Observer, OpEvent, OpInfo
-from msdump.graph.graph import Graph, Node
+from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
 from msdump.graph.primitive import Attrs, Kernel
 
@@ -38,13 +38,22 @@ class Executor:
     def __init__(self, graph: Graph, observers: Sequence[Observer] = (), provider: str = "auto") -> None:
         self.graph = graph
         self._observers = tuple(observers)
-        self.memory = Memory(graph, is_reused=not any(watcher.needs_all_values for watcher in self._observers))
+        self._masks = {watcher: watcher.on_graph(graph) for watcher in self._observers}
+        is_reused = not any(watcher.needs_all_values for watcher in self._observers)
+        self.memory = Memory(graph, is_reused, self._kept() if is_reused else ())
         self._launches = self._bind(provider)
         self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self._launches]
         self._inputs = [self.memory.array(value) for value in graph.inputs]
         self._outputs = [self.memory.array(value) for value in graph.outputs]
-        masks = [watcher.on_graph(graph) for watcher in self._observers]
-        self._masks = dict(zip(self._observers, masks, strict=True))
+
+    def _kept(self) -> list[Value]:
+        """Operands that an observer looks at when the iteration ends."""
+        return [
+            value
+            for index, node in enumerate(self.graph.kernels)
+            if any(mask[index] & KEEP for mask in self._masks.values())
+            for value in (*node.inputs, *node.outputs)
+        ]
 
     def _bind(self, provider: str) -> list[_Launch]:
         launches: list[_Launch] = []

@@ -59,8 +59,8 @@ class Memory:
     Owned by the executor, touched only by the thread that runs it.
     """
 
-    def __init__(self, graph: Graph, is_reused: bool) -> None:
-        plan = plan_memory(graph, is_reused)
+    def __init__(self, graph: Graph, is_reused: bool, kept: Iterable[Value] = ()) -> None:
+        plan = plan_memory(graph, is_reused, kept)
         self.size_bytes = plan.size_bytes
         raw = np.empty(plan.size_bytes + PAGE, np.uint8)
         start = -raw.ctypes.data % PAGE

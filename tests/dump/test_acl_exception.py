@@ -257,6 +257,41 @@ def test_the_file_is_whole_when_the_process_dies_of_it(tmp_path: Path) -> None:
     assert_operands(read_dump(path), NORM, [np.full((3, 4), -0.0, np.float32), np.array([0, 9])])
 
 
+_PLAIN = """
+import msdump.acl, numpy as np, os, sys
+if sys.argv[2] == "calls":
+    msdump.acl.init()
+try:
+    msdump.acl.load(sys.argv[1])(np.zeros((3, 4), np.float32), np.array([0, 9]))
+except Exception as error:
+    assert "idx=9" in str(error)
+    os._exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("style", "variables", "base", "pattern"),
+    [
+        ("short", {"ASCEND_DUMP_SCENE": BRIEF}, ".", "exception_info.*"),
+        ("calls", {"ASCEND_DUMP_SCENE": DETAIL, "ASCEND_WORK_PATH": "work"}, "work", "*.core"),
+        ("calls", {"NPU_COLLECT_PATH": "collect", "ASCEND_WORK_PATH": "work"}, "collect", "Gather.*"),
+        ("short", {"NPU_COLLECT_PATH": "collect", "ASCEND_DUMP_SCENE": BRIEF}, "collect", "exception_info.*"),
+    ],
+)
+def test_the_environment_alone(variables: dict[str, str], base: str, pattern: str, style: str, tmp_path: Path) -> None:
+    """No acl.json: ASCEND_DUMP_SCENE says what, NPU_COLLECT_PATH > ASCEND_WORK_PATH > this folder where."""
+    onnx.save(gather()[0], tmp_path / "net.onnx")
+    root = str(Path(__file__).resolve().parents[2])
+    plain = {name: text for name, text in os.environ.items() if not name.startswith(("ASCEND_", "NPU_"))}
+    command = [sys.executable, "-c", _PLAIN, "net.onnx", style]
+    done = subprocess.run(
+        command, env={**plain, "PYTHONPATH": root, **variables}, cwd=tmp_path, timeout=120, check=False
+    )
+    assert done.returncode == 7
+    (path,) = [path for path in files_below(tmp_path) if path.suffix != ".onnx"]
+    assert path.parent == tmp_path / base / "extra-info" / "data-dump" / "0" and path.match(pattern)
+
+
 @pytest.mark.parametrize("scene", SCENES)
 def test_show_and_convert(scene: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from msdump.cli.main import main

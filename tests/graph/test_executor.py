@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msdump import dtypes
 from msdump.errors import ExecutionError
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, OpEvent
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Value
@@ -129,6 +130,39 @@ def test_live_results_never_share_memory(case: GraphCase) -> None:
                 one_end, other_end = plan.offset[one] + size[one], plan.offset[other] + size[other]
                 assert one_end <= plan.offset[other] or other_end <= plan.offset[one]
     assert all(plan.offset[key] + size[key] <= plan.size_bytes for key in span)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data())
+def test_what_an_observer_keeps_is_there_at_the_end(case: GraphCase, data: st.DataObject) -> None:
+    """With memory that is used again: the last bytes that the program gives to each operand."""
+    count = len(case.graph.kernels)
+    kept = data.draw(st.sets(st.integers(0, count - 1), min_size=1)) if count else set()
+    watcher = Watcher(needs_all_values=False)
+    everything = watcher.on_graph
+
+    def on_graph(graph: Graph) -> list[int]:
+        return [mask | (KEEP if at in kept else 0) for at, mask in enumerate(everything(graph))]
+
+    ends: dict[tuple[int, int], bytes] = {}
+
+    def on_iteration_end(step: FinishedStep) -> None:
+        for at in kept:
+            event = step.events[at]
+            for slot, array in enumerate((*event.inputs, *event.outputs)):
+                ends[at, slot] = array.tobytes()
+
+    watcher.on_graph, watcher.on_iteration_end = on_graph, on_iteration_end  # type: ignore[assignment,method-assign]
+    with np.errstate(all="ignore"):
+        Executor(case.graph, (watcher,)).run(case.inputs)
+    infos = case.graph.op_infos()
+    last = {info.key: info.key for op in infos for info in (*op.inputs, *op.outputs)}
+    newest = {key.value_id: max(k.version for k in last if k.value_id == key.value_id) for key in last}
+    for at in kept:
+        seen = [*watcher.before[at], *watcher.after[at]]
+        for slot, (info, array) in enumerate(zip((*infos[at].inputs, *infos[at].outputs), seen, strict=True)):
+            if info.key.version == newest[info.key.value_id]:
+                assert ends[at, slot] == array.tobytes(), (infos[at].full_name, slot)
 
 
 def test_wrong_input_is_refused() -> None:
