@@ -26,7 +26,7 @@ def stack(ge: Builder, tensors: Sequence[GeTensor], dim: int = 0) -> GeTensor:
     return ge.op("Pack", {f"x{index}": item for index, item in enumerate(items)}, {"N": len(items), "axis": dim})
 
 
-@converter("aten.split.Tensor", "aten.split_copy.Tensor")
+@converter("aten.split.Tensor", "aten.split_copy.Tensor", "aten.unsafe_split.Tensor")
 def split(ge: Builder, x: GeTensor, split_size: Any, dim: int = 0) -> tuple[GeTensor, ...]:
     """Parts of one size; the last one is what is left, -1 where that is known only when the graph runs."""
     count, last = len(ge.result), ge.result[-1].shape[dim]
@@ -35,7 +35,12 @@ def split(ge: Builder, x: GeTensor, split_size: Any, dim: int = 0) -> tuple[GeTe
     return _split(ge, x, ge.op("Cast", {"x": packed}, {"dst_type": ge_number(torch.int64)}), dim)
 
 
-@converter("aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "aten.split.sizes")
+@converter(
+    "aten.split_with_sizes.default",
+    "aten.unsafe_split_with_sizes.default",
+    "aten.split_with_sizes_copy.default",
+    "aten.split.sizes",
+)
 def split_with_sizes(ge: Builder, x: GeTensor, split_sizes: Sequence[Any], dim: int = 0) -> tuple[GeTensor, ...]:
     return _split(ge, x, ge.sizes(split_sizes), dim)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
@@ -30,7 +28,7 @@ def batch_norm_infer(
     offset = _zeros(ge, bias, running_mean)
     inputs = {"x": x, "scale": scale, "offset": offset, "mean": running_mean, "variance": running_var}
     y = ge.op("BNInfer", inputs, {"epsilon": eps})
-    rest = [ge.const(torch.empty(0, dtype=ge.result[i].dtype)) if ge.is_read(i) else None for i in (1, 2)]
+    rest = [ge.const([], ge.result[i].dtype) if ge.is_read(i) else None for i in (1, 2)]
     return y, *rest
 
 
