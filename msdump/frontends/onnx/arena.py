@@ -15,11 +15,11 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.events import Array
-from msdump.frontends.onnx.graph_from_onnx import OnnxGraph, OnnxNode
+from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.node_session import is_ort_error, run_options
 from msdump.frontends.onnx.ort_values import array_of, value_of
 from msdump.frontends.onnx.program import Call, Launch, Program, Slots
-from msdump.graph.graph import Value
+from msdump.graph.graph import NamedNode, Value
 from msdump.graph.memory import PAGE, plan_memory
 
 # Inputs (read only) and outputs, which it fills, in the order of the operator's.
@@ -81,7 +81,7 @@ class Arena:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _launch(self, call: Call, node: OnnxNode | None, kernels: Mapping[str, NodeKernel]) -> Launch:
+    def _launch(self, call: Call, node: NamedNode | None, kernels: Mapping[str, NodeKernel]) -> Launch:
         outputs = [self._values.get(name) for name in call.node.makes]
         placed = [value for value in outputs if value is not None and self._has_place(value)]
         kernel = kernels.get(call.node.name)
@@ -153,7 +153,7 @@ class Arena:
 
         return launch
 
-    def _kernel_launch(self, kernel: NodeKernel, node: OnnxNode, outputs: Sequence[Value]) -> Launch:
+    def _kernel_launch(self, kernel: NodeKernel, node: NamedNode, outputs: Sequence[Value]) -> Launch:
         results = [value_of(self._written[value.id], value.type.dtype) for value in outputs]
         written = [self._written[value.id] for value in outputs]
         name_by_id = {value.id: name for name, value in self._values.items()}
