@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.acl_plan import NOTHING_DUMPED, check_acl_json
 from msdump.cli.acl_report import print_acl_report
 from msdump.cli.main import COMMANDS
 from msdump.cli.report_text import print_warning
@@ -18,7 +19,7 @@ from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, d
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec
 
-NOTHING_DUMPED, DUMP_FAILED = 3, 4
+DUMP_FAILED = 4
 _EPILOG = """\
 exit status:
   0  the model ran, and everything that was asked for is on disk
@@ -60,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the action says; the result is the exit status that `--help` explains."""
-    return _check(args.config) if args.action == "check" else _run(args)
+    return check_acl_json(args.config) if args.action == "check" else _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -171,30 +172,3 @@ def _write(folder: Path, number: int, name: str, array: Any) -> str:
     dtype = dtypes.dtype_from_numpy(array.dtype).name
     write_file(path, numpy_chunks(npy_array(array, dtype)), 0o644, replace=True)
     return str(path)
-
-
-def _check(path: str) -> int:
-    from msdump.config.acl import load_acl_config, plan_acl
-
-    config = load_acl_config(path)
-    for text in config.warnings:
-        print(f"warning: {text}", file=sys.stderr)
-    plan = plan_acl(config)
-    if plan is None:
-        print("nothing is dumped")
-        return NOTHING_DUMPED
-    kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
-    rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]
-    if kind == "operators" or plan.is_watcher:
-        models = ", ".join(dict.fromkeys(entry.model_name or "every model" for entry in plan.entries)) or "none"
-        sides = [
-            side for side, is_dumped in (("inputs", plan.dumps_input), ("outputs", plan.dumps_output)) if is_dumped
-        ]
-        rows += [
-            ("models", models),
-            ("single operators", "yes" if plan.is_single_op else "no"),
-            ("dumped", " and ".join(sides)),
-            ("as", f"statistics: {', '.join(plan.statistics)}" if plan.statistics else "tensors"),
-        ]
-    print_table(("acl.json", path), rows, sys.stdout)
-    return 0

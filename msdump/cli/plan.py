@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from msdump.cli.acl_plan import check_acl_json, is_acl_json
 from msdump.cli.main import COMMANDS, FAILED
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError, FormatError
@@ -37,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("config", metavar="CONFIG", help="dump configuration, a .json file")
+    parser.add_argument("config", metavar="CONFIG", help="dump configuration, a .json file; an acl.json too")
     parser.add_argument(
         "--graph",
         action="append",
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     from msdump.config.explain import describe, estimate, known_names, never_matches
     from msdump.config.plan import plan_mindspore
 
+    if is_acl_json(args.config):
+        return check_acl_json(args.config)
     try:
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
         plan = plan_mindspore(environment, args.device_target, args.device_id)

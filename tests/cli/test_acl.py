@@ -147,12 +147,13 @@ def test_a_dump_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "EP0003: dump_path: the path is without read and write permissions" in capsys.readouterr().err
 
 
-def test_acl_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["acl", "check", everything(tmp_path, dump_data="stats", dump_mode="all")]) == 0
+@pytest.mark.parametrize("command", [["acl", "check"], ["plan"]])
+def test_acl_check(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, everything(tmp_path, dump_data="stats", dump_mode="all")]) == 0
     printed = capsys.readouterr().out
     assert "every model" in printed and "statistics: Max, Min" in printed and "inputs and outputs" in printed
-    assert main(["acl", "check", config(tmp_path, dump_debug="on")]) == 0
+    assert main([*command, config(tmp_path, dump_debug="on")]) == 0
     assert "overflow" in capsys.readouterr().out
-    assert main(["acl", "check", config(tmp_path)]) == 3
-    assert main(["acl", "check", config(tmp_path, dump_list=[{}], dump_debug="on")]) == 2
+    assert main([*command, config(tmp_path)]) == 3
+    assert main([*command, config(tmp_path, dump_list=[{}], dump_debug="on")]) == 2
     assert "EP0005" in capsys.readouterr().err

@@ -155,3 +155,15 @@ def test_what_is_refused(
     text = acl.get_recent_err_msg()
     assert found == code, text
     assert part in text
+
+
+def test_an_operator_that_raises_is_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASCEND_DUMP_SCENE", "aic_err_norm_dump")
+    ok(acl.finalize())
+    ok(acl.init())
+    code, _ = call_operator("Add", [A, np.zeros(7, np.float32)], [A])
+    assert code == 500002
+    ok(acl.finalize())
+    (found,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert found.name.startswith("Add.Add_0.") and found.parent == tmp_path / "extra-info" / "data-dump" / "0"

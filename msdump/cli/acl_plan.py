@@ -1,0 +1,51 @@
+"""What an acl.json will dump, in words, before anything runs."""
+
+from __future__ import annotations
+
+import sys
+
+from msdump.cli.tables import print_table
+from msdump.errors import ConfigError
+
+NOTHING_DUMPED = 3
+
+
+def is_acl_json(path: str) -> bool:
+    """True for a file with ACL's section and without MindSpore's; False also for one that cannot be read."""
+    from msdump.config.acl_sections import DUMP
+    from msdump.config.json_file import read_json_file
+    from msdump.config.sections import COMMON
+
+    try:
+        content = read_json_file(path).value
+    except ConfigError:
+        return False
+    return isinstance(content, dict) and DUMP in content and COMMON not in content
+
+
+def check_acl_json(path: str) -> int:
+    """Print what it asks for; the result is 3 when that is nothing.   Raises: AclConfigError."""
+    from msdump.config.acl import load_acl_config, plan_acl
+
+    config = load_acl_config(path)
+    for text in config.warnings:
+        print(f"warning: {text}", file=sys.stderr)
+    plan = plan_acl(config)
+    if plan is None:
+        print("nothing is dumped")
+        return NOTHING_DUMPED
+    kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
+    rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]
+    if kind == "operators" or plan.is_watcher:
+        models = ", ".join(dict.fromkeys(entry.model_name or "every model" for entry in plan.entries)) or "none"
+        sides = [
+            side for side, is_dumped in (("inputs", plan.dumps_input), ("outputs", plan.dumps_output)) if is_dumped
+        ]
+        rows += [
+            ("models", models),
+            ("single operators", "yes" if plan.is_single_op else "no"),
+            ("dumped", " and ".join(sides)),
+            ("as", f"statistics: {', '.join(plan.statistics)}" if plan.statistics else "tensors"),
+        ]
+    print_table(("acl.json", path), rows, sys.stdout)
+    return 0
