@@ -85,9 +85,11 @@ class Watcher(AclOperatorDumper):
         return masks
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._made[graph.graph_id] = []
-        self._triggers_now[graph.graph_id] = self._triggers[graph]
-        return super().on_iteration_begin(graph, iteration)
+        begins = super().on_iteration_begin(graph, iteration)
+        if begins:
+            self._made[graph.graph_id] = []
+            self._triggers_now[graph.graph_id] = self._triggers[graph]
+        return begins
 
     def after_op(self, event: OpEvent) -> None:
         op = event.op
@@ -104,6 +106,11 @@ class Watcher(AclOperatorDumper):
                 self._save_again(made, event)
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _end(self, graph_id: int, is_complete: bool = False) -> None:
+        self._made.pop(graph_id, None)
+        self._triggers_now.pop(graph_id, None)
+        super()._end(graph_id, is_complete)
 
     def _is_trigger(self, op: OpInfo) -> bool:
         return self._plan.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
