@@ -34,6 +34,8 @@ from msdump.graph.graph import Graph
 log = logging.getLogger("msdump")
 
 _FILE_MODE = 0o600
+# To measure a tensor costs less than the fresh memory that the model takes while many of them wait.
+_LARGEST_BUDGET_OF_STATISTICS = 16 << 20
 _NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -91,7 +93,7 @@ class AclDump:
         self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
         # Where data begin matters to files on the disk alone.
         offsets = bin_writer.data_offsets if callback is None and not plan.statistics else None
-        self._delivery = Delivery(self._tally, staging_budget(), data_offsets=offsets, goes_on="the model")
+        self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets, goes_on="the model")
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
         self._exceptions: list[AclExceptionDumper] = []
@@ -268,3 +270,9 @@ class AclDump:
         with self._lock:
             self._writers.append(writer)
         return writer
+
+
+def _budget(plan: AclPlan) -> int:
+    """Bytes that tensors may take while they wait.   Raises: ConfigError."""
+    budget = staging_budget()
+    return min(budget, _LARGEST_BUDGET_OF_STATISTICS) if plan.statistics else budget
