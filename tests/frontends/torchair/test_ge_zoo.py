@@ -1,0 +1,80 @@
+"""Small models as GE graphs: results, gradients and running statistics are those of eager."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from msdump.frontends.torchair.ge.graph import GeGraph  # noqa: E402
+from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
+from tests.frontends.torchair.zoo import ZOO, Model  # noqa: E402
+
+
+def step(function: Callable[..., Any], module: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
+    """What one training step leaves behind: outputs, gradients, buffers."""
+    given = [x.detach().clone().requires_grad_(x.requires_grad) if torch.is_tensor(x) else x for x in inputs]
+    outputs = function(*given)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    parts = [out for out in outputs if torch.is_tensor(out) and out.requires_grad]
+    if parts:
+        # Weights that differ by element, so that no gradient is zero by symmetry.
+        sum((part * torch.linspace(0.5, 1.5, part.numel()).view(part.shape)).sum() for part in parts).backward()
+    left: dict[str, Any] = {f"output.{index}": out for index, out in enumerate(outputs)}
+    left |= {f"input.{index}": x.grad for index, x in enumerate(given) if torch.is_tensor(x)}
+    left |= {f"gradient.{name}": parameter.grad for name, parameter in module.named_parameters()}
+    left |= {f"buffer.{name}": buffer.clone() for name, buffer in module.named_buffers()}
+    module.zero_grad()
+    return left
+
+
+def assert_same(actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert actual.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(actual[name], value, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("model", ZOO, ids=str)
+def test_equals_eager(model: Model) -> None:
+    torch.manual_seed(0)
+    module, inputs = model.build()
+    twin = copy.deepcopy(module)
+    graphs: list[GeGraph] = []
+    function = compiled(twin, graphs)
+    # The second step finds the running statistics of the first.
+    for _ in range(2):
+        assert_same(step(function, twin, inputs), step(module, module, inputs))
+    types = {op.type for graph in graphs for op in graph.ops}
+    assert set(model.types) <= types
+
+
+@pytest.mark.parametrize("model", [model for model in ZOO if model.is_batched], ids=str)
+def test_one_graph_serves_every_batch_size(model: Model) -> None:
+    torch.manual_seed(0)
+    module, (x, *rest) = model.build()
+    twin = copy.deepcopy(module)
+    graphs: list[GeGraph] = []
+    function = compiled(twin, graphs)
+    for repeats in (1, 2):
+        batch = torch.cat([x.detach()] * repeats).requires_grad_(x.requires_grad)
+
+        def marked(x: Any, *rest: Any) -> Any:
+            torch._dynamo.mark_dynamic(x, 0)
+            return function(x, *rest)
+
+        assert_same(step(marked, twin, (batch, *rest)), step(module, module, (batch, *rest)))
+    assert len(graphs) == 2
+
+
+def test_without_gradients() -> None:
+    model = ZOO[0]
+    module, inputs = model.build()
+    graphs: list[GeGraph] = []
+    function = compiled(module.eval(), graphs)
+    with torch.no_grad():
+        torch.testing.assert_close(function(*inputs), module(*inputs))
+    assert len(graphs) == 1
