@@ -105,7 +105,7 @@ def random_graph(steps: list[tuple[str, int, int]], returned: list[int]) -> GeGr
     return recipe.finish(*(values[index % len(values)] for index in returned))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS, st.lists(st.integers(0, 20), min_size=1, max_size=3))
 def test_results_and_written_inputs_stay(steps: list[tuple[str, int, int]], returned: list[int]) -> None:
     expected, expected_inputs = run(random_graph(steps, returned), 3)
