@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch.fx import GraphModule
 
@@ -22,8 +24,10 @@ def run(module: GraphModule, _: PassContext) -> bool:
     wrapped = {higher.auto_functionalized, higher.auto_functionalized_v2}
     if not any(node.op == "call_function" and node.target in wrapped for node in module.graph.nodes):
         return False
-    # Takes a second to import, so only graphs that need it pay.
-    from torch._inductor.fx_passes.post_grad import decompose_auto_functionalized
+    # Takes a second to import, so only graphs that need it pay; PyTorch deprecates what it uses there itself.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from torch._inductor.fx_passes.post_grad import decompose_auto_functionalized
 
     decompose_auto_functionalized(module.graph)  # type: ignore[no-untyped-call]
     return True

@@ -51,10 +51,10 @@ def _source(node: Node, storages: Storages) -> Node | None:
     source = rule(node) if rule is not None else None
     if not isinstance(source, Node) or not have_same_form(tensor_of(source), tensor_of(node)):
         return None
-    is_shared = storages.is_input(source) or storages.is_written(source) or storages.is_written(node)
-    if is_shared or (storages.is_output(source) and storages.is_output(node)):
+    if storages.is_written(source) or storages.is_written(node):
         return None
-    return source
+    is_kept = storages.is_input(source) or storages.is_output(source)
+    return None if is_kept and storages.is_output(node) else source
 
 
 def is_view(target: Any) -> bool:
