@@ -109,6 +109,21 @@ class Node:
         return f"{text} at {self.source[-1]}" if self.source else text
 
 
+@dataclass(eq=False, slots=True)
+class NamedNode(Node):
+    """A node under the name that the model gives it.
+
+    originals   other names by which a user may know it: its own where that was taken, those of operators fused into it
+    """
+
+    name: str = ""
+    originals: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        return self.name
+
+
 @dataclass(eq=False)
 class Graph:
     """A compiled program: `nodes` is the execution order.

@@ -13,28 +13,13 @@ import onnx
 from msdump.frontends.onnx.inference import tensor_type
 from msdump.frontends.onnx.nodes import Constant, ModelNode
 from msdump.frontends.onnx.ort_values import type_text
-from msdump.graph.graph import Graph, Node, Value
+from msdump.graph.graph import Graph, NamedNode, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
 
 # Results that hold the elements of their first operand in the same order, under another shape.
 _SAME_BYTES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 _ONNX_DOMAINS = ("", "ai.onnx")
-
-
-@dataclass(eq=False, slots=True)
-class OnnxNode(Node):
-    """A node under the name that the model gives it.
-
-    originals   other names by which a user may know it: its own where that was taken, those of operators fused into it
-    """
-
-    name: str = ""
-    originals: tuple[str, ...] = ()
-
-    @property
-    def full_name(self) -> str:
-        return self.name
 
 
 @dataclass(eq=False)
@@ -47,7 +32,7 @@ class OnnxGraph:
     """
 
     graph: Graph
-    nodes: list[OnnxNode | None] = field(default_factory=list)
+    nodes: list[NamedNode | None] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -124,7 +109,7 @@ def _add_constant(found: OnnxGraph, constant: Constant) -> None:
     found.values[constant.name] = value
 
 
-def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> OnnxNode | None:
+def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> NamedNode | None:
     operands = [name for name in (*node.proto.input, *node.captured) if name in found.values]
     made = [(name, types.of(name)) for name in node.makes]
     results = [(name, type) for name, type in made if type is not None]
@@ -140,7 +125,7 @@ def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: b
         [type for _, type in results],
         node.name.rpartition("/")[0],
     )
-    named = OnnxNode(
+    named = NamedNode(
         plain.id, primitive, plain.inputs, plain.outputs, plain.scope, name=node.name, originals=node.originals
     )
     found.graph.nodes[-1] = named
