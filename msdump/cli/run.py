@@ -16,6 +16,9 @@ from msdump.cli.report_text import format_count, print_report, print_warning
 from msdump.errors import ConfigError, DumpError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from msdump.engines.acl import AclReport
     from msdump.session import RunReport, Session
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
@@ -114,7 +117,7 @@ def _redirect_torch(backend: str | None, module: str | None) -> None:
 
 def _conclude(status: int) -> int:
     """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
-    status = _conclude_torchair(_conclude_acl(status))
+    status = _conclude_graph_mode(_conclude_torchair(_conclude_acl(status)))
     session = _session()
     if session is None:
         if status == 0 and os.environ.get(CONFIG_VARIABLE):
@@ -144,12 +147,26 @@ def _conclude_acl(status: int) -> int:
     module = sys.modules.get("msdump.frontends.acl.process")
     if module is None:
         return status
-    from msdump.cli.acl_report import print_acl_report
-
     dumps = module.process.dump.all_opened()
     with contextlib.suppress(DumpError):  # each report says it
         module.process.close()
-    reports = [dump.report() for dump in dumps if dump.dumps]
+    reports = [dump.report() for dump in dumps if dump.was_used]
+    return _print_acl_reports(reports, status)
+
+
+def _conclude_graph_mode(status: int) -> int:
+    """Finish the dumps of compiled graphs that the script asked for, and say what they left."""
+    module = sys.modules.get("msdump.frontends.torchair.graph_mode_dump")
+    if module is None:
+        return status
+    with contextlib.suppress(DumpError):  # each report says it
+        module.close()
+    return _print_acl_reports(module.reports(), status)
+
+
+def _print_acl_reports(reports: Sequence[AclReport], status: int) -> int:
+    from msdump.cli.acl_report import print_acl_report
+
     for report in reports:
         print_acl_report(report, sys.stderr)
     if any(report.error for report in reports):

@@ -76,6 +76,7 @@ class DumpInForce:
         self._gates: list[_Gate] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self._final: AclReport | None = None
 
     def observe_model(
         self, model_id: int, names: Sequence[str], originals: Mapping[str, tuple[str, ...]], device_id: int
@@ -101,6 +102,11 @@ class DumpInForce:
             return self._dump_by_device[device_id]
 
     @property
+    def was_used(self) -> bool:
+        """True when a model or an operator asked for it."""
+        return bool(self._dump_by_device) or (self._final is not None and self._final.operators_seen > 0)
+
+    @property
     def dumps(self) -> tuple[AclDump, ...]:
         """One for each device that something ran on."""
         return tuple(self._dump_by_device.values())
@@ -109,6 +115,8 @@ class DumpInForce:
         """Counts up to now, of all devices."""
         from msdump.engines.acl import AclReport
 
+        if self._final is not None:
+            return self._final
         reports = [dump.report() for dump in self.dumps]
         if len(reports) == 1:
             return reports[0]
@@ -131,7 +139,12 @@ class DumpInForce:
         self._is_closed = True
         for gate in self._gates:
             gate.is_open = False
-        close_all(self.dumps)
+        try:
+            close_all(self.dumps)
+        finally:
+            # What the dumps hold of models is not to outlive them.
+            self._final = self.report()
+            self._dump_by_device, self._gates = {}, []
 
     def _gated(self, observers: Sequence[Observer]) -> tuple[Observer, ...]:
         gates = tuple(map(_Gate, observers))

@@ -43,7 +43,7 @@ class DumpState:
         self._is_exception_lasting = False
         self._data: DumpInForce | None = None
         self._opened: list[DumpInForce] = []
-        self._scoped: list[DumpInForce] = []
+        self._scoped: list[DumpInForce | None] = []
         self._history: list[DumpInForce] = []
         self._lock = threading.RLock()
 
@@ -159,20 +159,23 @@ class DumpState:
             self._obey_environment()
 
     def enter(self, plan: AclPlan | None) -> DumpInForce | None:
-        """Put a plan in force until `leave`, before what calls have set."""
+        """Put a plan in force until `leave`, before what calls have set. None is one that dumps nothing."""
         with self._lock:
             self._obey_environment()
             dump = self._open(plan)
-            if dump is not None:
-                self._scoped.append(dump)
+            self._scoped.append(dump)
             return dump
 
-    def leave(self, dump: DumpInForce) -> None:
+    def leave(self, dump: DumpInForce | None) -> None:
         """Raises: DumpError when the dump is not complete."""
         with self._lock:
-            self._scoped.remove(dump)
-            self._opened.remove(dump)
-        dump.close()
+            # `close` may have ended it already.
+            if dump in self._scoped:
+                self._scoped.remove(dump)
+            if dump in self._opened:
+                self._opened.remove(dump)
+        if dump is not None:
+            dump.close()
 
     def close(self) -> None:
         """Finish every dump.   Raises: DumpError of the first that is not complete."""

@@ -45,8 +45,6 @@ class Dump:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._dump is None:
-            return
         try:
             process.dump.leave(self._dump)
         except DumpError as incomplete:

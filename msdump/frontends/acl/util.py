@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from msdump.events import Array
-from msdump.frontends.acl.calls import as_int, bad_argument, returns_plain
+from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_plain
 from msdump.frontends.acl.process import process
 
 # numpy's own numbers of its dtypes, NPY_FLOAT32 = 11 and so on.
@@ -45,7 +45,11 @@ def ptr_to_numpy(ptr: int, shape: Sequence[int], type: int) -> Array:
     if any(size < 0 for size in sizes):
         raise bad_argument(f"shape: expected sizes, got {sizes}")
     address, count = as_int(ptr, "ptr"), math.prod(sizes)
-    memory = process.memory.array(address, count * dtype.itemsize, "ptr", is_written=True)
+    try:
+        memory = process.memory.array(address, count * dtype.itemsize, "ptr", is_written=True)
+    except CallError:
+        memory = process.memory.array(address, count * dtype.itemsize, "ptr")
+        memory.flags.writeable = False
     return memory.view(dtype).reshape(sizes)
 
 

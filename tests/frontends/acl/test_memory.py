@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,15 @@ def test_pointers_of_views_and_of_what_nobody_holds() -> None:
     assert acl.util.ptr_to_bytes(temporary, 40) == np.arange(5).tobytes()
 
 
-def test_memory_that_may_not_be_written() -> None:
-    array = np.zeros(3)
-    array.flags.writeable = False
-    address = ok(acl.rt.malloc(24, 0))
-    ok(acl.rt.memcpy(address, 24, acl.util.numpy_to_ptr(array), 24, H2D))
+def test_memory_that_may_not_be_written(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    array = np.load(tmp_path / "x.npy", mmap_mode="r")
+    address, pointer = ok(acl.rt.malloc(24, 0)), acl.util.numpy_to_ptr(array)
+    ok(acl.rt.memcpy(address, 24, pointer, 24, H2D))
+    assert acl.rt.memcpy(pointer, 24, address, 24, D2H) == 100000
+    assert "expected 24 bytes that may be written" in acl.get_recent_err_msg()
+    view = acl.util.ptr_to_numpy(pointer, (3,), 12)
+    assert not view.flags.writeable and view.tolist() == [0, 0, 0]
     data = bytes(24)
     ok(acl.rt.memcpy(acl.util.bytes_to_ptr(data), 24, address, 24, D2H))
 

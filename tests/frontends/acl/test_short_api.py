@@ -53,6 +53,10 @@ def test_a_configuration_that_asks_for_nothing(tmp_path: Path) -> None:
     with acl.dump({}) as dump:
         acl.load(small_model(tmp_path))(X)
     assert dump.path is None and dump.report() is None
+    with acl.dump(everything(tmp_path)):
+        with acl.dump({}):
+            acl.load(small_model(tmp_path))(X)
+        assert files(tmp_path) == []
 
 
 def test_dumps_inside_each_other_and_beside_the_calls(tmp_path: Path) -> None:
