@@ -14,6 +14,7 @@ from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
 NEEDS_ONNX = {"docs/acl.md"}
+NEEDS_TORCH = {"docs/torchair-graph-dump.md"}
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -47,6 +48,8 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
     if name(page) in NEEDS_ONNX:
         pytest.importorskip("onnx")
         pytest.importorskip("onnxruntime")
+    if name(page) in NEEDS_TORCH:
+        pytest.importorskip("torch")
     assert run_page(page, tmp_path)
 
 
