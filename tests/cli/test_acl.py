@@ -137,16 +137,6 @@ def test_acl_run_refuses(
     assert text in capsys.readouterr().err
 
 
-def test_a_dump_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, source = small_model(tmp_path), everything(tmp_path)
-    (tmp_path / "out" / "sub").mkdir()
-    (tmp_path / "out").chmod(0o500)
-    if os.access(tmp_path / "out", os.W_OK):
-        pytest.skip("this user may write everywhere")
-    assert main(["acl", "run", path, "--random", "0", "--dump", source]) == 2
-    assert "EP0003: dump_path: the path is without read and write permissions" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", [["acl", "check"], ["plan"]])
 def test_acl_check(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, everything(tmp_path, dump_data="stats", dump_mode="all")]) == 0
