@@ -124,6 +124,15 @@ def rank_dir(root: str | os.PathLike[str], world_size: int, global_rank: int) ->
     return Path(root) / f"worldsize{world_size}_global_rank{global_rank}"
 
 
+def dump_options_path(current: Path, world_size: int, global_rank: int, process_id: int) -> Path:
+    """File in which a process shows the options of its dump of compiled graphs, as ACL gets them.
+
+    Source: TorchAir, `ge_dump_data_json` in the current folder.
+    """
+    name = f"dump_options_worldsize{world_size}_rank{global_rank}_pid{process_id}.json"
+    return current / "ge_dump_data_json" / name
+
+
 def step_dir(rank: Path, graph_id: int, step: int) -> Path:
     """Folder of one run of one graph."""
     return rank / f"graph_{graph_id}" / str(step)

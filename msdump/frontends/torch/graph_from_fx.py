@@ -101,6 +101,15 @@ def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: O
             _add_outputs(found, node, origin, open_roots)
         elif node.op == "call_function" and node.target is not operator.getitem:
             _add_call(found, node, sizes, origin)
+    settle(found, open_roots)
+    return found
+
+
+def settle(found: FxGraph, open_roots: set[int]) -> None:
+    """Number and check a graph whose nodes are all there, and find out whose memory stays as it is.
+
+    open_roots   ids of values whose memory somebody else may write when the run has ended
+    """
     written = found.opaque | {found.roots[value.id] for node in found.graph.nodes for value in _written(node)}
     for value in (*found.graph.inputs, *found.graph.parameters, *_results(found.graph)):
         root = found.roots[value.id]
@@ -108,7 +117,6 @@ def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: O
             (found.graph.borrowed if root in open_roots else found.graph.held).add(value.id)
     found.graph.number()
     found.graph.lint()
-    return found
 
 
 def _add_placeholder(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin, open_roots: set[int]) -> None:

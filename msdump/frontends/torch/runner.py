@@ -93,7 +93,7 @@ class GraphRunner:
         self._stage = stage
         self._open_outputs = open_outputs
         self._program = Program(module)
-        self._has_symbols = has_symbols(module)
+        self._has_symbols = has_symbols(self._program.placeholders)
         self._seen: dict[Hashable, ObservedGraph] = {}
         self._copies: PinnedCopies | None = None
         link = self._link()

@@ -30,16 +30,12 @@ def sizes_of(placeholders: Sequence[fx.Node], args: Sequence[Any]) -> dict[Any, 
     return sizes
 
 
-def has_symbols(module: fx.GraphModule) -> bool:
-    """True when some tensor of the graph has no fixed shape."""
+def has_symbols(placeholders: Sequence[fx.Node]) -> bool:
+    """True when some argument of a graph has no fixed shape, or is a size."""
     return any(
-        isinstance(node.meta.get("val"), torch.SymInt)
-        or (
-            isinstance(node.meta.get("val"), torch.Tensor)
-            and not all(isinstance(s, int) for s in node.meta["val"].shape)
-        )
-        for node in module.graph.nodes
-        if node.op == "placeholder"
+        isinstance(value, torch.SymInt)
+        or (isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape))
+        for value in (node.meta.get("val") for node in placeholders)
     )
 
 

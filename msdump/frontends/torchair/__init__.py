@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.errors import did_you_mean
+from msdump.frontends.torchair import scope
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import setup_logger
 
-__all__ = ["CompilerConfig", "get_npu_backend", "logger"]
+__all__ = ["CompilerConfig", "get_npu_backend", "logger", "scope"]
 
 logger = setup_logger()
 

@@ -69,12 +69,14 @@ def _ge_run(
 ) -> Callable[[list[Any]], Any]:
     from msdump.frontends.torchair.ge.compile import compile_ge
     from msdump.frontends.torchair.graph_dump.observer import open_graph_dump
+    from msdump.frontends.torchair.graph_mode_dump import dumped
 
     optimized = run_fx_passes(module, example_inputs, config, GE_MODE, _present(folder))
     dump = open_graph_dump(graph_id, config)
-    _, run = compile_ge(optimized, example_inputs, graph_id, config, _present(folder, dump))
+    graph, run = compile_ge(optimized, example_inputs, graph_id, config, _present(folder, dump))
     if config.debug.run_eagerly:
         return plain_run(optimized)
+    run = dumped(graph, config) or run
     return run if dump is None else dump.wrap(run)
 
 

@@ -37,6 +37,10 @@ class GeModule:
             self.graph.create_node("call_function", kernel_of(ASSIGN).function, written, name=f"{op.name}_write_back")
         self.graph.output([self._output(item) for item in graph.outputs])
 
+    def value_node(self, tensor: GeTensor) -> fx.Node:
+        """The FX node whose value is a tensor of the graph. Raises: KeyError for sizes that are known beforehand."""
+        return self.nodes[tensor.op] if tensor.op.type == CONST else self._values[id(tensor.op), tensor.index]
+
     def _add(self, op: GeOp) -> None:
         host, kernel = host_inputs(op), kernel_for(op)
         args = tuple(self._argument(tensor, name in host) for name, tensor in op.inputs.items())

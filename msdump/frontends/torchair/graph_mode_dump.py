@@ -1,0 +1,274 @@
+"""The dump of compiled graphs: `dump_config` of a CompilerConfig, carried out by the engine of acl.json."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
+from msdump.config.acl_environment import AclEnvironment, exception_folder
+from msdump.config.acl_plan import AclPlan
+from msdump.config.json_file import JsonFile
+from msdump.engines.acl import AclDump, AclReport
+from msdump.errors import ConfigError, DumpError, WriteError
+from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.torchair_layout import dump_options_path, rank_dir
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
+from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.scope import is_marked
+
+log = logging.getLogger("msdump")
+
+Run = Callable[[list[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the options of one backend ask for; equal ones share a dump.
+
+    keys    of the section `dump`, without its list of models
+    layers  names of `dump_layer`
+    folder  of this process
+    """
+
+    keys: tuple[tuple[str, str], ...]
+    layers: tuple[str, ...]
+    folder: Path
+
+    def refusal(self, other: Wish) -> ConfigError:
+        """Source: TorchAir, whose compiler is started once, with options that hold for the whole process."""
+        mine = {**dict(self.keys), "dump_layer": " ".join(self.layers), "dump_path": str(self.folder)}
+        theirs = {**dict(other.keys), "dump_layer": " ".join(other.layers), "dump_path": str(other.folder)}
+        key = next(name for name in (*mine, *theirs) if mine.get(name) != theirs.get(name))
+        return ConfigError(
+            f"Unsupport twice initialtion with different options, new option key {key}\n"
+            f"config.dump_config.{key}: expected {mine.get(key)!r}, as in the backend that came first in this process, "
+            f"got {theirs.get(key)!r}. Give all backends of a process the same options."
+        )
+
+
+class GraphModeDump:
+    """The dump of one process: what its options ask for, and all graphs that were compiled with them.
+
+    The list of models grows with every graph, as TorchAir hands it to ACL anew.
+    """
+
+    def __init__(self, wish: Wish) -> None:
+        self.wish = wish
+        self.skipped: Counter[str] = Counter()
+        self._models: list[dict[str, Any]] = []
+        self._dump: AclDump | None = None
+        self._has_marks = False
+
+    def observe(self, graph: GeGraph) -> AclDump:
+        """Add a graph to the list. Raises: AclConfigError for options that ACL refuses."""
+        marked = [
+            op.name
+            for op in graph.ops
+            if op.fx_node is not None and op.type not in (DATA, CONST, NET_OUTPUT) and is_marked(op.fx_node)
+        ]
+        self._has_marks = self._has_marks or bool(marked)
+        layers = list(dict.fromkeys([*self.wish.layers, *marked]))
+        model: dict[str, Any] = {"model_name": graph.name}
+        if layers:
+            self._models.append({**model, "layer": layers})
+        elif not self._has_marks:
+            self._models.append(model)
+        content = {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": self._models}}
+        plan = self._plan(content)
+        if self._dump is None:
+            self._dump = AclDump(plan, self.wish.folder)
+        self._dump.plan = plan
+        return self._dump
+
+    def close(self) -> None:
+        if self._dump is not None:
+            self._dump.close()
+
+    def report(self) -> AclReport | None:
+        return None if self._dump is None else self._dump.report()
+
+    def _plan(self, content: dict[str, Any]) -> AclPlan:
+        path = dump_options_path(Path.cwd(), *process_rank(), os.getpid())
+        text = json.dumps(content, indent=4).encode()
+        try:
+            make_dirs(path.parent)
+            write_file(path, [text], 0o600, replace=True)
+        except WriteError as error:
+            log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
+        plan = plan_acl(parse_acl_config(JsonFile(path, text, content)))
+        if plan is None:
+            # Every graph so far lies outside of torchair.scope.data_dump.
+            empty = {"dump": {**content["dump"], "dump_list": [{"model_name": "graph_0"}]}}
+            plan = plan_acl(parse_acl_config(JsonFile(path, text, empty)))
+        assert plan is not None
+        return plan
+
+
+class FileDump:
+    """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else."""
+
+    def __init__(self, path: str) -> None:
+        config = load_acl_config(path)
+        for warning in config.warnings:
+            log.warning("%s", warning)
+        self.skipped: Counter[str] = Counter()
+        plan = plan_acl(config)
+        self._dump: AclDump | None = None
+        if plan is not None:
+            folder = plan.path
+            if plan.is_exception or folder is None:
+                folder = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
+            self._dump = AclDump(plan, folder)
+
+    def observe(self, graph: GeGraph) -> AclDump | None:
+        return self._dump
+
+    def close(self) -> None:
+        if self._dump is not None:
+            self._dump.close()
+
+    def report(self) -> AclReport | None:
+        return None if self._dump is None else self._dump.report()
+
+
+_lock = threading.Lock()
+_by_options: list[GraphModeDump] = []
+_by_file: dict[str, FileDump] = {}
+
+
+def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
+    """What runs the graph and dumps it; None when `dump_config` asks for nothing.
+
+    Raises: ConfigError for options that ACL refuses, or that differ from those of an earlier backend.
+    """
+    dump = _dump_of(config)
+    if dump is None:
+        return None
+    with _lock:
+        found = dump.observe(graph)
+        originals: Mapping[str, tuple[str, ...]] = _originals(graph)
+        observers = () if found is None else found.observe_model(graph.graph_id, [graph.name], originals)
+    if not observers:
+        return None
+
+    def report(reason: str, count: int) -> None:
+        dump.skipped[reason] += count
+
+    return DumpedGraph(graph, observers, report)
+
+
+def reports() -> list[AclReport]:
+    """Of all dumps of this process."""
+    with _lock:
+        found = [dump.report() for dump in _all()]
+    return [report for report in found if report is not None]
+
+
+def close() -> None:
+    """Write what waits.   Raises: DumpError when a dump is not complete."""
+    with _lock:
+        dumps = _all()
+    errors = []
+    for dump in dumps:
+        try:
+            dump.close()
+        except DumpError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _all() -> list[GraphModeDump | FileDump]:
+    return [*_by_options, *_by_file.values()]
+
+
+def reset_for_tests() -> None:
+    """Forget the dumps, so that one process can be configured again."""
+    with _lock:
+        _by_options.clear()
+        _by_file.clear()
+
+
+def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
+    options = config.dump_config
+    path = options.dump_config_path.value
+    if options.enable_dump:
+        if path is not None:
+            log.warning(
+                "config.dump_config.dump_config_path: expected it alone, got enable_dump as well. The file %s is not "
+                "read; the other options hold.",
+                path,
+            )
+        return _share(_wish(config))
+    if path is None:
+        return None
+    with _lock:
+        if path not in _by_file:
+            _by_file[path] = FileDump(path)
+            _close_at_end()
+        return _by_file[path]
+
+
+def _share(wish: Wish) -> GraphModeDump:
+    with _lock:
+        for dump in _by_options:
+            if dump.wish != wish:
+                raise dump.wish.refusal(wish)
+            return dump
+        make_dirs(wish.folder)
+        _by_options.append(GraphModeDump(wish))
+        _close_at_end()
+        return _by_options[-1]
+
+
+def _wish(config: CompilerConfig) -> Wish:
+    options = config.dump_config
+    keys = {
+        "dump_mode": options.dump_mode.value,
+        "dump_data": options.dump_data.value,
+        "quant_dumpable": options.quant_dumpable.value,
+    }
+    steps = options.dump_step.value
+    if steps:
+        # A bar at the end is allowed here and means nothing; acl.json refuses it.
+        keys["dump_step"] = steps.rstrip("|")
+    folder = rank_dir(Path(options.dump_path.value).resolve(), *process_rank())
+    return Wish(tuple(keys.items()), tuple((options.dump_layer.value or "").replace('"', "").split()), folder)
+
+
+def _originals(graph: GeGraph) -> dict[str, tuple[str, ...]]:
+    """Name of an FX node -> the GE operators that stand for it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for op in graph.ops:
+        if op.fx_node is not None and op.type not in (DATA, CONST, NET_OUTPUT):
+            found[op.fx_node.name] = (*found.get(op.fx_node.name, ()), op.name)
+    return found
+
+
+_is_registered = False
+
+
+def _close_at_end() -> None:
+    global _is_registered
+    if not _is_registered:
+        _is_registered = True
+        atexit.register(_close_at_exit)
+
+
+def _close_at_exit() -> None:
+    """The script ended: a dump that is not complete is said aloud, as nobody else can."""
+    try:
+        close()
+    except DumpError as error:
+        log.error("%s", error)
