@@ -19,8 +19,11 @@ from msdump._proto import ge_ir_pb2  # noqa: E402
 from msdump.errors import ConfigError, WriteError  # noqa: E402
 from msdump.formats.graph_dump_layout import parse_graph_dump_name  # noqa: E402
 from msdump.frontends import torchair  # noqa: E402
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402
+from msdump.frontends.torchair.ge.passes import GE_PASSES  # noqa: E402
 from msdump.frontends.torchair.graph_dump.emit import ge_graph_text, write_ge_graph  # noqa: E402
+from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text  # noqa: E402
 from msdump.frontends.torchair.graph_dump.text import graph_text  # noqa: E402
 from tests.frontends.torchair.golden_graph import FOLDER, golden_texts, stages  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
@@ -364,3 +367,14 @@ def test_every_operator_says_its_end_in_an_optimized_graph() -> None:
             assert names == [desc.name for desc in descriptors]
             assert list(op.attr[f"_{side}_name_value"].list.i) == list(range(len(names)))
     assert definition.op[-1].type == NET_OUTPUT
+
+
+@pytest.mark.parametrize("file_type", ["txt", "pbtxt"])
+def test_after_each_pass_the_text_is_that_of_the_graph_as_it_is_now(file_type: str) -> None:
+    texts: list[str] = []
+    graph, _ = next(stages())
+    for _, apply in GE_PASSES:
+        apply(graph, CompilerConfig())
+        texts.append(ge_graph_text(graph, file_type))
+        assert texts[-1] == {"txt": graph_text, "pbtxt": tensorboard_text}[file_type](graph)
+    assert len(set(texts)) == 4

@@ -19,6 +19,9 @@ from msdump.frontends.torchair.graph_dump.text import graph_text
 
 # Passes do not change the source: it says how the graph was built.   Source: TorchAir.
 _sources: weakref.WeakKeyDictionary[GeGraph, str] = weakref.WeakKeyDictionary()
+# What was printed last of a graph that is being compiled, and of which state.
+_latest: weakref.WeakKeyDictionary[GeGraph, tuple[object, str]] = weakref.WeakKeyDictionary()
+_MAKERS = {TXT: graph_text, PBTXT: tensorboard_text}
 
 
 def write_ge_graph(
@@ -45,13 +48,34 @@ def write_fx_graph(module: fx.GraphModule, stage: str, graph_id: int, config: Co
 
 
 def ge_graph_text(graph: GeGraph, file_type: str, is_optimized: bool = False, is_view_lazy: bool = True) -> str:
-    """What `write_ge_graph` writes."""
-    if file_type == TXT:
-        return graph_text(graph, is_optimized)
-    if file_type == PBTXT:
-        return tensorboard_text(graph, is_optimized)
+    """What `write_ge_graph` writes.
+
+    Edges: a debug save asks after each pass, and most passes change nothing; the text before is then given again.
+    """
     if file_type == PY:
         if graph not in _sources:
             _sources[graph] = python_text(graph, is_view_lazy)
         return _sources[graph]
-    raise ConfigError(f"graph_dump.type: expected one of {TXT}, {PBTXT}, {PY}, got {file_type!r}.")
+    if file_type not in _MAKERS:
+        raise ConfigError(f"graph_dump.type: expected one of {TXT}, {PBTXT}, {PY}, got {file_type!r}.")
+    state = (file_type, _state(graph))
+    known, text = _latest.pop(graph, (None, ""))
+    if is_optimized or known != state:
+        text = _MAKERS[file_type](graph, is_optimized)
+    if not is_optimized:
+        _latest[graph] = (state, text)
+    return text
+
+
+def _state(graph: GeGraph) -> list[object]:
+    """Equal only while a graph prints the same. Values are compared by identity: passes put new ones in their place."""
+    return [
+        (
+            op.name,
+            tuple((name, id(tensor)) for name, tensor in op.inputs.items()),
+            repr(op.attrs),
+            tuple(before.name for before in op.controls),
+            tuple(id(tensor.fake) for tensor in op.outputs),
+        )
+        for op in graph.ops
+    ]
