@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -242,7 +243,7 @@ class _Work:
                     continue
                 for merged in chains:
                     if not used & {id(part) for part in merged.parts} and _fits(operator, merged, has_inputs):
-                        golden = merged if len(merged.parts) > 1 else merged.parts[0]
+                        golden = _aligned(merged, operator) if len(merged.parts) > 1 else merged.parts[0]
                         pair = (operator, golden) if side == 0 else (golden, operator)
                         self._pairs.append(OperatorPair(*pair, BY_MAPPING))
                         used |= {id(operator), *(id(part) for part in merged.parts)}
@@ -280,6 +281,23 @@ def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
     if any(mine != golden for mine, golden in sizes):
         return False
     return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
+
+
+def _aligned(merged: Operator, whole: Operator) -> Operator:
+    """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and the
+    zero point of a quantisation, and those are left out."""
+    if len(merged.inputs) <= len(whole.inputs):
+        return merged
+    waiting = list(merged.inputs.values())
+    inputs: dict[Slot, DumpedTensor] = {}
+    for slot, tensor in whole.inputs.items():
+        size = math.prod(host_shape(tensor))
+        found = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
+        if found is None:
+            return merged
+        waiting.remove(found)
+        inputs[slot] = found
+    return dataclasses.replace(merged, inputs=inputs)
 
 
 def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool) -> list[Operator]:

@@ -91,6 +91,21 @@ def test_a_chain_follows_the_bytes_not_only_the_shapes(tmp_path: Path) -> None:
     assert pair.golden.op_name == "Mul-op1 + Add-op3"
 
 
+def test_a_chain_may_read_more_than_the_operator_that_it_stands_for(tmp_path: Path) -> None:
+    x, w, b, y = floats(*range(6)), floats(*range(12)), floats(1, 2), floats(3, 4)
+    scale, zero = np.array(0.5, np.float32), np.array(3, np.uint8)
+    whole = operators(tmp_path / "a", [("D/Gemm-op1", {("input", 0): x, ("input", 1): w, ("input", 2): b, OUT: y})])
+    parts = operators(tmp_path / "b", [
+        ("D/Quantize-op1", {("input", 0): x, ("input", 1): scale, ("input", 2): zero, OUT: x}),
+        ("D/Dequantize-op2", {("input", 0): x, ("input", 1): scale, ("input", 2): zero, OUT: x}),
+        ("D/Gemm-op3", {("input", 0): x, ("input", 1): w, ("input", 2): b, OUT: y}),
+    ])  # fmt: skip
+    mapping = OperatorMap({"Gemm": ("Quantize", "Dequantize", "Gemm")})
+    for mine, golden in ((whole, parts), (parts, whole)):
+        (pair,) = pair_operators(mine, golden, mapping).pairs
+        assert pair.mine.input_shapes == pair.golden.input_shapes == ((6,), (12,), (2,))
+
+
 def test_single_operators_by_name_from_a_mapping_file(tmp_path: Path) -> None:
     x = floats(1, 2)
     mine = operators(tmp_path / "a", [("D/Relu-op1", {OUT: x})])
