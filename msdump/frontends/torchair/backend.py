@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import open_debug_log
 from msdump.frontends.torchair.debug_save.switch import TORCHAIR
 from msdump.frontends.torchair.option_effects import DATA_DUMP, options_without_effect
+
+log = logging.getLogger("torchair")
 
 OLDEST_TORCH = (2, 4)
 _INSTALL = "Install it: pip install 'msdump[torch]'"
@@ -46,6 +49,9 @@ def get_npu_backend(
     _name_options_without_effect(config)
     _deprecate(config)
     open_debug_log(TORCHAIR)
+    log.debug(
+        "compiler options: %s", {option.where: option.raw for option in config.options() if option.raw is not None}
+    )
     from msdump.frontends.torchair.aot import make_backend
 
     return make_backend(config, dict(custom_decompositions))

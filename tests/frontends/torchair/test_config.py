@@ -282,3 +282,41 @@ def test_the_names_resolve_to_one_module() -> None:
 def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         torchair.get_npu_backend(**arguments)
+
+
+def test_options_without_effect_are_named_once() -> None:
+    pytest.importorskip("torch")
+    config = torchair.CompilerConfig()
+    config.debug.aclgraph.remove_cat_ops = False
+    config.debug.graph_dump.type = "py"
+    config.debug.data_dump.filter = len
+    config.experimental_config.frozen_parameter = True
+    config.experimental_config.keep_inference_input_mutations = False
+    with pytest.warns(UserWarning, match="have no effect in mode max-autotune") as caught:
+        torchair.get_npu_backend(compiler_config=config)
+    (warning,) = caught
+    assert warning.filename == __file__
+    text = str(warning.message)
+    for name in (
+        "config.debug.aclgraph.remove_cat_ops = False",
+        "config.experimental_config.frozen_parameter = True",
+        "config.debug.data_dump.filter",
+    ):
+        assert name in text
+    assert "keep_inference" not in text and "graph_dump" not in text
+    assert text.endswith("dumps once config.debug.data_dump.type is set to 'npy'.")
+
+
+def test_every_option_that_has_an_effect_exists() -> None:
+    known = {option.where.removeprefix("config.") for option in torchair.CompilerConfig().options()}
+    for effective in option_effects.EFFECTIVE.values():
+        assert effective <= known
+
+
+def test_the_old_capturing_mode_points_to_the_new_backend() -> None:
+    pytest.importorskip("torch")
+    config = torchair.CompilerConfig()
+    config.mode = "reduce-overhead"
+    with pytest.warns(DeprecationWarning, match="npugraph_ex") as caught:
+        torchair.get_npu_backend(compiler_config=config)
+    assert [warning.filename for warning in caught] == [__file__]

@@ -238,7 +238,8 @@ def test_lines_of_the_log(root: Path, told: logging.Logger, capsys: pytest.Captu
             continue
         assert int(match["pid"]) == os.getpid() and match["exe"] == switch.executable()
         messages.append(match["text"])
-    assert messages[0].startswith("graph_") and any(message.startswith("[EVENT]") for message in text.splitlines())
+    assert messages[0].startswith("compiler options: {'config.mode': 'npugraph_ex', ")
+    assert any(message.startswith("[EVENT]") for message in text.splitlines())
     assert "compiler inputs: ['torch.float32[2, 3] on cpu']" in messages
     assert "graph: graph():" in messages
     noops = [message for message in messages if "(optimize_noop_ops)" in message]

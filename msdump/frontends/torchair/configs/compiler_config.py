@@ -98,11 +98,7 @@ class _AclGraphConfig(OptionGroup):
 
 
 class CompilerConfig(OptionGroup):
-    """All switches of a backend.
-
-    `debug.data_dump`, `experimental_config.keep_inference_input_mutations` do something here. The rest belongs to the
-    compiler of an NPU: it is checked and kept, and has no effect.
-    """
+    """All switches of a backend. All are checked and kept; which do something, and in which mode: `option_effects`."""
 
     def __init__(self) -> None:
         super().__init__(
