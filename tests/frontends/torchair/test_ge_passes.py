@@ -16,6 +16,7 @@ from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # 
 from msdump.frontends.torchair.ge.builder import Builder  # noqa: E402
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402
 from msdump.frontends.torchair.ge.passes import GE_PASSES  # noqa: E402
+from msdump.frontends.torchair.ge.passes.uses import shares_memory  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
 from msdump.frontends.torchair.ge.registry import kernel  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
@@ -91,7 +92,8 @@ def step(ge: Builder, what: str, x: GeTensor, y: GeTensor, ref: GeTensor) -> GeT
         "assign": ("Assign", {"ref": ref, "value": y}),
         "relu": ("Relu", {"x": x}),
     }
-    if what == "assign_copy":
+    # Memory cannot be written from itself in another order.
+    if what == "assign_copy" or (what == "assign" and shares_memory(ref, y)):
         return ge.op("Assign", {"ref": ref, "value": ge.op("Identity", {"x": y})})
     return ge.op(*inputs[what])
 
