@@ -1,4 +1,5 @@
-"""Small models as GE graphs: results, gradients and running statistics are those of eager."""
+"""Small models as GE graphs: results, gradients and running statistics are those of eager, and what bears the name of
+an FX node has its values."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from msdump.frontends.torchair.ge.graph import GeGraph  # noqa: E402
+from tests.frontends.torchair.ge_by_name import compared_by_name  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
 from tests.frontends.torchair.zoo import ZOO, Model  # noqa: E402
+from tests.frontends.torchair.zoo_data import DATA_ZOO, Sizes  # noqa: E402
 
 
 def step(function: Callable[..., Any], module: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
@@ -38,21 +41,26 @@ def assert_same(actual: dict[str, Any], expected: dict[str, Any]) -> None:
         torch.testing.assert_close(actual[name], value, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize("model", ZOO, ids=str)
+@pytest.mark.parametrize("model", ZOO + DATA_ZOO, ids=str)
 def test_equals_eager(model: Model) -> None:
     torch.manual_seed(0)
     module, inputs = model.build()
     twin = copy.deepcopy(module)
     graphs: list[GeGraph] = []
-    function = compiled(twin, graphs)
+    counts: list[int] = []
+    function = compared_by_name(twin, graphs, counts)
     # The second step finds the running statistics of the first.
-    for _ in range(2):
-        assert_same(step(function, twin, inputs), step(module, module, inputs))
+    for seed in range(2):
+        torch.manual_seed(seed)
+        expected = step(module, module, inputs)
+        torch.manual_seed(seed)
+        assert_same(step(function, twin, inputs), expected)
+    assert len(counts) == len(graphs) and all(counts)
     types = {op.type for graph in graphs for op in graph.ops}
     assert set(model.types) <= types
 
 
-@pytest.mark.parametrize("model", [model for model in ZOO if model.is_batched], ids=str)
+@pytest.mark.parametrize("model", [model for model in ZOO + DATA_ZOO if model.is_batched], ids=str)
 def test_one_graph_serves_every_batch_size(model: Model) -> None:
     torch.manual_seed(0)
     module, (x, *rest) = model.build()
@@ -68,6 +76,18 @@ def test_one_graph_serves_every_batch_size(model: Model) -> None:
 
         assert_same(step(marked, twin, (batch, *rest)), step(module, module, (batch, *rest)))
     assert len(graphs) == 2
+
+
+def test_one_graph_serves_all_sizes() -> None:
+    module = Sizes()
+    graphs: list[GeGraph] = []
+    function = compared_by_name(module, graphs, [], dynamic=True)
+    for batch, length in ((3, 5), (4, 7), (2, 8)):
+        x = torch.randn(batch, length, 4, requires_grad=True)
+        assert_same(step(function, module, (x,)), step(module, module, (x,)))
+    # Forward and backward.
+    assert len(graphs) == 2
+    assert {"Shape", "Pack", "FloorDiv"} <= {op.type for op in graphs[0].ops}
 
 
 def test_without_gradients() -> None:

@@ -23,6 +23,7 @@ class Builder:
     """Appends operators to a graph while one FX node after the other is converted.
 
     node       the FX node that is being converted
+    item       which of the node's results, while an operator over lists is converted tensor by tensor; None: all
     fake_mode  in which shapes and dtypes of results are found out, by running the kernels
     """
 
@@ -30,6 +31,7 @@ class Builder:
         self.graph = graph
         self.fake_mode = fake_mode
         self.node: fx.Node | None = None
+        self.item: int | None = None
 
     def op(
         self,
@@ -80,7 +82,9 @@ class Builder:
         dtype   None: INT64 for ints, FLOAT32 for floats, BOOL for bools, that of a tensor
         """
         if isinstance(value, torch.Tensor):
-            constant = value.detach()
+            # A backend may be called inside of the mode that its compiler traces in.
+            with _no_mode():
+                constant = value.detach()
             known: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
         else:
             known = list(value) if isinstance(value, list | tuple) else value
@@ -123,7 +127,8 @@ class Builder:
     def result(self) -> Any:
         """What the FX node returns: its FakeTensor, or a tuple of them. Tells a converter the dtype to end with."""
         assert self.node is not None
-        return self.node.meta["val"]
+        promised = self.node.meta["val"]
+        return promised if self.item is None else promised[self.item]
 
     def is_read(self, output: int) -> bool:
         """Whether anything reads this output of the FX node, one of many. What nobody reads needs no operator."""

@@ -50,7 +50,10 @@ def _logical(aten: str, op_type: str) -> None:
 
 
 def _shift(aten: str, op_type: str) -> None:
-    @converter(*(f"aten.bitwise_{aten}_shift.{overload}" for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")))
+    @converter(
+        *(f"aten.bitwise_{aten}_shift.{overload}" for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+        *(f"aten.__{aten[0]}shift__.{overload}" for overload in ("Tensor", "Scalar")),
+    )
     def convert(ge: Builder, x: Any, other: Any) -> GeTensor:
         x1, x2 = ge.promoted(x, other, dtype=ge.result.dtype)
         return ge.op(op_type, {"x1": x1, "x2": x2})
