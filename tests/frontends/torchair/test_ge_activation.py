@@ -26,6 +26,7 @@ FORWARD: list[tuple[Any, tuple[Any, ...], str]] = [
     (aten.leaky_relu.default, (0.2,), "LeakyRelu(x)"),
     (aten.elu.default, (), "Elu(x)"),
     (aten.elu.default, (1.6, 1.05), "Elu(x)"),
+    (aten.celu.default, (2.0,), "CeluV2(x)"),
     (aten.softplus.default, (), "SoftplusV2(x)"),
     (aten.softplus.default, (2, 1), "SoftplusV2(x)"),
     (aten.threshold.default, (0.5, 7), "ThresholdV2(x,threshold,value)"),

@@ -106,3 +106,34 @@ def test_average_pooling_to_a_size() -> None:
         aten._adaptive_avg_pool2d_backward.default, torch.randn(2, 4, 3, 4), x,
         spelled="AdaptiveAvgPool2dGrad(input_grad,orig_input_shape)",
     )  # fmt: skip
+
+
+def test_max_pooling_to_a_size() -> None:
+    x = torch.randn(2, 4, 8, 9)
+    check(aten.adaptive_max_pool2d.default, x, [3, 4], spelled="AdaptiveMaxPool2d(x) Cast(x)")
+    y, indices = aten.adaptive_max_pool2d.default(x, [3, 4])
+    given = (torch.randn(y.shape), x, indices)
+    check(aten.adaptive_max_pool2d_backward.default, *given, spelled="AdaptiveMaxPool2dGrad(x,grad,argmax)")
+
+
+def test_pooling_says_its_window() -> None:
+    x = torch.randn(2, 4, 8, 9)
+    graph, _ = graph_of(aten.max_pool2d_with_indices.default, x, [3, 2], [], [1, 0], [1])
+    assert graph.ops[1].attrs == {
+        "ksize": [1, 3, 2, 1],
+        "strides": [1, 3, 2, 1],
+        "pads": [1, 1, 0, 1],
+        "dilation": [1, 1, 1, 1],
+        "ceil_mode": False,
+    }
+    graph, _ = graph_of(aten.avg_pool2d.default, x, [3], [2], [1], True, False)
+    assert graph.ops[1].attrs == {
+        "ksize": [1, 1, 3, 3],
+        "strides": [1, 1, 2, 2],
+        "padding_mode": "CALCULATED",
+        "pads": [1, 1, 1, 1],
+        "data_format": "NCHW",
+        "global_pooling": False,
+        "ceil_mode": True,
+        "exclusive": True,
+    }

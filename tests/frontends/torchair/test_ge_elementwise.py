@@ -242,3 +242,14 @@ def test_complex_numbers() -> None:
     check(aten.mul.Tensor, x, torch.randn(3), spelled="Cast(x) Mul(x1,x2)")
     check(aten.exp.default, x, spelled="Exp(x)")
     check(aten.sgn.default, x, spelled="Sign(x)")
+
+
+def test_operators_with_a_value_for_the_odd_case() -> None:
+    x = torch.tensor([0.0, -2.5, float("nan"), float("inf"), float("-inf")])
+    check(aten.nan_to_num.default, x, spelled="NanToNum(x)")
+    check(aten.nan_to_num.default, x, 1.5, 2, -3, spelled="NanToNum(x)")
+    check(aten.xlogy.Tensor, x, x.abs(), spelled="Xlogy(x1,x2)")
+    check(aten.xlogy.Scalar_Self, 0.0, x, spelled="Xlogy(x1,x2)")
+    check(aten.hypot.default, x, x, spelled="Hypot(x1,x2)")
+    check(aten.logaddexp.default, x[:2], x[:2], spelled="LogAddExp(x1,x2)")
+    check(aten.frac.default, x[:2], spelled="Trunc(x) Sub(x1,x2)")

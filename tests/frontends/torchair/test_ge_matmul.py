@@ -21,6 +21,7 @@ def test_products(dtype: Any) -> None:
     check(aten.bmm.default, x.expand(2, 3, 4), y.expand(2, 4, 5), spelled="BatchMatMul(x1,x2)")
     check(aten.addmm.default, bias, x, y, spelled="MatMulV2(x1,x2,bias?,offset_w?) Mul(x1,x2) Add(x1,x2)")
     check(aten.mv.default, x, y[:, 0], spelled="Unsqueeze(x) MatMul(x1,x2,bias?) Squeeze(x)")
+    check(aten.addmv.default, x[:, 1], x, y[:, 0], beta=2)
     check(aten.dot.default, x[0], y[:, 0], spelled="Dot(input_x,input_y)")
 
 

@@ -114,3 +114,11 @@ def test_norms(order: float) -> None:
     check(aten.linalg_vector_norm.default, x, order, dtype=torch.float64, spelled="Cast(x) LpNormV2(x)")
     check(aten.norm.Scalar, x, order, spelled="LpNormV2(x)")
     check(aten.norm.ScalarOpt_dim, x, order, [0], spelled="LpNormV2(x)")
+
+
+def test_reductions_of_two_kinds_at_once() -> None:
+    x = torch.randint(-2, 3, (3, 4))
+    check(aten.aminmax.default, x, dim=1, keepdim=True, spelled="ReduceMin(x,axes) ReduceMax(x,axes)")
+    check(aten.aminmax.default, x.float(), spelled="ReduceMin(x,axes) ReduceMax(x,axes)")
+    check(aten.count_nonzero.dim_IntList, x, [0], spelled="Cast(x) Cast(x) ReduceSum(x,axes)")
+    check(aten.count_nonzero.default, x.float(), spelled="Cast(x) Cast(x) ReduceSum(x,axes)")

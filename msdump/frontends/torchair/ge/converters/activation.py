@@ -124,6 +124,11 @@ def elu(ge: Builder, x: GeTensor, alpha: Any = 1, scale: Any = 1, input_scale: A
     return ge.op("Elu", {"x": x}, attrs)
 
 
+@converter("aten.celu.default")
+def celu(ge: Builder, x: GeTensor, alpha: Any = 1.0) -> GeTensor:
+    return ge.op("CeluV2", {"x": x}, {"alpha": float(alpha)})
+
+
 @converter("aten.elu_backward.default")
 def elu_backward(
     ge: Builder, dy: GeTensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: GeTensor

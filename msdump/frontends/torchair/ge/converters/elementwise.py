@@ -72,6 +72,9 @@ binary("Pow", "pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 binary("Maximum", "maximum.default", "max.other")
 binary("Minimum", "minimum.default", "min.other")
 binary("Atan2", "atan2.default")
+binary("Hypot", "hypot.default")
+binary("LogAddExp", "logaddexp.default")
+binary("Xlogy", "xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other")
 
 
 def common_dtype(*values: Any) -> torch.dtype:
@@ -177,6 +180,12 @@ def addcmul(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, valu
     return _addc(ge, "Addcmul", x, tensor1, tensor2, value)
 
 
+@converter("prims.fma.default")
+def fma(ge: Builder, x1: GeTensor, x2: GeTensor, x3: GeTensor) -> GeTensor:
+    """x1 * x2 + x3, rounded once."""
+    return ge.op("FusedMulAdd", {"x1": x1, "x2": x2, "x3": x3})
+
+
 @converter("aten.addcdiv.default")
 def addcdiv(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any = 1) -> GeTensor:
     return _addc(ge, "Addcdiv", x, tensor1, tensor2, value)
@@ -192,3 +201,14 @@ def _addc(ge: Builder, op_type: str, x: GeTensor, tensor1: GeTensor, tensor2: Ge
 def lerp(ge: Builder, start: GeTensor, end: GeTensor, weight: Any) -> GeTensor:
     (factor,) = ge.promoted(weight, dtype=ge.result.dtype)
     return ge.op("Lerp", {"start": start, "end": end, "weight": factor})
+
+
+@converter("aten.frac.default")
+def frac(ge: Builder, x: GeTensor) -> GeTensor:
+    return ge.op("Sub", {"x1": x, "x2": ge.op("Trunc", {"x": x})})
+
+
+@converter("aten.nan_to_num.default")
+def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> GeTensor:
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    return ge.op("NanToNum", {"x": x}, {name: float(value) for name, value in given.items() if value is not None})

@@ -49,6 +49,12 @@ def mv(ge: Builder, x: GeTensor, vector: GeTensor) -> GeTensor:
     return ge.op("Squeeze", {"x": mm(ge, x, column)}, {"axis": [1]})
 
 
+@converter("aten.addmv.default")
+def addmv(ge: Builder, bias: GeTensor, x: GeTensor, vector: GeTensor, beta: Any = 1, alpha: Any = 1) -> GeTensor:
+    product = _scaled(ge, mv(ge, x, vector), alpha)
+    return product if beta == 0 else ge.op("Add", {"x1": product, "x2": _scaled(ge, bias, beta)})
+
+
 @converter("aten.dot.default")
 def dot(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
     return ge.op("Dot", {"input_x": x, "input_y": other}, output="output")

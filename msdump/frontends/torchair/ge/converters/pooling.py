@@ -68,6 +68,17 @@ def adaptive_avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTens
     return ge.op("AdaptiveAvgPool2dGrad", inputs, output="output_grad")
 
 
+@converter("aten.adaptive_max_pool2d.default")
+def adaptive_max_pool(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> tuple[GeTensor, ...]:
+    y, argmax = ge.multi_op("AdaptiveMaxPool2d", {"x": x}, ("y", "argmax"), {"output_size": list(output_size)})
+    return y, ge.cast(argmax, torch.int64)
+
+
+@converter("aten.adaptive_max_pool2d_backward.default")
+def adaptive_max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, indices: GeTensor) -> GeTensor:
+    return ge.op("AdaptiveMaxPool2dGrad", {"x": x, "grad": dy, "argmax": indices})
+
+
 def _max_attrs(
     kernel_size: Sequence[int],
     stride: Sequence[int],

@@ -49,6 +49,19 @@ def truth(ge: Builder, x: GeTensor, dim: Dims = None, keepdim: bool = False) -> 
     return ge.cast(ge.op(_type(ge), inputs, {"keep_dims": keepdim}), ge.result.dtype)
 
 
+@converter("aten.aminmax.default")
+def aminmax(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> tuple[GeTensor, ...]:
+    inputs = {"x": x, "axes": _axes(x, dim)}
+    low, high = (ge.op(op_type, inputs, {"keep_dims": keepdim}) for op_type in ("ReduceMin", "ReduceMax"))
+    return low, high
+
+
+@converter("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
+def count_nonzero(ge: Builder, x: GeTensor, dim: Dims = None) -> GeTensor:
+    counted = ge.cast(ge.cast(x, torch.bool), torch.int64)
+    return ge.op("ReduceSum", {"x": counted, "axes": _axes(x, dim)}, {"keep_dims": False})
+
+
 @converter("aten.logsumexp.default")
 def logsumexp(ge: Builder, x: GeTensor, dim: Dims, keepdim: bool = False) -> GeTensor:
     return reduce(ge, "ReduceLogSumExp", x, dim, keepdim)

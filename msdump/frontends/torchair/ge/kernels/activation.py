@@ -139,3 +139,8 @@ def softmax_grad(y: Any, dy: Any, *, axes: list[int]) -> Any:
 @kernel("LogSoftmaxGrad")
 def log_softmax_grad(dy: Any, y: Any, *, axis: list[int]) -> Any:
     return aten._log_softmax_backward_data.default(dy, y, axis[0], y.dtype)
+
+
+@kernel("CeluV2")
+def celu(x: Any, *, alpha: float) -> Any:
+    return torch.celu(x, alpha)

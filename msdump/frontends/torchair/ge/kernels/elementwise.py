@@ -41,7 +41,13 @@ _UNARY: dict[str, Any] = {
     "Tan": torch.tan,
     "Trunc": torch.trunc,
 }
-_BINARY_OF_TENSORS: dict[str, Any] = {"Maximum": torch.maximum, "Minimum": torch.minimum, "Atan2": torch.atan2}
+_BINARY_OF_TENSORS: dict[str, Any] = {
+    "Maximum": torch.maximum,
+    "Minimum": torch.minimum,
+    "Atan2": torch.atan2,
+    "Hypot": torch.hypot,
+    "LogAddExp": torch.logaddexp,
+}
 _BINARY: dict[str, Any] = {
     "Add": operator.add,
     "Sub": operator.sub,
@@ -65,6 +71,7 @@ def cast(x: Any, *, dst_type: int) -> Any:
 
 
 kernel("Mod", numbers=("x2",))(torch.fmod)
+kernel("Xlogy", numbers=("x1", "x2"))(torch.xlogy)
 
 
 @kernel("TruncateDiv", numbers=("x2",))
@@ -101,6 +108,11 @@ def addcmul(x: Any, x1: Any, x2: Any, value: Any) -> Any:
     return torch.addcmul(x, x1, x2, value=value)
 
 
+@kernel("FusedMulAdd")
+def fused_mul_add(x1: Any, x2: Any, x3: Any) -> Any:
+    return torch.ops.prims.fma.default(x1, x2, x3)
+
+
 @kernel("Addcdiv", host=("value",))
 def addcdiv(x: Any, x1: Any, x2: Any, value: Any) -> Any:
     return torch.addcdiv(x, x1, x2, value=value)
@@ -119,3 +131,9 @@ def clip(x: Any, min: Any, max: Any) -> Any:
         min = min if isinstance(min, torch.Tensor) else torch.full((), min, **like)
         max = max if isinstance(max, torch.Tensor) else torch.full((), max, **like)
     return torch.clamp(x, min, max)
+
+
+@kernel("NanToNum")
+def nan_to_num(x: Any, **finite: float) -> Any:
+    """nan, posinf, neginf: what stands for them; the dtype's bounds where nothing is said."""
+    return torch.nan_to_num(x, **finite)

@@ -85,3 +85,15 @@ def adaptive_avg_pool(x: Any, *, output_size: list[int]) -> Any:
 @kernel("AdaptiveAvgPool2dGrad", host=("orig_input_shape",))
 def adaptive_avg_pool_grad(input_grad: Any, orig_input_shape: list[int]) -> Any:
     return aten._adaptive_avg_pool2d_backward.default(input_grad, input_grad.new_empty(orig_input_shape))
+
+
+@kernel("AdaptiveMaxPool2d")
+def adaptive_max_pool(x: Any, *, output_size: list[int]) -> Any:
+    """-> y, argmax int32"""
+    y, argmax = aten.adaptive_max_pool2d.default(x, output_size)
+    return y, argmax.to(torch.int32)
+
+
+@kernel("AdaptiveMaxPool2dGrad")
+def adaptive_max_pool_grad(x: Any, grad: Any, argmax: Any) -> Any:
+    return aten.adaptive_max_pool2d_backward.default(grad, x, argmax)
