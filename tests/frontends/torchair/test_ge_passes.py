@@ -74,7 +74,9 @@ def run(graph: GeGraph, count: int) -> tuple[list[Any], list[Any]]:
 # One step of a random program: (what, an earlier value, another one); numbers are taken modulo what there is.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "matmul", "transpose", "reshape", "copy", "assign", "assign_copy", "relu"]),
+        st.sampled_from(
+            ["add", "matmul", "transpose", "reshape", "copy", "assign", "assign_copy", "assign_any", "relu"]
+        ),
         st.integers(0, 20),
         st.integers(0, 20),
     ),
@@ -90,10 +92,13 @@ def step(ge: Builder, what: str, x: GeTensor, y: GeTensor, ref: GeTensor) -> GeT
         "reshape": ("Reshape", {"x": x, "shape": [SIZE, SIZE]}),
         "copy": ("Identity", {"x": x}),
         "assign": ("Assign", {"ref": ref, "value": y}),
+        "assign_any": ("Assign", {"ref": x, "value": y}),
         "relu": ("Relu", {"x": x}),
     }
+    if what == "assign_any":
+        ref = x
     # Memory cannot be written from itself in another order.
-    if what == "assign_copy" or (what == "assign" and shares_memory(ref, y)):
+    if what == "assign_copy" or (what.startswith("assign") and shares_memory(ref, y)):
         return ge.op("Assign", {"ref": ref, "value": ge.op("Identity", {"x": y})})
     return ge.op(*inputs[what])
 
@@ -163,6 +168,37 @@ def test_what_is_assigned_is_not_copied_before() -> None:
     recipe.ge.op("Assign", {"ref": recipe.data[0], "value": copy})
     graph = passed(recipe.finish(recipe.data[1]), "optimize_reference_op_redundant_copy")
     assert types(graph) == ["Assign"]
+
+
+def swapped() -> GeGraph:
+    """x, y = y, x: both are copied, then both are written."""
+    recipe = Recipe(2)
+    copies = [recipe.ge.op("Identity", {"x": tensor}) for tensor in recipe.data]
+    for ref, copy in zip(recipe.data, reversed(copies), strict=True):
+        recipe.ge.op("Assign", {"ref": ref, "value": copy})
+    return recipe.finish(*recipe.data)
+
+
+def test_inputs_that_are_swapped_are_swapped() -> None:
+    _, expected = run(swapped(), 2)
+    graph = passed(swapped())
+    _, actual = run(graph, 2)
+    assert all(map(torch.equal, actual, expected))
+    # One of the two copies is kept until it is written.
+    assert types(graph).count("Identity") == 1
+
+
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_what_is_written_is_not_copied_before_unless_somebody_reads_it(is_read_again: bool) -> None:
+    recipe = Recipe(1)
+    made = recipe.ge.op("Relu", {"x": recipe.data[0]})
+    written = recipe.ge.op("Assign", {"ref": recipe.ge.op("Identity", {"x": made}), "value": 7.0})
+    outputs = (written, made) if is_read_again else (written,)
+    graph = recipe.finish(*outputs)
+    expected, _ = run(graph, 1)
+    passed(graph)
+    assert ("Identity" in types(graph)) == is_read_again
+    assert all(map(torch.equal, run(graph, 1)[0], expected))
 
 
 def test_a_copy_that_reads_what_it_writes_keeps_its_detour() -> None:
