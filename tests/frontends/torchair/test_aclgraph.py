@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import importlib.util
 import json
@@ -335,3 +336,22 @@ def test_cuda_graphs_replay() -> None:
         model.zero_grad()
         model(x).sum().backward()
         torch.testing.assert_close(gradient, model[0].weight.grad)
+
+
+def test_pytorch_finds_the_backend_by_its_name(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[3]
+    settings = configparser.ConfigParser()
+    settings.read(root / "setup.cfg")
+    information = tmp_path / "found-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: found\nVersion: 1.0\n")
+    backends = settings["options.entry_points"]["torch_dynamo_backends"]
+    (information / "entry_points.txt").write_text(f"[torch_dynamo_backends]{backends}\n")
+    code = (
+        "import torch; x = torch.ones(3)\n"
+        "f = torch.compile(lambda x: x.sin(), backend='npugraph_ex', options={'remove_noop_ops': False})\n"
+        "assert torch.equal(f(x), x.sin())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr

@@ -117,6 +117,7 @@ class PhaseFolder:
         from msdump.frontends.torchair.graph_dump.emit import write_ge_graph
 
         path = self._file(name, self._ge_type)
+        torchair_log.debug("[%s] %s: %d operators", self.phase, name, len(graph.ops))
 
         def action() -> None:
             self.model.make(self.path)
