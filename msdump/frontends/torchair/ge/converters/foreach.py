@@ -26,6 +26,7 @@ for _name in ("addcmul", "addcdiv"):
     _PLAIN |= {f"{_name}.{kind}": f"{_name}.default" for kind in ("Scalar", "ScalarList")}
 _PLAIN |= {"lerp.List": "lerp.Tensor", "lerp.Scalar": "lerp.Scalar", "lerp.ScalarList": "lerp.Scalar"}
 _PLAIN |= {"pow.List": "pow.Tensor_Tensor", "pow.Scalar": "pow.Tensor_Scalar", "pow.ScalarList": "pow.Tensor_Scalar"}
+_PLAIN |= {"pow.ScalarAndTensor": "pow.Scalar"}
 _PLAIN |= {"copy.default": "copy.default", "norm.Scalar": "linalg_vector_norm.default"}
 
 
@@ -35,7 +36,8 @@ def _each(plain: str) -> Any:
         if "addc" in plain and len(args) > 3:
             # The factor has its place in a list of arguments here, and a name there.
             args, named = args[:3], {"value": args[3]}
-        for index in range(len(args[0])):
+        count = next(len(arg) for arg in args if isinstance(arg, list | tuple))
+        for index in range(count):
             ge.item = index
             keywords = {name: _item(value, index) for name, value in named.items()}
             results.append(function(ge, *(_item(arg, index) for arg in args), **keywords))
