@@ -23,13 +23,18 @@ BEFORE, AFTER, KEEP = 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """What is known about one operand before anything ran. `sub_format`: group count of FRACTAL_Z."""
+    """What is known about one operand before anything ran.
+
+    sub_format   group count of FRACTAL_Z
+    original     name and output of the operator that it is in the program as the user wrote it; None where unknown
+    """
 
     key: TensorKey
     dtype: str
     shape: tuple[int, ...]
     format: str = DEFAULT_FORMAT
     sub_format: int = 0
+    original: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

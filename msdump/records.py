@@ -36,6 +36,8 @@ class TensorRecord:
     sub_format   group count of FRACTAL_Z, 0 without groups
     is_repeat    True: an earlier record of the same iteration and graph had the same key, shape, dtype and format,
                  and `data` shows only the shape. Writers that say `writes_once` take such records.
+    original     of an output: name and output of the operator that it is in the program as the user wrote it; None
+                 where nobody knows. Files of whole operators say it.
     """
 
     op_type: str
@@ -54,6 +56,7 @@ class TensorRecord:
     is_parameter: bool = False
     sub_format: int = 0
     is_repeat: bool = False
+    original: tuple[str, int] | None = None
 
     @property
     def identity(self) -> tuple[TensorKey | None, tuple[int, ...], str, str]:

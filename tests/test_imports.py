@@ -20,6 +20,7 @@ ALLOWED = {
     "google": (
         "_proto/",
         "graph/emit_pb.py",
+        "graph_files/read_ge.py",
         "graph_files/read_pb.py",
         "formats/",
         "frontends/mindspore/train/",

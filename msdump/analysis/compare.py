@@ -29,6 +29,7 @@ from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
 from msdump.analysis.metrics import PairMetrics
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
+from msdump.analysis.originals import gathered
 from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
@@ -66,12 +67,13 @@ def compare_dumps(
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
-    sides = [_steps(dump, rank, graph, iteration) for dump in dumps]
-    for dump, steps in zip(dumps, sides, strict=True):
+    found = [_steps(dump, rank, graph, iteration) for dump in dumps]
+    for dump, steps in zip(dumps, found, strict=True):
         if not any(step.operators for step in steps):
             raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. {_where_to_look(dump)}")
-    operator_map = mapping if isinstance(mapping, OperatorMap) or mapping is None else read_mapping(mapping)
-    work = _Work(dumps, operator_map or OperatorMap(), tolerance, Measurer(has_divergence, thread_count, progress))
+    operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
+    sides = gathered(found, operator_map.originals)
+    work = _Work(dumps, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
     plans = work.plan(sides)
     if not any(plan.pairing.pairs for plan in plans):
         raise ConfigError(
@@ -234,8 +236,9 @@ class _Work:
         return is_noise(metrics, coarsest, self._scale(pair.golden))
 
     def _scale(self, operator: Operator) -> float:
-        """Largest value among the inputs of an operator."""
-        return max((self.measurer.largest_of(tensor) for tensor in operator.inputs.values()), default=0.0)
+        """Largest value among the inputs of an operator, or of those that it stands for."""
+        tensors = (tensor for part in (operator, *operator.parts) for tensor in part.inputs.values())
+        return max(map(self.measurer.largest_of, tensors), default=0.0)
 
 
 def _both(pair: OperatorPair) -> tuple[Operator, Operator]:

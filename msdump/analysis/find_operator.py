@@ -35,7 +35,8 @@ def find_operator(
 ) -> FoundOperator:
     """The operator that a name means, in the first step that has it.
 
-    name   full name, last part of it, `type.name` as in file names, or a glob of any of these
+    name   full name, last part of it, `type.name` as in file names, the name that it had before the graph was compiled,
+           or a glob of any of the first three
 
     Raises: ConfigError when no operator or more than one goes by that name.
     """
@@ -44,6 +45,7 @@ def find_operator(
         raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. Is it the folder that holds rank_0?")
     for step in steps:
         found = [operator for operator in step.operators if name in operator.names]
+        found = found or [o for o in step.operators if any(original == name for original, _ in o.originals)]
         found = found or [o for o in step.operators if any(fnmatch.fnmatchcase(known, name) for known in o.names)]
         if len(found) > 1:
             listed = ", ".join(operator.label for operator in found[:5]) + (", ..." if len(found) > 5 else "")

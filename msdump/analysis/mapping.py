@@ -10,6 +10,9 @@
     Flatten
 
 A fused operator may be on either side. An empty list, or a csv row of one cell, says that there is no counterpart.
+
+TorchAir's graph dumps, dynamo_*_graph_*.txt, or a folder of them, say which output of the program each output of the
+compiled graph is. They are for dumps whose files do not say it themselves.
 """
 
 from __future__ import annotations
@@ -18,15 +21,21 @@ import csv
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, FormatError, did_you_mean
+from msdump.graph_files.read_ge import read_ge_originals
 
 _KEYS = ("types", "operators", "ignore")
 _IGNORED = re.compile(r"(?P<name>.+?):(?P<io>input|output)(?::(?P<slot>[0-9]{1,9}))?")
 _MAX_BYTES = 64 << 20
+
+
+# (operator of a compiled graph, output) -> name and output in the program; by the name of the graph in OperatorMap.
+GraphOriginals = Mapping[tuple[str, int], tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,13 @@ class OperatorMap:
 
     types, operators   name on one side -> names on the other, in execution order; () for "no counterpart"
     ignore             (operator type or name, "input" or "output", slot or None for all)
+    originals          of compiled graphs, see `GraphOriginals`
     """
 
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore: frozenset[tuple[str, str, int | None]] = frozenset()
+    originals: Mapping[str, GraphOriginals] = field(default_factory=dict)
 
     def ignores(self, names: frozenset[str], io: str, slot: int) -> bool:
         """True for a tensor of an operator that goes by one of `names`."""
@@ -47,12 +58,17 @@ class OperatorMap:
 
 
 def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
-    """Read a mapping file: json when its name ends so, else csv.
+    """Read a mapping file: json or a graph dump when its name ends so, else csv; or a folder of graph dumps.
 
-    Edges:   a csv row holds types or operator names; names win. A row "mine,golden" at the top is a title.
+    Edges:   of graph dumps in a folder, those of optimized graphs win. A csv row holds types or operator names; names
+             win. A row "mine,golden" at the top is a title.
     Raises:  ConfigError with key or line; also when the file cannot be opened.
     """
     where = os.fspath(path)
+    if os.path.isdir(where):
+        return _from_graph_dumps(where, sorted(Path(where).glob("dynamo_*_graph_*.txt"), key=_age_of_stage))
+    if where.lower().endswith(".txt"):
+        return _from_graph_dumps(where, [Path(where)])
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -64,6 +80,28 @@ def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
     return _from_json(where, text) if where.lower().endswith(".json") else _from_csv(where, text)
+
+
+def _age_of_stage(path: Path) -> tuple[bool, str]:
+    return "_optimized_" in path.name, path.name
+
+
+def _from_graph_dumps(where: str, paths: Sequence[Path]) -> OperatorMap:
+    if not paths:
+        raise ConfigError(
+            f"{where}: expected a mapping file, or a folder with graph dumps of TorchAir (dynamo_*_graph_*.txt), got a "
+            'folder without any. Set config.debug.graph_dump.type = "txt".'
+        )
+    found: dict[str, GraphOriginals] = {}
+    for path in paths:
+        try:
+            name, originals = read_ge_originals(path)
+        except OSError as error:
+            raise ConfigError(f"{path}: expected a graph dump, got: {error.strerror}.") from error
+        except FormatError as error:
+            raise ConfigError(str(error)) from error
+        found[name] = originals
+    return OperatorMap(originals=found)
 
 
 def _from_json(where: str, text: str) -> OperatorMap:

@@ -54,6 +54,8 @@ class Operator:
     op_name    as the files' names say it
     full_name  with scope, where the dump tells it
     parts      the operators that this one stands for, when a mapping makes a chain one operator
+    original   in a compiled graph whose operators were gathered under the names that the user's program has for them:
+               that name, "" for an operator in between. None elsewhere
     """
 
     op_type: str
@@ -65,6 +67,7 @@ class Operator:
     inputs: Mapping[Slot, DumpedTensor] = field(default_factory=dict)
     outputs: Mapping[Slot, DumpedTensor] = field(default_factory=dict)
     parts: tuple[Operator, ...] = ()
+    original: str | None = None
 
     @property
     def label(self) -> str:
@@ -75,13 +78,20 @@ class Operator:
     def names(self) -> frozenset[str]:
         """Every name by which a user may mean it."""
         return frozenset(
-            name for name in (self.full_name, self.op_name, f"{self.op_type}.{self.op_name}") if name is not None
+            name
+            for name in (self.full_name, self.op_name, f"{self.op_type}.{self.op_name}", self.original or None)
+            if name is not None
         )
+
+    @property
+    def originals(self) -> tuple[tuple[str, int], ...]:
+        """What its outputs are in the program as the user wrote it, where the files tell: operators and outputs."""
+        return tuple(tensor.original for tensor in self.outputs.values() if tensor.original is not None)
 
     @property
     def safe_name(self) -> str:
         """The longest name, spelled alike whether it comes from a file's name, a header or an execution order."""
-        return self.label.translate(_UNSAFE_IN_NAME)
+        return safe_text(self.label)
 
     @property
     def scope(self) -> str:
@@ -114,6 +124,11 @@ class Step:
     key: StepKey
     operators: tuple[Operator, ...]
     time_us: int | None = None
+
+
+def safe_text(name: str) -> str:
+    """A name as file names spell it."""
+    return name.translate(_UNSAFE_IN_NAME)
 
 
 def read_steps(

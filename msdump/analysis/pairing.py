@@ -1,4 +1,5 @@
-"""Which operator of one dump is which of another: by mapping file, by name, by scope, by type, shape and order."""
+"""Which operator of one dump is which of another: by mapping file, by original name, by name, by scope, by type, shape
+and order."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT
 
 # How a pair was found.
-BY_MAPPING, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "name", "scope", "type and shape"
+BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
 # Share of names that must mean the same operator on both sides before names alone are believed: numbers of operators
 # shift from compile to compile, and then nearly every name means something else.
 _TRUSTED_SHARE = 0.9
@@ -35,7 +36,8 @@ class OperatorPair:
 class Pairing:
     """Pairs in mine's execution order, and what is left over.
 
-    expected   operators that a mapping file says have no counterpart
+    expected   operators that have no counterpart by a mapping file, or because they are one step of several that an
+               operator of the other side is
     """
 
     pairs: tuple[OperatorPair, ...]
@@ -71,7 +73,9 @@ def _graphs_by_operators(
     Empty but for graphs whose steps are told by time. Of graphs that are alike, those of one id belong together, then
     those that come at the same place among the graphs of their process.
     """
-    sides = [_operators_by_graph(steps) for steps in (mine, golden)]
+    # A compiler's operators have types of their own.
+    has_types = not any(is_gathered(steps) for steps in (mine, golden))
+    sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
     orders = [_places(side) for side in sides]
     candidates = []
     for one, names in sides[0].items():
@@ -89,12 +93,18 @@ def _graphs_by_operators(
     return found if not found else {one: found.get(one, -1) for one in sides[0]}
 
 
-def _operators_by_graph(steps: Sequence[Step]) -> dict[tuple[int | None, int | None], frozenset[tuple[str, str]]]:
-    """Names and types of the operators of each graph, as its first step has them."""
+def _operators_by_graph(
+    steps: Sequence[Step], has_types: bool
+) -> dict[tuple[int | None, int | None], frozenset[tuple[str, str]]]:
+    """Names of the operators of each graph, as its first step has them, and their types unless those say nothing."""
     graphs: dict[tuple[int | None, int | None], frozenset[tuple[str, str]]] = {}
     for step in steps:
         if step.time_us is not None and _graph(step) not in graphs:
-            graphs[_graph(step)] = frozenset((operator.op_name, operator.op_type) for operator in step.operators)
+            graphs[_graph(step)] = frozenset(
+                (name, operator.op_type if has_types else "")
+                for operator in step.operators
+                if (name := written_name(operator)) is not None
+            )
     return graphs
 
 
@@ -122,12 +132,16 @@ def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], 
 def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap | None = None) -> Pairing:
     """Pair the operators of two steps. Every operator is in one pair at most.
 
-    Order of the rules: mapping file; parameters by name; equal names when nearly all of them mean operators of one
-    type and shape; equal scopes, types and shapes; equal types and shapes in execution order, inputs included or not.
+    Order of the rules: mapping file; original names where one side is a compiled graph; parameters by name; equal
+    names, original or not, when nearly all of them mean operators of one type and shape; equal scopes, types and
+    shapes; equal types and shapes in execution order, inputs included or not.
     """
     work = _Work(mine, golden)
     if mapping is not None:
         work.apply(mapping)
+    if any(operator.original is not None for operator in (*mine, *golden)):
+        work.join(BY_ORIGINAL, written_name, _is_alike)
+        work.join(BY_ORIGINAL, written_name)
     work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
     names = work.trusted_names()
     for name_of in names:
@@ -139,7 +153,20 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
         work.join(BY_NAME, _named(name_of))
     if mapping is not None:
         work.forgive(mapping)
+    work.forgive_what_is_in_between()
     return work.result()
+
+
+def written_name(operator: Operator) -> str | None:
+    """What the user's program calls it; None for a parameter, and for an operator in between."""
+    if operator.is_parameter:
+        return None
+    return operator.op_name if operator.original is None else operator.original or None
+
+
+def _original_names(operator: Operator) -> str:
+    """What its outputs were before the graph was compiled; its own name where the dump does not tell."""
+    return "+".join(f"{name}:{index}" for name, index in operator.originals) or operator.op_name
 
 
 def _safe_name(operator: Operator) -> str:
@@ -177,6 +204,11 @@ def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
     return tuple(math.prod(host_shape(tensor)) for tensor in tensors)
 
 
+def is_gathered(steps: Iterable[Step]) -> bool:
+    """True for a compiled graph whose operators were gathered under the names of the program."""
+    return any(operator.original is not None for step in steps for operator in step.operators)
+
+
 def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
     """Shape without the padding of a device layout, as far as the file tells."""
     return tensor.shape if tensor.original_shape is None else tensor.original_shape
@@ -198,7 +230,11 @@ class _Work:
     def trusted_names(self) -> list[Callable[[Operator], str]]:
         """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
         found: list[Callable[[Operator], str]] = []
-        for name_of in (_safe_name, _op_name):
+        ways = [_safe_name, _op_name]
+        if all(any(operator.originals for operator in side) for side in self._sides):
+            # What a compiler calls an operator depends on how many of its kind it made before.
+            ways.insert(0, _original_names)
+        for name_of in ways:
             tables = [
                 {(name_of(item), item.op_type): item for item in side if not item.is_parameter} for side in self._sides
             ]
@@ -258,13 +294,20 @@ class _Work:
                 self._expected += whole
                 self._drop({id(operator) for operator in whole})
 
+    def forgive_what_is_in_between(self) -> None:
+        """Take out operators of a compiled graph that are no operator of the program, as far as they are left."""
+        inner = [operator for side in self._sides for operator in side if operator.original == ""]
+        self._expected += inner
+        self._drop({id(operator) for operator in inner})
+
     def _drop(self, used: set[int]) -> None:
         for side in self._sides:
             side[:] = [operator for operator in side if id(operator) not in used]
 
     def result(self) -> Pairing:
         def place(pair: OperatorPair) -> int:
-            last = pair.mine.parts[-1] if pair.mine.parts else pair.mine
+            # A chain is made while it is paired, and stands where its last operator does.
+            last = pair.mine.parts[-1] if id(pair.mine) not in self._place else pair.mine
             return self._place[id(last)]
 
         mine, golden = self._sides
@@ -284,8 +327,8 @@ def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
 
 
 def _aligned(merged: Operator, whole: Operator) -> Operator:
-    """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and the
-    zero point of a quantisation, and those are left out."""
+    """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and
+    the zero point of a quantisation, and those are left out."""
     if len(merged.inputs) <= len(whole.inputs):
         return merged
     waiting = list(merged.inputs.values())

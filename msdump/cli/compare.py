@@ -37,7 +37,8 @@ def add_parser(subparsers: Any) -> None:
     add("golden", metavar="GOLDEN", help="the dump it should agree with")
     add("--reference", metavar="DUMP", help="a third run in high precision: then GOLDEN, a run of the precision of "
         "MINE, tells how large errors of that precision are")  # fmt: skip
-    add("--mapping", metavar="FILE", help="json or csv that says which operators belong together")
+    add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
+        "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
     add_step_options(parser)
     add("--all", action="store_true", dest="shows_all", help="list operators that agree, too")

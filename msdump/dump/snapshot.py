@@ -79,6 +79,7 @@ def op_records(
             graph_id,
             info.key,
             sub_format=info.sub_format,
+            original=info.original if operand.io == OUTPUT else None,
         )
 
 

@@ -38,6 +38,8 @@ class BinTensor:
     payload        the raw bytes, (n,) uint8, mapped from the file
     offset         of the payload in the file; -1 inside a 1.0 container
     address        in the device's memory; 0 when the file gives none
+    original       of an output: name and output of the operator that it is in the program as the user wrote it; None
+                   when the file gives none
     """
 
     io: str
@@ -51,6 +53,7 @@ class BinTensor:
     offset: int
     where: str
     address: int = 0
+    original: tuple[str, int] | None = None
 
     def array(self) -> Array:
         """The tensor in the format in which the device wrote it.
@@ -220,9 +223,16 @@ def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: 
     name = layouts.FORMAT_NAME.get(block.format, str(block.format))
     original = _shape(block.original_shape.dim, where) if block.HasField("original_shape") else None
     address = int(block.address)
+    written = _original_op(block) if io == OUTPUT else None
     return BinTensor(
-        io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where, address
+        io, slot, block.data_type, name, shape, original, block.sub_format, payload, offset, where, address, written
     )
+
+
+def _original_op(block: Any) -> tuple[str, int] | None:
+    """Edges: a device also fills it in with nothing."""
+    found = block.original_op
+    return (str(found.name), int(found.output_index)) if found.name else None
 
 
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:

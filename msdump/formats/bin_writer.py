@@ -147,6 +147,14 @@ def _describe(block: _Block, entry: Any) -> None:
     entry.shape.dim.extend(block.shape)
     entry.original_shape.SetInParent()
     entry.original_shape.dim.extend(block.record.data.shape)
+    original = block.record.original
+    if original is not None and block.record.io != INPUT:
+        entry.original_op.name, entry.original_op.output_index = (
+            original[0].encode(errors="replace").decode(),
+            original[1],
+        )
+        entry.original_op.data_type = entry.data_type
+        entry.original_op.format = layouts.FORMAT_NUMBER[layouts.host_format(block.record.data.shape)]
 
 
 def _payload(record: TensorRecord, format_name: str) -> memoryview:

@@ -182,6 +182,12 @@ class DumpedTensor:
         return self.file.name.keyword
 
     @property
+    def original(self) -> tuple[str, int] | None:
+        """Of an output: name and output of the operator that it is in the program as the user wrote it, where the
+        file tells."""
+        return None if self.block is None else self.block.original
+
+    @property
     def slot_text(self) -> str:
         """The slot as users know it: its number or keyword, and the place in a list."""
         return f"{self.keyword or self.slot}{f'.{self.part}' if self.part else ''}"

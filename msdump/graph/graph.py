@@ -44,6 +44,7 @@ class Value:
     parameter  the memory behind kind "parameter"
     constant   the data behind kind "constant" (read only)
     format     device format, DefaultFormat unless a pass chose another; `sub_format` is its group count, if any
+    original   name and output of the operator that it is in the program as the user wrote it; None where unknown
     """
 
     id: int
@@ -56,6 +57,7 @@ class Value:
     constant: Array | None = None
     format: str = DEFAULT_FORMAT
     sub_format: int = 0
+    original: tuple[str, int] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -332,7 +334,7 @@ class KeyTable:
 
 
 def _info(value: Value, key: TensorKey) -> TensorInfo:
-    return TensorInfo(key, value.type.dtype, value.type.shape, value.format, value.sub_format)
+    return TensorInfo(key, value.type.dtype, value.type.shape, value.format, value.sub_format, value.original)
 
 
 def _types(types: Sequence[Any]) -> str:

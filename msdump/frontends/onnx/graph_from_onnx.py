@@ -132,6 +132,9 @@ def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: b
     for (name, _), value in zip(results, named.outputs, strict=True):
         value.node, value.name = named, name
         found.values[name] = value
+        if node.originals:
+            # What a chain that was fused gives is the output of its last operator.
+            value.original = node.originals[-1], list(node.proto.output).index(name)
     return named
 
 

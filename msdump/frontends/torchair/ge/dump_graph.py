@@ -110,6 +110,7 @@ class _Maker:
 
     def _note(self, tensor: GeTensor, value: Value, node: fx.Node, path: tuple[int, ...]) -> None:
         self.values[tensor] = value
+        value.original = tensor.original
         self.found.values[node, path] = value
         # Fake tensors share their memory just as the real ones will.
         storage = tensor.fake.untyped_storage()._cdata

@@ -40,6 +40,12 @@ class GeTensor:
         return self.fake is None
 
     @property
+    def original(self) -> tuple[str, int] | None:
+        """The FX node's name, and which of its outputs it is; None when it is in between."""
+        node, _, index = self.fx_name.rpartition(".OUTPUT.")
+        return (node.partition("-")[0], int(index)) if node else None
+
+    @property
     def name(self) -> str:
         """`Add_1:0`, as edges say it."""
         return f"{self.op.name}:{self.index}"
