@@ -134,6 +134,6 @@ def clip(x: Any, min: Any, max: Any) -> Any:
 
 
 @kernel("NanToNum")
-def nan_to_num(x: Any, **finite: float) -> Any:
+def nan_to_num(x: Any, **finite: Any) -> Any:
     """nan, posinf, neginf: what stands for them; the dtype's bounds where nothing is said."""
     return torch.nan_to_num(x, **finite)
