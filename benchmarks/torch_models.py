@@ -36,7 +36,7 @@ def training_step(
         optimizer.zero_grad()
         loss = gradients() if around is None else around(model, gradients)
         optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     return step
 

@@ -32,6 +32,17 @@ def row(what: str, ratio: float, aim: str, against: str) -> None:
     print(json.dumps({"what": what, "ratio": ratio, "aim": aim, "against": against}), flush=True)
 
 
+def show_row(command: list[str], width: int) -> bool:
+    """Run a part in a process of its own and print its rows; False when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        return False
+    for line in (json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")):
+        print(f"{line['what']:{width}} {line['ratio']:8.2f} {line['aim']:>8}  {line['against']}", flush=True)
+    return True
+
+
 def alternate(repetitions: int, *calls: Callable[[], Any]) -> list[float]:
     """Median seconds of each call; calls take turns so that a slow moment of the machine hits all of them."""
     for call in calls * 2:
@@ -195,12 +206,8 @@ def main() -> int:
             # One process for each: a process has one dump.
             command = [sys.executable, __file__, "--inside", "--only", part, "--model", model]
             command += ["--quick"] * args.quick + (["--folder", str(args.folder)] if args.folder else [])
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                print(done.stderr, file=sys.stderr)
+            if not show_row(command, 44):
                 return 1
-            for line in (json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")):
-                print(f"{line['what']:44} {line['ratio']:8.2f} {line['aim']:>8}  {line['against']}", flush=True)
     return 0
 
 

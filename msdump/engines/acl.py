@@ -171,6 +171,10 @@ class AclDump:
             dump_seconds=tally.seconds,
         )
 
+    def flush(self) -> None:
+        """Wait until everything that was dumped so far is on disk."""
+        self._delivery.pool.drain()
+
     def close(self) -> None:
         """Write what waits; models that still run are not dumped any more. Idempotent.
 

@@ -61,13 +61,14 @@ class GraphModeDump:
     """The dump of one process: what its options ask for, and all graphs that were compiled with them.
 
     The list of models grows with every graph, as TorchAir hands it to ACL anew.
+    acl   what carries it out; None before the first graph
     """
 
     def __init__(self, wish: Wish) -> None:
         self.wish = wish
         self.skipped: Counter[str] = Counter()
         self._models: list[dict[str, Any]] = []
-        self._dump: AclDump | None = None
+        self.acl: AclDump | None = None
         self._has_marks = False
 
     def observe(self, graph: GeGraph) -> AclDump:
@@ -86,17 +87,17 @@ class GraphModeDump:
             self._models.append(model)
         content = {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": self._models}}
         plan = self._plan(content)
-        if self._dump is None:
-            self._dump = AclDump(plan, self.wish.folder)
-        self._dump.plan = plan
-        return self._dump
+        if self.acl is None:
+            self.acl = AclDump(plan, self.wish.folder)
+        self.acl.plan = plan
+        return self.acl
 
     def close(self) -> None:
-        if self._dump is not None:
-            self._dump.close()
+        if self.acl is not None:
+            self.acl.close()
 
     def report(self) -> AclReport | None:
-        return None if self._dump is None else self._dump.report()
+        return None if self.acl is None else self.acl.report()
 
     def _plan(self, content: dict[str, Any]) -> AclPlan:
         path = dump_options_path(Path.cwd(), *process_rank(), os.getpid())
@@ -116,7 +117,10 @@ class GraphModeDump:
 
 
 class FileDump:
-    """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else."""
+    """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else.
+
+    acl   what carries it out; None when the file asks for nothing
+    """
 
     def __init__(self, path: str) -> None:
         config = load_acl_config(path)
@@ -124,22 +128,22 @@ class FileDump:
             log.warning("%s", warning)
         self.skipped: Counter[str] = Counter()
         plan = plan_acl(config)
-        self._dump: AclDump | None = None
+        self.acl: AclDump | None = None
         if plan is not None:
             folder = plan.path
             if plan.is_exception or folder is None:
                 folder = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
-            self._dump = AclDump(plan, folder)
+            self.acl = AclDump(plan, folder)
 
     def observe(self, graph: GeGraph) -> AclDump | None:
-        return self._dump
+        return self.acl
 
     def close(self) -> None:
-        if self._dump is not None:
-            self._dump.close()
+        if self.acl is not None:
+            self.acl.close()
 
     def report(self) -> AclReport | None:
-        return None if self._dump is None else self._dump.report()
+        return None if self.acl is None else self.acl.report()
 
 
 _lock = threading.Lock()
@@ -173,6 +177,15 @@ def reports() -> list[AclReport]:
     with _lock:
         found = [dump.report() for dump in _all()]
     return [report for report in found if report is not None]
+
+
+def flush() -> None:
+    """Wait until everything that was dumped so far is on disk."""
+    with _lock:
+        dumps = [dump.acl for dump in _all()]
+    for dump in dumps:
+        if dump is not None:
+            dump.flush()
 
 
 def close() -> None:
