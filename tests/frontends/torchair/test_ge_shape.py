@@ -103,6 +103,20 @@ CASES = [
     (aten.lift_fresh_copy.default, (X,), "Identity(x)"),
     (aten.copy.default, (X, HALF[0, 0]), "Cast(x) Shape(x) BroadcastTo(x,shape) Identity(x)"),
     (aten.unfold.default, (X, -1, 2, 1), "GatherV2(x,indices,axis) Transpose(x,perm)"),
+    (aten.diagonal.default, (X, 1, -2, -1), "MatrixDiagPartV3(input,k)"),
+    (aten.diagonal.default, (X, -1, 2, 0), "Transpose(x,perm) MatrixDiagPartV3(input,k)"),
+    (
+        aten.diagonal_backward.default,
+        (X[:, :, 0], [4, 2, 3], 1, 2, 0),
+        "Fill(dims,value) MatrixSetDiagV3(input,diagonal,k) Transpose(x,perm)",
+    ),
+    (
+        aten.diagonal_backward.default,
+        (X[0], [3, 4, 5], 0, 1, 2),
+        "Fill(dims,value) MatrixSetDiagV3(input,diagonal,k)",
+    ),
+    (aten.pixel_shuffle.default, (X.view(1, 4, 2, 3), 2), "PixelShuffle(x)"),
+    (aten.pixel_unshuffle.default, (X.view(1, 1, 4, 6), 2), "PixelUnshuffle(x)"),
 ]
 
 

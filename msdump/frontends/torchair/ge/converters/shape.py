@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from msdump.frontends.torchair.ge import placement
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import GeTensor
@@ -148,3 +149,38 @@ def slice_backward(
 def select_backward(ge: Builder, grad: GeTensor, input_sizes: Sequence[Any], dim: int, index: Any) -> GeTensor:
     wide = ge.op("Unsqueeze", {"x": grad}, {"axes": [dim]})
     return slice_backward(ge, wide, input_sizes, dim, *_only(ge, index), 1)
+
+
+@converter("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(ge: Builder, x: GeTensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> GeTensor:
+    """Of the last two axes, where dim1 and dim2 are moved to."""
+    perm = _last_two(len(x.shape), dim1, dim2)
+    moved = x if perm == sorted(perm) else ge.op("Transpose", {"x": x, "perm": perm})
+    return ge.op("MatrixDiagPartV3", {"input": moved, "k": offset}, output="diagonal")
+
+
+@converter("aten.diagonal_backward.default")
+def diagonal_backward(
+    ge: Builder, grad: GeTensor, input_sizes: Sequence[Any], offset: int, dim1: int, dim2: int
+) -> GeTensor:
+    perm = _last_two(len(input_sizes), dim1, dim2)
+    zeros = {"dims": ge.sizes([input_sizes[axis] for axis in perm]), "value": ge.const(0, grad.dtype)}
+    filled = ge.op("Fill", zeros, hints=placement.hints(None, grad.fake.device))
+    placed = ge.op("MatrixSetDiagV3", {"input": filled, "diagonal": grad, "k": offset}, output="output")
+    back = [perm.index(axis) for axis in range(len(perm))]
+    return placed if perm == back == sorted(perm) else ge.op("Transpose", {"x": placed, "perm": back})
+
+
+def _last_two(rank: int, dim1: int, dim2: int) -> list[int]:
+    last = [dim1 % rank, dim2 % rank]
+    return [axis for axis in range(rank) if axis not in last] + last
+
+
+@converter("aten.pixel_shuffle.default")
+def pixel_shuffle(ge: Builder, x: GeTensor, upscale_factor: int) -> GeTensor:
+    return ge.op("PixelShuffle", {"x": x}, {"upscale_factor": upscale_factor})
+
+
+@converter("aten.pixel_unshuffle.default")
+def pixel_unshuffle(ge: Builder, x: GeTensor, downscale_factor: int) -> GeTensor:
+    return ge.op("PixelUnshuffle", {"x": x}, {"downscale_factor": downscale_factor})

@@ -60,3 +60,24 @@ def strided_slice_grad(
     result = dy.new_zeros(shape)
     strided_slice(result, begin, end, axes, strides).copy_(dy)
     return result
+
+
+@kernel("MatrixDiagPartV3", host=("k",))
+def diagonal(input: Any, k: int) -> Any:
+    return torch.diagonal(input, k, -2, -1)
+
+
+@kernel("MatrixSetDiagV3", host=("k",))
+def set_diagonal(input: Any, diagonal: Any, k: int) -> Any:
+    """input with another diagonal, as a new tensor."""
+    return torch.diagonal_scatter(input, diagonal, k, -2, -1)
+
+
+@kernel("PixelShuffle")
+def pixel_shuffle(x: Any, *, upscale_factor: int) -> Any:
+    return torch.pixel_shuffle(x, upscale_factor)
+
+
+@kernel("PixelUnshuffle")
+def pixel_unshuffle(x: Any, *, downscale_factor: int) -> Any:
+    return torch.pixel_unshuffle(x, downscale_factor)
