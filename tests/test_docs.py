@@ -13,7 +13,7 @@ from msdump.config.sections import CommonDumpSettings, E2eDumpSettings
 from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
-NEEDS_ONNX = {"docs/acl.md"}
+NEEDS_ONNX = {"docs/acl.md", "docs/acl-scenes.md", "docs/acl-story.md"}
 NEEDS_TORCH = {"docs/torchair-debug-save.md", "docs/torchair-graph-dump.md"}
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
