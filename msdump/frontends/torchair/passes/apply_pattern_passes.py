@@ -64,6 +64,8 @@ def _replace(module: GraphModule, node: Node, call: Call) -> Node | None:
     describe(fused, value, node)
     node.replace_all_uses_with(fused)
     module.graph.erase_node(node)
+    # It gives what that node gave, so a dump of it is found by the name that the unchanged graph has for it.
+    fused.name = node.name
     return fused
 
 
