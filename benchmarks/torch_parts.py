@@ -84,25 +84,45 @@ def measure_dump(model: str, part: str, is_quick: bool, folder: Path) -> None:
     saved_data, engine = part.split("_")
     configure(folder, saved_data, engine == "sync")
     plain, dumped = training_step(model, is_quick), training_step(model, is_quick, backend)
-    base, cost = alternate(3 if is_quick or saved_data == "tensor" else 7, plain, dumped)
-    aim = "<= 1.15" if saved_data == "statistic" else "<= 1.7"
-    row(f"torch {model}: {saved_data}, {engine}", cost / base, aim, f"eager step, {base:.3f} s")
+    base, cost = alternate(3 if is_quick else 7, plain, dumped)
+    row(f"torch {model}: {saved_data}, {engine}", cost / base, "<= 1.15", f"eager step, {base:.3f} s")
 
 
-def measure_save(model: str, is_quick: bool, folder: Path) -> None:
-    """np.save of every operand of every operator, from an interpreter: what TorchAir's dumper does."""
-    plain, saving = training_step(model, is_quick), training_step(model, is_quick, _saving_backend(folder))
-    base, cost = alternate(1 if is_quick else 2, plain, saving)
-    row(f"torch {model}: np.save per tensor", cost / base, "", f"eager step, {base:.3f} s")
+def measure_tensors(model: str, is_quick: bool, folder: Path) -> None:
+    """All tensors, side by side: ours; np.save of each, as TorchAir does; mindstudio-probe, which is coarser."""
+    from msdump.frontends.torch import backend
+
+    configure(folder, "tensor", is_sync=False)
+    (folder / "saved").mkdir()
+    calls = [
+        training_step(model, is_quick),
+        training_step(model, is_quick, backend),
+        training_step(model, is_quick, _saving_backend(folder / "saved")),
+        *_probed_step(model, "tensor", is_quick, folder),
+    ]
+    base, ours, *others = alternate(1 if is_quick else 2, *calls)
+    row(f"torch {model}: tensors, async", ours / base, "<= 1.7", f"eager step, {base:.3f} s")
+    for name, cost in zip(("np.save of each tensor", "mindstudio-probe tensor"), others, strict=False):
+        row(f"torch {model}: {name}", cost / base, "", "eager step")
+        row(f"torch {model}: {name}, added time", (cost - base) / (ours - base), ">= 5", "what ours adds")
 
 
-def measure_probe(model: str, task: str, is_quick: bool, folder: Path) -> None:
-    """mindstudio-probe: what modules and functions of the API read and wrote, which is coarser than operators."""
+def measure_probe(model: str, is_quick: bool, folder: Path) -> None:
+    """mindstudio-probe: statistics of what modules and functions read and wrote."""
+    probed = _probed_step(model, "statistics", is_quick, folder)
+    if not probed:
+        print("mindstudio-probe is not installed: pip install mindstudio-probe", file=sys.stderr)
+        return
+    base, cost = alternate(1 if is_quick else 3, training_step(model, is_quick), *probed)
+    row(f"torch {model}: mindstudio-probe statistics", cost / base, "", f"eager step, {base:.3f} s")
+
+
+def _probed_step(model: str, task: str, is_quick: bool, folder: Path) -> list[Callable[[], Any]]:
+    """The step under mindstudio-probe; none where it is not installed."""
     try:
         from msprobe.pytorch import PrecisionDebugger
     except ImportError:
-        print("mindstudio-probe is not installed: pip install mindstudio-probe", file=sys.stderr)
-        return
+        return []
     config = {
         "task": task,
         "dump_path": str(folder / "probe"),
@@ -124,9 +144,7 @@ def measure_probe(model: str, task: str, is_quick: bool, folder: Path) -> None:
             shutil.rmtree(old)
         return loss
 
-    plain, probed = training_step(model, is_quick), training_step(model, is_quick, around=around)
-    base, cost = alternate(1 if is_quick or task == "tensor" else 3, plain, probed)
-    row(f"torch {model}: mindstudio-probe {task}", cost / base, "", f"eager step, {base:.3f} s")
+    return [training_step(model, is_quick, around=around)]
 
 
 def measure_interpreter(is_quick: bool) -> None:
@@ -185,7 +203,7 @@ def _saving_backend(folder: Path) -> Callable[..., Any]:
     return lambda module, inputs: aot_module_simplified(module, inputs, fw_compiler=compiler, bw_compiler=compiler)
 
 
-PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensor_async", "save", "probe_statistics", "probe_tensor")
+PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensors", "probe")
 
 
 def main() -> int:
@@ -214,10 +232,10 @@ def main() -> int:
 def _measure(part: str, model: str, is_quick: bool, folder: Path) -> None:
     if part == "interpreter":
         measure_interpreter(is_quick)
-    elif part.startswith("probe_"):
-        measure_probe(model, part.removeprefix("probe_"), is_quick, folder)
-    elif part == "save":
-        measure_save(model, is_quick, folder)
+    elif part == "probe":
+        measure_probe(model, is_quick, folder)
+    elif part == "tensors":
+        measure_tensors(model, is_quick, folder)
     else:
         measure_dump(model, part, is_quick, folder)
 
