@@ -70,6 +70,7 @@ class GraphModeDump:
         self._models: list[dict[str, Any]] = []
         self.acl: AclDump | None = None
         self._has_marks = False
+        self._has_warned = False
 
     def observe(self, graph: GeGraph) -> AclDump:
         """Add a graph to the list. Raises: AclConfigError for options that ACL refuses."""
@@ -106,7 +107,9 @@ class GraphModeDump:
             make_dirs(path.parent)
             write_file(path, [text], 0o600, replace=True)
         except WriteError as error:
-            log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
+            if not self._has_warned:
+                self._has_warned = True
+                log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
         plan = plan_acl(parse_acl_config(JsonFile(path, text, content)))
         if plan is None:
             # Every graph so far lies outside of torchair.scope.data_dump.
