@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from msdump.config.acl_plan import AclPlan
@@ -16,7 +16,7 @@ from msdump.config.acl_selection import Operator
 from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.acl_watched import AclWatchedGraph
 from msdump.dump.clock import Clock
-from msdump.dump.delivery import Delivery
+from msdump.dump.delivery import Delivery, Round
 from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.staging import staged_size
 from msdump.dump.tally import Tally
@@ -35,6 +35,14 @@ class _Output:
     op: OpInfo
     operands: Sequence[Operand]
     arrays: Sequence[Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that is under way.   `triggers`: indices of operators."""
+
+    triggers: frozenset[int]
+    made: list[_Output] = field(default_factory=list)
 
 
 class Watcher(AclOperatorDumper):
@@ -65,9 +73,8 @@ class Watcher(AclOperatorDumper):
         self._plan = plan
         self._originals = originals
         self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()
-        # By graph id, for the runs that are under way.
-        self._triggers_now: dict[int, frozenset[int]] = {}
-        self._made: dict[int, list[_Output]] = {}
+        # By graph id. `close` takes them out from another thread, so whoever needs one asks once.
+        self._run_by_graph: dict[int, _Run] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         masks = list(super().on_graph(graph))
@@ -82,48 +89,61 @@ class Watcher(AclOperatorDumper):
                 masks[op.index] |= KEEP
             elif op.index in triggers:
                 masks[op.index] |= AFTER
+        self._tell_early(watched, triggers)
         return masks
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         begins = super().on_iteration_begin(graph, iteration)
         if begins:
-            self._made[graph.graph_id] = []
-            self._triggers_now[graph.graph_id] = self._triggers[graph]
+            self._run_by_graph[graph.graph_id] = _Run(self._triggers[graph])
         return begins
 
     def after_op(self, event: OpEvent) -> None:
         op = event.op
         super().after_op(event)
-        running = self._running.get(op.graph_id)
-        if running is None:
+        running, run = self._running.get(op.graph_id), self._run_by_graph.get(op.graph_id)
+        if running is None or run is None:
             return
         operands = running.watched.after[op.index]
         if operands:
             if not _is_open(op):
-                self._made[op.graph_id].append(_Output(op, operands, event.outputs))
-        elif op.index in self._triggers_now[op.graph_id]:
-            for made in self._made[op.graph_id]:
-                self._save_again(made, event)
+                run.made.append(_Output(op, operands, event.outputs))
+        elif op.index in run.triggers:
+            for made in run.made:
+                self._save_again(running.round, made, event)
 
     # -- parts ------------------------------------------------------------------------------------
 
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
-        self._made.pop(graph_id, None)
-        self._triggers_now.pop(graph_id, None)
+        self._run_by_graph.pop(graph_id, None)
         super()._end(graph_id, is_complete)
 
     def _is_trigger(self, op: OpInfo) -> bool:
         return self._plan.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
 
+    def _is_named(self, op: OpInfo) -> bool:
+        """Without `layer` every operator triggers; those that cannot were not asked for by name."""
+        names = (op.full_name, *self._originals.get(op.full_name, ()))
+        return any(name in (entry.layers or ()) for entry in self._plan.entries for name in names)
+
+    def _tell_early(self, watched: AclWatchedGraph, triggers: frozenset[int]) -> None:
+        """A watcher that can find nothing says so."""
+        first = next((op for op in watched.ops if watched.after[op.index]), None)
+        for op in watched.ops:
+            if first is not None and op.index in triggers and op.index < first.index and self._is_named(op):
+                log.warning(
+                    "%s: it runs before %s, the first operator that is watched, so nothing is saved after it.",
+                    op.full_name,
+                    first.full_name,
+                )
+
     def _tell(self, op: OpInfo, is_saved: bool) -> None:
-        # Without `layer` every operator triggers; those that cannot were not asked for by name.
-        names = frozenset().union(*(entry.layers or () for entry in self._plan.entries))
         if is_saved:
             log.warning("%s: only the data decide its shape, so it is not saved again after others.", op.full_name)
-        elif op.full_name in names:
+        elif self._is_named(op):
             log.warning("%s: only the data decide its shape, so nothing is saved after it.", op.full_name)
 
-    def _save_again(self, made: _Output, trigger: OpEvent) -> None:
+    def _save_again(self, round_: Round, made: _Output, trigger: OpEvent) -> None:
         """Queue the file `{A}_To_{C}` with what is in the memory of C's outputs now.
 
         It gets a copy of its own: as the program goes these are the bytes of C's ordinary file, which may still wait.
@@ -138,17 +158,16 @@ class Watcher(AclOperatorDumper):
             task_id=trigger.op.task_id,
             stream_id=trigger.op.stream_id,
         )
-        running = self._running[op.graph_id]
         with delivery.timed(), delivery.stop_on_failure(len(made.operands)):
             event = OpEvent(op, trigger.iteration, (), made.arrays)
             records = list(op_records(event, made.operands, op.graph_id, self._clock, {}, op.task_id, op.stream_id))
             delivery.staging.reserve(sum(staged_size(record.data) for record in records))
             held = [
-                delivery.staging.stage((running.round, trigger.op.index, made.op.index, record.slot), record.data)
+                delivery.staging.stage((round_, trigger.op.index, made.op.index, record.slot), record.data)
                 for record in records
             ]
             safe = [replace(record, data=copy.array, key=None) for record, copy in zip(records, held, strict=True)]
-            delivery.pool.submit(delivery.job(running.round, safe, list(held)))
+            delivery.pool.submit(delivery.job(round_, safe, list(held)))
 
 
 def _is_open(op: OpInfo) -> bool:

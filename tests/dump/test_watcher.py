@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from msdump.config.acl import load_acl_config, plan_acl
+from msdump.dump.watcher import Watcher
 from msdump.engines.acl import AclDump, AclReport
 from msdump.events import Array
 from msdump.formats.async_layout import parse_bin_file_name
@@ -129,6 +131,43 @@ def test_each_iteration_begins_anew(tmp_path: Path) -> None:
     lists = [{"layer": ["early", "A"], "watcher_nodes": ["C"]}]
     arrays, _ = dump(tmp_path, chain(), {"x": X}, runs=3, dump_list=lists, dump_step="0|2")
     assert set(arrays) == {f"{step} {name}" for step in (0, 2) for name in ("Mul.C.1", "Mul.A_To_C.3")}
+
+
+def test_a_trigger_that_comes_too_early_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lists = [{"layer": ["early", "A"], "watcher_nodes": ["C"]}]
+    found, _ = dump(tmp_path, chain(), {"x": X}, dump_list=lists)
+    assert set(found) == {"0 Mul.C.1", "0 Mul.A_To_C.3"}
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["early"]
+    assert "it runs before C, the first operator that is watched" in caplog.text
+    caplog.clear()
+    dump(tmp_path / "all", chain(), {"x": X}, dump_list=[{"watcher_nodes": ["C"]}])
+    assert not caplog.records
+
+
+def test_a_dump_may_end_between_a_trigger_and_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may finish the dump at any moment; the model goes on."""
+    (tmp_path / "acl.json").write_text(
+        json.dumps(
+            {"dump": {"dump_path": str(tmp_path), "dump_scene": "watcher", "dump_list": [{"watcher_nodes": ["C"]}]}}
+        )
+    )
+    plan = plan_acl(load_acl_config(tmp_path / "acl.json"))
+    assert plan is not None
+    acl_dump = AclDump(plan, tmp_path)
+    real = Watcher._save_again
+
+    def closes_first(self: Watcher, *args: Any) -> None:
+        closer = threading.Thread(target=acl_dump.close)
+        closer.start()
+        closer.join(60)
+        real(self, *args)
+
+    monkeypatch.setattr(Watcher, "_save_again", closes_first)
+    loaded = load_model(chain(), acl_dump.observe_model(1, ["net"]), has_arena=True)
+    for _ in range(2):
+        assert same_bits(loaded.run({"x": X})["b"], true_values(chain(), {"x": X})["b"])
+    names = [path.name.split(".")[1] for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".json"]
+    assert names == ["C"]
 
 
 def test_collective_operators_do_not_trigger(tmp_path: Path) -> None:
