@@ -18,7 +18,7 @@ from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_plan import AclPlan
 from msdump.config.json_file import JsonFile
 from msdump.engines.acl import AclDump, AclReport
-from msdump.errors import ConfigError, DumpError, WriteError
+from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.torchair_layout import dump_options_path, rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
@@ -60,7 +60,8 @@ class Wish:
 class GraphModeDump:
     """The dump of one process: what its options ask for, and all graphs that were compiled with them.
 
-    The list of models grows with every graph, as TorchAir hands it to ACL anew.
+    The list of models grows with every graph, as TorchAir hands it to ACL anew. A layer need not be in every graph: of
+    each, those that it has are asked for, and what no graph had is said in the end.
     acl   what carries it out; None before the first graph
     """
 
@@ -68,12 +69,18 @@ class GraphModeDump:
         self.wish = wish
         self.skipped: Counter[str] = Counter()
         self._models: list[dict[str, Any]] = []
+        self._shown: list[dict[str, Any]] = []
+        self._names: set[str] = set()
         self.acl: AclDump | None = None
         self._has_marks = False
         self._has_warned = False
+        self._has_told_layers = False
 
-    def observe(self, graph: GeGraph) -> AclDump:
-        """Add a graph to the list. Raises: AclConfigError for options that ACL refuses."""
+    def observe(self, graph: GeGraph) -> AclDump | None:
+        """Add a graph to the list; None when nothing of it is dumped.
+
+        Raises: AclConfigError for options that ACL refuses.
+        """
         marked = [
             op.name
             for op in graph.ops
@@ -81,28 +88,44 @@ class GraphModeDump:
         ]
         self._has_marks = self._has_marks or bool(marked)
         layers = list(dict.fromkeys([*self.wish.layers, *marked]))
+        names = {op.name for op in graph.ops} | {op.fx_node.name for op in graph.ops if op.fx_node is not None}
+        self._names |= names
         model: dict[str, Any] = {"model_name": graph.name}
         if layers:
-            self._models.append({**model, "layer": layers})
+            self._shown.append({**model, "layer": layers})
+            found = [name for name in layers if name in names]
+            if found:
+                self._models.append({**model, "layer": found})
         elif not self._has_marks:
+            self._shown.append(model)
             self._models.append(model)
-        content = {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": self._models}}
-        plan = self._plan(content)
+        plan = self._plan()
         if self.acl is None:
             self.acl = AclDump(plan, self.wish.folder)
         self.acl.plan = plan
-        return self.acl
+        is_listed = any(model["model_name"] == graph.name for model in self._models)
+        return self.acl if is_listed else None
 
     def close(self) -> None:
+        missing = [name for name in self.wish.layers if name not in self._names]
+        if missing and self._names and not self._has_told_layers:
+            self._has_told_layers = True
+            for name in missing:
+                near = did_you_mean(name, sorted(self._names))
+                log.warning("%s", f"config.dump_config.dump_layer: no graph has an operator {name}. {near}".rstrip())
         if self.acl is not None:
             self.acl.close()
 
     def report(self) -> AclReport | None:
         return None if self.acl is None else self.acl.report()
 
-    def _plan(self, content: dict[str, Any]) -> AclPlan:
+    def _content(self, models: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": models}}
+
+    def _plan(self) -> AclPlan:
+        """Of all graphs so far. The file shows what was asked for."""
         path = dump_options_path(Path.cwd(), *process_rank(), os.getpid())
-        text = json.dumps(content, indent=4).encode()
+        text = json.dumps(self._content(self._shown), indent=4).encode()
         try:
             make_dirs(path.parent)
             write_file(path, [text], 0o600, replace=True)
@@ -110,11 +133,9 @@ class GraphModeDump:
             if not self._has_warned:
                 self._has_warned = True
                 log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
-        plan = plan_acl(parse_acl_config(JsonFile(path, text, content)))
-        if plan is None:
-            # Every graph so far lies outside of torchair.scope.data_dump.
-            empty = {"dump": {**content["dump"], "dump_list": [{"model_name": "graph_0"}]}}
-            plan = plan_acl(parse_acl_config(JsonFile(path, text, empty)))
+        # ACL wants a list, also where no graph so far has a chosen operator.
+        models = self._models or [{"model_name": "graph_0"}]
+        plan = plan_acl(parse_acl_config(JsonFile(path, text, self._content(models))))
         assert plan is not None
         return plan
 

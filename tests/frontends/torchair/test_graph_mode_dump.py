@@ -148,7 +148,7 @@ def test_mode_chooses_sides(tmp_path: Path, mode: str, sides: set[str]) -> None:
 
 def test_files_are_in_the_order_of_execution(tmp_path: Path, checked: list[Checked]) -> None:
     dumped(tmp_path, 1, dump_mode="output")
-    forward = [file.name.split(".") for file in min(files(tmp_path).items())[1]]
+    forward = [file.name.split(".") for file in files(tmp_path)[checked[0].graph.name, 0]]
     tasks = [int(parts[2]) for parts in forward if parts[0] != "Data"]
     assert tasks == sorted(tasks)
     names = [parts[1] for parts in forward if parts[0] != "Data"]
@@ -184,7 +184,19 @@ def test_layers_by_names_of_the_fx_graph(tmp_path: Path) -> None:
 def test_a_layer_that_is_nowhere_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "msdump"):
         assert dumped(tmp_path, 1, dump_layer="Rellu") == {}
-    assert any("Rellu" in record.message and "Relu" in record.message for record in caplog.records)
+    (warning,) = [record.message for record in caplog.records if record.name == "msdump"]
+    assert warning.startswith("config.dump_config.dump_layer: no graph has an operator Rellu.")
+    assert '"Relu"' in warning
+
+
+def test_a_layer_need_not_be_in_every_graph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "msdump"):
+        assert len(dumped(tmp_path, 1, dump_layer="Relu ReluGrad")) == 2
+        graph_mode_dump.reset_for_tests()
+        torch._dynamo.reset()
+        # And no operator of a whole graph need be a layer.
+        assert len(dumped(tmp_path, 1, dump_layer="Relu")) == 3
+    assert not [record for record in caplog.records if record.name == "msdump"]
 
 
 def test_statistics(tmp_path: Path) -> None:
