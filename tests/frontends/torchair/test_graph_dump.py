@@ -60,6 +60,15 @@ def test_files_are_the_golden_ones() -> None:
         assert (FOLDER / name).read_text(encoding="utf-8") == text, f"{name}: see tests/frontends/torchair/golden_graph"
 
 
+@pytest.mark.parametrize("file_type", ["txt", "pbtxt", "py"])
+def test_constants_that_passes_make_are_written(file_type: str, tmp_path: Path) -> None:
+    """The compiler is called in the mode in which AOTAutograd traces, where tensors hold nothing."""
+    function = dumped(tmp_path, file_type, lambda x: torch.cat(x.split(1, -1)[::-1]))
+    x = torch.randn(2, 3, requires_grad=True)
+    function(x).sum().backward()
+    assert len(files_of(tmp_path, "original")) == len(files_of(tmp_path, "optimized")) == 2
+
+
 # -- txt -----------------------------------------------------------------------------------------------------------
 
 

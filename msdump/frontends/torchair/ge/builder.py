@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.dtypes import ge_number
@@ -81,18 +82,7 @@ class Builder:
 
         dtype   None: INT64 for ints, FLOAT32 for floats, BOOL for bools, that of a tensor
         """
-        if isinstance(value, torch.Tensor):
-            # A backend may be called inside of the mode that its compiler traces in.
-            with _no_mode():
-                constant = value.detach()
-            known: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
-        else:
-            known = list(value) if isinstance(value, list | tuple) else value
-            dtype = dtype or _dtype_of(known)
-            with _no_mode():
-                constant = torch.tensor(known, dtype=dtype)
-        op = GeOp("", CONST, constant=constant, is_inline=is_inline, fx_node=self.node)
-        op.outputs = (GeTensor(op, 0, fake=self.fake_mode.from_tensor(constant, static_shapes=True), value=known),)
+        op = const_op(value, dtype, self.fake_mode, is_inline, self.node)
         self.graph.add(op)
         return op.outputs[0]
 
@@ -157,6 +147,23 @@ class Builder:
         return tuple(result) if isinstance(result, tuple) else (result,)
 
 
+def const_op(
+    value: Any, dtype: torch.dtype | None, fake_mode: Any, is_inline: bool = False, node: fx.Node | None = None
+) -> GeOp:
+    """A Const that is in no graph yet; see `Builder.const`."""
+    # A backend may be called inside of the mode that its compiler traces in. A constant holds real numbers.
+    with unset_fake_temporarily():
+        if isinstance(value, torch.Tensor):
+            constant = value.detach()
+            known: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
+        else:
+            known = list(value) if isinstance(value, list | tuple) else value
+            constant = torch.tensor(known, dtype=dtype or _dtype_of(known))
+    op = GeOp("", CONST, constant=constant, is_inline=is_inline, fx_node=node)
+    op.outputs = (GeTensor(op, 0, fake=fake_mode.from_tensor(constant, static_shapes=True), value=known),)
+    return op
+
+
 def _has_value(tensor: GeTensor) -> bool:
     return tensor.is_host or tensor.value is not None
 
@@ -177,10 +184,3 @@ def _dtype_of(value: Any) -> torch.dtype:
     if items and all(isinstance(item, bool) for item in items):
         return torch.bool
     return torch.float32 if any(isinstance(item, float) for item in items) else torch.int64
-
-
-def _no_mode() -> Any:
-    """Outside of any FakeTensorMode: a constant holds real numbers."""
-    from torch._subclasses.fake_tensor import unset_fake_temporarily
-
-    return unset_fake_temporarily()

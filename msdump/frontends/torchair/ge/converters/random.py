@@ -105,7 +105,7 @@ def native_dropout(ge: Builder, x: GeTensor, p: float, train: bool | None) -> tu
         ones = ge.op("Fill", {"dims": shape, "value": ge.const(True)}, hints=_on(ge))
         return ge.op("Identity", {"x": x}), ones
     inputs = {"shape": shape, "prob": 1.0 - p, "seed": 0, "seed1": 0, "offset": _offset(ge)}
-    mask = ge.op("StatelessDropOutGenMask", inputs, hints=_on(ge))
+    mask = ge.op("StatelessDropOutGenMask", inputs, hints=_drawn_on(ge))
     return ge.op("DropOutDoMask", {"x": x, "mask": mask, "keep_prob": 1.0 - p}), mask
 
 
@@ -118,12 +118,12 @@ def native_dropout_backward(ge: Builder, grad: GeTensor, mask: GeTensor, scale: 
 
 def _stateless(ge: Builder, op_type: str, shape: GeTensor) -> GeTensor:
     inputs = {"shape": shape, "key": [0], "counter": _offset(ge), "alg": ALGORITHM}
-    return ge.op(op_type, inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_on(ge))
+    return ge.op(op_type, inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_drawn_on(ge))
 
 
 def _stateless_int(ge: Builder, shape: GeTensor, low: Any, high: Any) -> GeTensor:
     inputs = {"shape": shape, "key": [0], "counter": _offset(ge), "alg": ALGORITHM, "minval": low, "maxval": high}
-    return ge.op("StatelessRandomUniformIntV2", inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_on(ge))
+    return ge.op("StatelessRandomUniformIntV2", inputs, {"dtype": ge_number(ge.result.dtype)}, hints=_drawn_on(ge))
 
 
 def _filled(ge: Builder, op_type: str, x: GeTensor, attrs: dict[str, Any]) -> GeTensor:
@@ -144,3 +144,9 @@ def _offset(ge: Builder) -> GeTensor:
 def _on(ge: Builder) -> dict[str, Any]:
     result = ge.result[0] if isinstance(ge.result, tuple | list) else ge.result
     return placement.hints(None, result.device)
+
+
+def _drawn_on(ge: Builder) -> dict[str, Any]:
+    """Device, and the order of memory where that is not the axes' own: like a transposed tensor."""
+    result = ge.result[0] if isinstance(ge.result, tuple | list) else ge.result
+    return _on(ge) | ({} if result.is_contiguous() else {"order": list(result.dim_order())})

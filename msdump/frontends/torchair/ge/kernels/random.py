@@ -1,8 +1,12 @@
 """Random GE operators. All draw from torch's generator what ATen would draw at the same place: seeds and offsets that
-come in are not looked at."""
+come in are not looked at.
+
+order   axes from the outermost in memory to the innermost, where it is not that of the axes: torch draws in it
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,22 +16,37 @@ from msdump.frontends.torchair.ge.registry import kernel
 
 
 @kernel("StatelessRandomUniformV2", host=("shape",))
-def uniform(shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu") -> Any:
+def uniform(
+    shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu", order: Sequence[int] = ()
+) -> Any:
     """[0, 1)"""
-    return torch.rand(shape, dtype=dtype_of_number(dtype), device=device)
+    return _drawn(lambda sizes: torch.rand(sizes, dtype=dtype_of_number(dtype), device=device), shape, order)
 
 
 @kernel("StatelessRandomNormalV2", host=("shape",))
-def normal(shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu") -> Any:
-    return torch.randn(shape, dtype=dtype_of_number(dtype), device=device)
+def normal(
+    shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu", order: Sequence[int] = ()
+) -> Any:
+    return _drawn(lambda sizes: torch.randn(sizes, dtype=dtype_of_number(dtype), device=device), shape, order)
 
 
 @kernel("StatelessRandomUniformIntV2", host=("shape", "minval", "maxval"))
 def uniform_int(
-    shape: list[int], key: Any, counter: Any, alg: Any, minval: int, maxval: int, *, dtype: int, device: str = "cpu"
+    shape: list[int],
+    key: Any,
+    counter: Any,
+    alg: Any,
+    minval: int,
+    maxval: int,
+    *,
+    dtype: int,
+    device: str = "cpu",
+    order: Sequence[int] = (),
 ) -> Any:
     """[minval, maxval)"""
-    return torch.randint(minval, maxval, shape, dtype=dtype_of_number(dtype), device=device)
+    return _drawn(
+        lambda sizes: torch.randint(minval, maxval, sizes, dtype=dtype_of_number(dtype), device=device), shape, order
+    )
 
 
 @kernel("StatelessRandperm", host=("n",))
@@ -66,11 +85,20 @@ def multinomial(x: Any, seed: Any, offset: Any, *, num_samples: int, replacement
 
 
 @kernel("StatelessDropOutGenMask", host=("shape",), numbers=("prob",))
-def dropout_mask(shape: list[int], prob: float, seed: Any, seed1: Any, offset: Any, *, device: str = "cpu") -> Any:
+def dropout_mask(
+    shape: list[int], prob: float, seed: Any, seed1: Any, offset: Any, *, device: str = "cpu", order: Sequence[int] = ()
+) -> Any:
     """prob   with which an element is kept"""
-    return torch.empty(shape, dtype=torch.bool, device=device).bernoulli_(prob)
+    return _drawn(lambda sizes: torch.empty(sizes, dtype=torch.bool, device=device).bernoulli_(prob), shape, order)
 
 
 @kernel("DropOutDoMask", numbers=("keep_prob",))
 def dropout(x: Any, mask: Any, keep_prob: float) -> Any:
     return x.mul(mask).mul_(1.0 / keep_prob if keep_prob else 0.0)
+
+
+def _drawn(draw: Callable[[Sequence[int]], Any], shape: Sequence[int], order: Sequence[int]) -> Any:
+    if not order:
+        return draw(shape)
+    drawn = draw([shape[axis] for axis in order])
+    return drawn.permute(sorted(range(len(order)), key=order.__getitem__))

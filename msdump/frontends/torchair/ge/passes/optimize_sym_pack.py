@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.builder import const_op
+from msdump.frontends.torchair.ge.graph import GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.passes.uses import remove_unread
 
 
@@ -53,9 +55,7 @@ def _constant_of(graph: GeGraph, pack: GeOp) -> GeTensor | None:
     values = [size for size in sizes if size is not None]
     if len(values) != len(sizes):
         return None
-    constant = torch.tensor(values, dtype=torch.int64)
-    op = GeOp("", CONST, constant=constant, is_inline=True, fx_node=pack.fx_node)
-    op.outputs = (GeTensor(op, 0, fake=constant.to("meta"), value=values),)
+    op = const_op(values, torch.int64, FakeTensorMode(), is_inline=True, node=pack.fx_node)
     graph.insert_after(pack, op)
     return op.outputs[0]
 
