@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import dtypes, layouts
+from msdump._proto import dump_data_pb2
 from msdump.errors import DtypeError, FormatError, LayoutError
 from msdump.events import Array
 from msdump.formats.async_layout import bin_file_name, parse_bin_file_name
@@ -157,6 +158,22 @@ def test_records_of_an_operator_share_a_file(tmp_path: Path) -> None:
     assert tensors_by_name == {bin_file_name(first): 2, bin_file_name(replace(second, timestamp_us=9)): 1,
                                bin_file_name(record(1)): 1}  # fmt: skip
     assert writer.counts.files == 3
+
+
+@quick
+@given(st.text(min_size=1), st.integers(0, 2**32 - 1))
+def test_an_output_knows_what_it_was_before_the_graph_was_compiled(name: str, index: int) -> None:
+    known = record(data=np.ones((2, 3), np.float16), dtype="float16", original=(name, index))
+    # Of an input there is no field for it.
+    records = [record(io=INPUT, original=(name, index)), known, record(slot=1)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = write_one(Path(folder), records)
+        assert [tensor.original for tensor in found.tensors] == [None, (name, index), None]
+        assert [tensor.offset for tensor in found.tensors] == data_offsets(records)
+        np.testing.assert_array_equal(found.tensors[1].array(), known.data)
+    message = dump_data_pb2.DumpData.FromString(bytes(bin_chunks(records)[1]))
+    original = message.output[0].original_op
+    assert (original.data_type, original.format) == (message.output[0].data_type, message.output[0].format)
 
 
 def test_a_slot_left_out_keeps_the_others_in_place(tmp_path: Path) -> None:
