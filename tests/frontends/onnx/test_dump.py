@@ -12,9 +12,11 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from msdump import session as sessions
+from msdump.analysis import compare_dumps
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.frontends.onnx import load_model
+from tests.engines.acl_plans import make_dump
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
 
@@ -62,3 +64,25 @@ def test_the_sync_dump_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     weights = [read_npy(path).tobytes() for path in (root / "rank_0/Net/0/constants").iterdir()]
     assert sorted(weights) == sorted(tensor.raw_data for tensor in proto.graph.initializer)
     assert len(list((root / "rank_0/Net/0/1").glob("statistic.csv"))) == 1
+
+
+def test_fused_operators_meet_those_that_they_stand_for(tmp_path: Path) -> None:
+    """Files of the model before it was compiled, by its names, against the dump of the compiled one."""
+    proto = models.convolutions(np.random.default_rng(0))
+    batch = np.random.default_rng(1).standard_normal((2, 3, 8, 8), np.float32)
+    truth = true_values(proto, {"data": batch})
+    golden = tmp_path / "golden"
+    golden.mkdir()
+    for number, node in enumerate(proto.graph.node):
+        names = f'["first_{number}", "last_{number}"]'
+        node.metadata_props.add(key="_datadump_original_op_names", value=names)
+        np.save(golden / f"last_{number}.0.{1626345629146478 + number}.npy", truth[node.output[0]])
+    dump = make_dump(tmp_path / "dump")
+    model = load_model(proto, dump.observe_model(1, ["net"]), iter([0]))
+    model.run({"data": batch})
+    dump.close()
+    found = compare_dumps(tmp_path / "dump", golden)
+    assert {(one.pair.how, one.pair.golden.op_name) for one in found.operators} == {
+        ("original name", f"last_{number}") for number in range(len(proto.graph.node))
+    }
+    assert all(one.outputs and one.is_agreeing for one in found.operators)
