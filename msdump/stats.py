@@ -26,7 +26,7 @@ from msdump.events import Array
 _CHUNK = 1 << 16  # elements per row of partial results
 _BLOCK = 2048  # elements that a kernel visits twice; they stay in the first-level cache
 _SEARCH_BLOCK = 8192  # elements between two looks at whether the search is over
-_SMALL_BYTES = 256 << 10  # up to here numpy is as good as the import of a compiler
+_SMALL_BYTES = 64 << 10  # up to here numpy is as good as the import of a compiler
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
 # Fills (extremes, sums, counts), one row per chunk of `values`.

@@ -99,7 +99,8 @@ class Delivery:
                 staged = self.staging.hold(name, record.data)
             staged = staged or self.staging.stage(name, record.data, offset)
             held.append(staged)
-            safe.append(replace(record, data=staged.array.reshape(record.shape)))
+            is_same = staged.array is record.data
+            safe.append(record if is_same else replace(record, data=staged.array.reshape(record.shape)))
         return safe, held
 
     def job(
