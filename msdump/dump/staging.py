@@ -52,7 +52,9 @@ class Staging:
 
     def __init__(self, budget_bytes: int) -> None:
         self._budget = budget_bytes
-        self._changed = threading.Condition()
+        # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: WeakValueDictionary[Hashable, Staged] = WeakValueDictionary()
         self._free: dict[int, list[Array]] = {}
         self._free_bytes = 0
@@ -70,7 +72,7 @@ class Staging:
         own_bytes   of copies that the caller holds itself: no waiting would free them
         What is larger than the whole budget goes through alone, when nothing else waits.
         """
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._held <= own_bytes or self._held + size_bytes <= self._budget)
 
     def stage(self, name: Hashable, array: Array, file_offset: int = 0) -> Staged:
@@ -98,20 +100,20 @@ class Staging:
         known = self._waiting.get(name)
         if known is not None:
             return known
-        with self._changed:
+        with self._lock:
             self._held += staged_size(array)
             self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
         staged = self._waiting[name] = Staged(self, array, None)
         return staged
 
     def _let_go(self, size: int) -> None:
-        with self._changed:
+        with self._lock:
             self._held -= size
             self._changed.notify_all()
 
     def _buffer(self, size: int) -> Array:
         """A buffer of exactly `size` bytes; free ones of other sizes go first when memory would pass the budget."""
-        with self._changed:
+        with self._lock:
             self._held += size
             free = self._free.get(size)
             if free:
@@ -125,13 +127,13 @@ class Staging:
         try:
             return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._held -= size
             raise
 
     def _take_back(self, buffer: Array) -> None:
         size = buffer.size
-        with self._changed:
+        with self._lock:
             self._held -= size
             if size >= _PAGED_BYTES and self._held + self._free_bytes + size <= self._budget:
                 self._free.setdefault(size, []).append(buffer)

@@ -46,6 +46,7 @@ class WriterPool:
 
     def __init__(self, threads: int) -> None:
         self._jobs: deque[Job] = deque()
+        self._busy = 0  # threads that write now
         self._waiting_jobs = 0
         self._waiting_bytes = 0
         self._written_bytes = 0
@@ -53,7 +54,9 @@ class WriterPool:
         self._lost = 0
         self._is_closed = False
         self._is_resting = False
-        self._changed = threading.Condition()
+        # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self.error: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._work, name=f"msdump-writer-{number}", daemon=True)
@@ -64,7 +67,7 @@ class WriterPool:
 
     def submit(self, job: Job, after: Job | None = None) -> None:
         """Queue a job, behind another one when `after` names it; count it as lost when writing has stopped."""
-        with self._changed:
+        with self._lock:
             if self.error is not None or self._is_closed:
                 self._lost += job.records
                 job.held.clear()
@@ -80,7 +83,7 @@ class WriterPool:
     def rest(self) -> None:
         """Begin nothing until `drain`: threads that compute all the time lose more by being interrupted than the
         work itself takes."""
-        with self._changed:
+        with self._lock:
             self._is_resting = True
 
     @property
@@ -90,11 +93,11 @@ class WriterPool:
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds. Ends a rest."""
-        with self._changed:
+        with self._lock:
             self._is_resting = False
-            # A submit that Ctrl-C interrupted may have queued its job without telling anybody.
+            # A submit that Ctrl-C interrupted may have queued its job without telling anybody, or counting it.
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._waiting_jobs, timeout)
+            return self._changed.wait_for(lambda: not self._jobs and not self._busy, timeout)
 
     def close(self) -> None:
         """Write what is queued, then end the threads. Idempotent.
@@ -110,37 +113,39 @@ class WriterPool:
 
     def give_up(self) -> None:
         """Write nothing more but what threads have begun: all that waits, and all that comes, is counted as lost."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             self._lose(self._jobs)
             self._jobs.clear()
             self._changed.notify_all()
 
     def state(self) -> PoolState:
-        with self._changed:
+        with self._lock:
             return PoolState(
                 self._waiting_jobs, self._waiting_bytes, self._written_bytes, self._written_records, self._lost
             )
 
     def _work(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 while (not self._jobs or self._is_resting) and not self._is_closed:
                     self._changed.wait()
                 if not self._jobs:
                     return
                 job = self._jobs.popleft()
+                self._busy += 1
             error: BaseException | None = None
             try:
                 job.run()
             except BaseException as failure:  # noqa: BLE001
                 # Whatever it is, it is kept and told: a thread that died of it would leave the step waiting.
                 error = failure
-            with self._changed:
+            with self._lock:
                 self._finish(job, error)
 
     def _finish(self, job: Job, error: BaseException | None) -> None:
         """Account for a job that has run; its followers are next."""
+        self._busy -= 1
         job.is_done = True
         job.run = _nothing
         job.held.clear()

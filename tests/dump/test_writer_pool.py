@@ -1,0 +1,72 @@
+"""Threads that write, when Ctrl-C comes at any moment."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from msdump.dump.staging import Staging
+from msdump.dump.writer_pool import Job, WriterPool
+
+ROUNDS = 60
+
+
+@pytest.fixture
+def interrupts() -> Iterator[Callable[[], None]]:
+    """What makes Ctrl-C come in a moment; threads change as often as they can."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no timer")
+    rng = random.Random(1)
+    old_handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    old_interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+
+    def soon() -> None:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0005, 0.004))
+
+    yield soon
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old_handler)
+    sys.setswitchinterval(old_interval)
+
+
+def is_done_in_time(work: Callable[[], object]) -> bool:
+    """True when another thread can do it."""
+    done: list[bool] = []
+
+    def attempt() -> None:
+        work()
+        done.append(True)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(10)
+    return bool(done)
+
+
+def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
+    for _ in range(ROUNDS):
+        pool = WriterPool(2)
+        with suppress(KeyboardInterrupt):
+            interrupts()
+            while True:
+                pool.submit(Job(1, 1, lambda: None))
+        assert is_done_in_time(pool.close)
+        assert pool.error is None
+
+
+def test_an_interrupted_wait_leaves_the_budget_usable(interrupts: Callable[[], None]) -> None:
+    for _ in range(ROUNDS):
+        staging = Staging(1 << 20)
+        with suppress(KeyboardInterrupt):
+            interrupts()
+            while True:
+                staging.reserve(40)
+        assert is_done_in_time(partial(staging.reserve, 1))
