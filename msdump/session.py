@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -145,6 +146,7 @@ _session: Session | None = None
 _is_decided = False
 _is_forked = False  # from a process that had a session
 _has_warned = False
+_sigterm_process = 0  # that took the signal, as its children have not
 
 
 def open_mindspore(
@@ -192,7 +194,7 @@ def _open(plan: DumpPlan | None) -> Session | None:
     global _session, _is_decided
     if plan is not None and plan.is_device_enabled:
         _session = _start(plan)
-        _close_when_process_ends()
+        call_when_process_ends(_close_at_exit)
     _is_decided = True
     return _session
 
@@ -214,35 +216,38 @@ def _start(plan: DumpPlan) -> Session:
 
     engine = start_engine(plan)
     if engine.pool is not None:
-        _flush_on_sigterm()
+        end_by_exception_on_sigterm()
     return Session(plan, engine.observers, engine.writers, engine.tally, engine.pool)
 
 
-def _flush_on_sigterm() -> None:
+def end_by_exception_on_sigterm() -> None:
     """Let SIGTERM end the script as an exception would, so that what waits is written.
 
     Only where nobody else handles the signal, and only in the thread that may.
     """
+    global _sigterm_process
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        _sigterm_process = os.getpid()
         signal.signal(signal.SIGTERM, _end_script)
 
 
 def _end_script(number: int, frame: FrameType | None) -> None:
-    if _is_forked:
+    if os.getpid() != _sigterm_process:
         # A child that was forked has neither the writers' threads nor anything to write.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     raise SystemExit(128 + number)
 
 
-def _close_when_process_ends() -> None:
-    atexit.register(_close_at_exit)
+def call_when_process_ends(function: Callable[[], None]) -> None:
+    """Call it once when this process ends, be it by an exception or as a worker of multiprocessing."""
+    atexit.register(function)
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         # Such a process ends without what atexit knows.
         from multiprocessing.util import Finalize
 
-        Finalize(None, _close_at_exit, exitpriority=0)
+        Finalize(None, function, exitpriority=0)
 
 
 def _disown_after_fork() -> None:

@@ -26,6 +26,7 @@ exit status:
   1  the model cannot be loaded or run        2  the acl.json is refused, or the arguments are wrong
   3  a dump was asked for and nothing of the model matched it
   4  the dump is not complete
+  130  interrupted with Ctrl-C        143  ended by SIGTERM; what ran before is on disk in both cases
 """
 
 
@@ -80,6 +81,12 @@ def _run(args: argparse.Namespace) -> int:
                 outputs = model(inputs)
     except DumpError as error:
         failure = error
+    except BaseException:
+        # Also Ctrl-C and SIGTERM: what came before is on disk, and the user looks for it.
+        report = None if scope is None else scope.report()
+        if report is not None and report.files:
+            print_acl_report(report, sys.stderr)
+        raise
     _show(outputs, args.output)
     report = None if scope is None else scope.report()
     if report is not None:

@@ -6,7 +6,6 @@ it is loaded. An exception dump that the environment asks for is in force from `
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from msdump.errors import DumpError
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, close_all, plan_of
+from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 
 if TYPE_CHECKING:
     from msdump.config.acl_plan import AclPlan
@@ -217,10 +217,10 @@ class DumpState:
     def _open(self, plan: AclPlan | None) -> DumpInForce | None:
         if plan is None:
             return None
-        if not self._opened:
+        if not self._history:
             # A script need not finish what it began; whoever closes twice does nothing.
-            atexit.unregister(self._close_at_exit)
-            atexit.register(self._close_at_exit)
+            call_when_process_ends(self._close_at_exit)
+        end_by_exception_on_sigterm()
         dump = DumpInForce(plan, self._deliver)
         self._opened.append(dump)
         self._history.append(dump)

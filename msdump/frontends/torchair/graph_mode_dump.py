@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
 import os
@@ -26,6 +25,7 @@ from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
 from msdump.frontends.torchair.process_rank import process_rank
 from msdump.frontends.torchair.scope import is_marked
+from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 
 log = logging.getLogger("msdump")
 
@@ -300,7 +300,8 @@ def _close_at_end() -> None:
     global _is_registered
     if not _is_registered:
         _is_registered = True
-        atexit.register(_close_at_exit)
+        call_when_process_ends(_close_at_exit)
+    end_by_exception_on_sigterm()
 
 
 def _close_at_exit() -> None:
