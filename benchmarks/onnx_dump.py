@@ -125,7 +125,7 @@ def main() -> None:
     args = parser.parse_args()
     model = resnet50().SerializeToString()
     feeds = {"data": np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)}
-    turns = 5 if args.quick else 25
+    turns = 5 if args.quick else 15
     print(f"{'what':44} {'ratio':>8} {'aim':>8}  of what (load {os.getloadavg()[0]:.1f})")
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         if "plain" in args.only:
