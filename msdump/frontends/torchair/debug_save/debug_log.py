@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 import threading
-from typing import TextIO
 
 from msdump.frontends.torchair.debug_save import switch
 
@@ -35,7 +34,8 @@ class LineFormatter(logging.Formatter):
         return super().format(record)
 
 
-class _Console(logging.StreamHandler[TextIO]):
+# It takes a subscript from Python 3.11 on.
+class _Console(logging.StreamHandler):  # type: ignore[type-arg]
     """Writes to whatever standard output is at the moment."""
 
     def __init__(self) -> None:
