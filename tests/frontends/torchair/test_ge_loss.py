@@ -86,3 +86,12 @@ def test_gradients(symbolic: bool) -> None:
     both = torch.func.grad_and_value(function)
     graph = check_traced(both, *given(4), also=[given(7)] if symbolic else [], symbolic=symbolic)
     assert {"NLLLoss", "NLLLossGrad", "MseLossGrad"} <= {op.type for op in graph.ops}
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_soft_margin(reduction: int) -> None:
+    x, target = torch.randn(3, 4), torch.randn(3, 4).sign()
+    loss = aten.soft_margin_loss.default(x, target, reduction)
+    check_exactly(aten.soft_margin_loss.default, (x, target, reduction), "SoftMarginLoss(input_x,input_y)")
+    given = (torch.randn(loss.shape), x, target, reduction)
+    check_exactly(aten.soft_margin_loss_backward.default, given, "SoftMarginLossGrad(predict,label,dout)")

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.frontends.torchair.ge_calls import check  # noqa: E402
+from tests.frontends.torchair.ge_calls import check, results_of  # noqa: E402
 
 aten = torch.ops.aten
 EPS = 1e-5
@@ -83,3 +83,17 @@ def test_group_norm(is_affine: bool) -> None:
     spelled = f"GroupNormGrad(dy,mean,rstd,x,gamma{unfed})"
     given = (torch.randn(x.shape), x, mean, rstd, gamma, 2, 4, 9, 2, mask)
     check(aten.native_group_norm_backward.default, *given, spelled=spelled)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_weight_norm(dim: int) -> None:
+    v, g = torch.randn(3, 4), torch.rand([3, 1] if dim == 0 else [1, 4])
+    spelled = "LpNormV2(x) RealDiv(x1,x2) Mul(x1,x2)"
+    check(aten._weight_norm_interface.default, v, g, dim, spelled=spelled)
+    _, length = aten._weight_norm_interface.default(v, g, dim)
+    _, actual = results_of(aten._weight_norm_interface_backward.default, torch.randn(3, 4), v, g, length, dim)
+    assert [value.shape for value in actual] == [v.shape, g.shape]
+    given = (torch.ones(3, 4), v, g, length, dim)
+    _, actual = results_of(aten._weight_norm_interface_backward.default, *given)
+    for mine, theirs in zip(actual, aten._weight_norm_interface_backward.default(*given), strict=True):
+        torch.testing.assert_close(mine, theirs)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
+import torch
+
 from msdump.errors import MsdumpError
 from msdump.frontends.torchair.ge.graph import CONST, GeOp, GeTensor
 
@@ -100,6 +102,13 @@ def converter_of(target: Any) -> Callable[..., Any]:
     found = _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
     if found is None:
         name = str(target)
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            raise NoConverterError(
+                f"torch.ops.{name} ge_converter is not implemented!\n"
+                f"{name}: expected operators, got one that calls other graphs, which GE has no form for. Take it out of "
+                "the model (torch.where instead of torch.cond), keep it out of the graph with torch._dynamo.disable, "
+                "or dump with config.debug.data_dump."
+            )
         near = difflib.get_close_matches(name, [key for key in _CONVERTERS if isinstance(key, str)], 3, 0.6)
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
         raise NoConverterError(

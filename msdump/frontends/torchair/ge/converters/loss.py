@@ -129,3 +129,17 @@ def binary_cross_entropy_with_logits(
 ) -> GeTensor:
     inputs = {"predict": x, "target": target, "weight": weight, "pos_weight": pos_weight}
     return ge.op("SigmoidCrossEntropyWithLogitsV2", inputs, {"reduction": REDUCTIONS[reduction]}, output="loss")
+
+
+@converter("aten.soft_margin_loss.default")
+def soft_margin_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN) -> GeTensor:
+    inputs = {"input_x": x, "input_y": target}
+    return ge.op("SoftMarginLoss", inputs, {"reduction": REDUCTIONS[reduction]}, output="output_z")
+
+
+@converter("aten.soft_margin_loss_backward.default")
+def soft_margin_loss_backward(
+    ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int = _MEAN
+) -> GeTensor:
+    inputs = {"predict": x, "label": target, "dout": grad}
+    return ge.op("SoftMarginLossGrad", inputs, {"reduction": REDUCTIONS[reduction]}, output="gradient")

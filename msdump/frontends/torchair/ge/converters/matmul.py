@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.converters.complex import conj
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
 
@@ -58,6 +59,11 @@ def addmv(ge: Builder, bias: GeTensor, x: GeTensor, vector: GeTensor, beta: Any 
 @converter("aten.dot.default")
 def dot(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
     return ge.op("Dot", {"input_x": x, "input_y": other}, output="output")
+
+
+@converter("aten.vdot.default")
+def vdot(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
+    return dot(ge, conj(ge, x) if x.dtype.is_complex else x, other)
 
 
 def _scaled(ge: Builder, x: GeTensor, factor: Any) -> GeTensor:

@@ -20,7 +20,6 @@ def clone(ge: Builder, x: GeTensor, memory_format: Any = None) -> GeTensor:
     "aten.alias.default",
     "aten.lift_fresh.default",
     "aten.positive.default",
-    "aten._conj.default",
     "aten.resolve_conj.default",
     "aten.resolve_neg.default",
 )

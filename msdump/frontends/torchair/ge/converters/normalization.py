@@ -184,6 +184,30 @@ def group_norm_backward(
     return _wanted(ge.multi_op("GroupNormGrad", inputs, ("dx", "dgamma", "dbeta"), attrs), output_mask)
 
 
+@converter("aten._weight_norm_interface.default")
+def weight_norm(ge: Builder, v: GeTensor, g: GeTensor, dim: int = 0) -> tuple[GeTensor, GeTensor]:
+    """g v / |v|, and |v|. Equal to eager but for rounding."""
+    attrs = {"p": 2.0, "axes": _others(v, dim), "keepdim": True, "epsilon": 0.0}
+    length = ge.op("LpNormV2", {"x": v}, attrs)
+    return ge.op("Mul", {"x1": v, "x2": ge.op("RealDiv", {"x1": g, "x2": length})}), length
+
+
+@converter("aten._weight_norm_interface_backward.default")
+def weight_norm_backward(
+    ge: Builder, dw: GeTensor, v: GeTensor, g: GeTensor, length: GeTensor, dim: int
+) -> tuple[GeTensor, GeTensor]:
+    """Of dw, what points along v goes to g, the rest to v."""
+    along = ge.op("ReduceSum", {"x": ge.op("Mul", {"x1": dw, "x2": v}), "axes": _others(v, dim)}, {"keep_dims": True})
+    dg = ge.op("RealDiv", {"x1": along, "x2": length})
+    unit = ge.op("RealDiv", {"x1": v, "x2": length})
+    across = ge.op("Sub", {"x1": dw, "x2": ge.op("Mul", {"x1": unit, "x2": dg})})
+    return ge.op("Mul", {"x1": across, "x2": ge.op("RealDiv", {"x1": g, "x2": length})}), dg
+
+
+def _others(x: GeTensor, dim: int) -> list[int]:
+    return [axis for axis in range(len(x.shape)) if axis != dim % len(x.shape)]
+
+
 def _wanted(results: Sequence[GeTensor], mask: Sequence[bool]) -> Results:
     return tuple(result if is_wanted else None for result, is_wanted in zip(results, mask, strict=True))
 

@@ -61,3 +61,13 @@ def binary_cross_entropy_grad(x: Any, y: Any, grad_output: Any, weight: Any, *, 
 @kernel("SigmoidCrossEntropyWithLogitsV2")
 def sigmoid_cross_entropy(predict: Any, target: Any, weight: Any, pos_weight: Any, *, reduction: str) -> Any:
     return _aten.binary_cross_entropy_with_logits.default(predict, target, weight, pos_weight, _REDUCTIONS[reduction])
+
+
+@kernel("SoftMarginLoss")
+def soft_margin_loss(input_x: Any, input_y: Any, *, reduction: str) -> Any:
+    return _aten.soft_margin_loss.default(input_x, input_y, _REDUCTIONS[reduction])
+
+
+@kernel("SoftMarginLossGrad")
+def soft_margin_loss_grad(predict: Any, label: Any, dout: Any, *, reduction: str) -> Any:
+    return _aten.soft_margin_loss_backward.default(dout, predict, label, _REDUCTIONS[reduction])

@@ -1,0 +1,87 @@
+"""Images: sampled on a grid, cut into patches and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.registry import converter
+
+_INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@converter("aten.affine_grid_generator.default")
+def affine_grid(ge: Builder, theta: GeTensor, size: Sequence[Any], align_corners: bool) -> GeTensor:
+    return ge.op("AffineGrid", {"theta": theta, "output_size": ge.sizes(size)}, {"align_corners": align_corners})
+
+
+@converter("aten.grid_sampler_2d.default")
+def grid_sampler(
+    ge: Builder, x: GeTensor, grid: GeTensor, interpolation: int, padding: int, align_corners: bool
+) -> GeTensor:
+    return ge.op("GridSampler2D", {"x": x, "grid": grid}, _sampling(interpolation, padding, align_corners))
+
+
+@converter("aten.grid_sampler_2d_backward.default")
+def grid_sampler_backward(
+    ge: Builder,
+    grad: GeTensor,
+    x: GeTensor,
+    grid: GeTensor,
+    interpolation: int,
+    padding: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+) -> tuple[GeTensor, ...]:
+    """Both gradients, asked for or not."""
+    attrs = _sampling(interpolation, padding, align_corners)
+    return ge.multi_op("GridSampler2DGrad", {"grad": grad, "x": x, "grid": grid}, ("dx", "dgrid"), attrs)
+
+
+def _sampling(interpolation: int, padding: int, align_corners: bool) -> dict[str, Any]:
+    return {
+        "interpolation_mode": _INTERPOLATIONS[interpolation],
+        "padding_mode": _PADDINGS[padding],
+        "align_corners": align_corners,
+    }
+
+
+@converter("aten.im2col.default")
+def im2col(
+    ge: Builder,
+    x: GeTensor,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> GeTensor:
+    attrs = {
+        "ksizes": list(kernel_size),
+        "strides": list(stride),
+        "dilations": list(dilation),
+        "padding_mode": "CALCULATED",
+        "pads": list(padding),
+    }
+    return ge.op("Im2col", {"x": x}, attrs)
+
+
+@converter("aten.col2im.default")
+def col2im(
+    ge: Builder,
+    x: GeTensor,
+    output_size: Sequence[Any],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> GeTensor:
+    attrs = {
+        "kernel_size": list(kernel_size),
+        "dilation": list(dilation),
+        "padding": list(padding),
+        "stride": list(stride),
+    }
+    return ge.op("Col2im", {"x": x, "output_size": ge.sizes(output_size)}, attrs)
