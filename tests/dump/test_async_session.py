@@ -237,17 +237,19 @@ def test_sigterm_is_taken_only_where_nobody_handles_it(folder: Path) -> None:
 
 # -- the end of the process --------------------------------------------------------------------------------------
 
-# A slow disk: every file takes a moment, so that most of the dump still waits when the script ends.
+# A slow disk: nothing is written before all is dumped, and then every file takes a moment, so that most of the dump
+# still waits when the script ends, however busy the machine is.
 SLOW = """
-import os, sys, time
+import os, sys, threading, time
 import numpy as np
 from msdump import session
 from msdump.formats.atomic import Folder
 from msdump.graph.executor import Executor
 from tests.dump.test_sync import _small_graph
 
-write = Folder.write
+write, all_dumped = Folder.write, threading.Event()
 def slow(*arguments, **options):
+    all_dumped.wait()
     time.sleep(0.02)
     return write(*arguments, **options)
 Folder.write = slow
@@ -256,7 +258,9 @@ opened = session.open_mindspore("CPU", 0)
 executor = Executor(_small_graph(), opened.observers)
 for number in range(8):
     executor.run([np.full(3, number, np.float32)], opened.next_iteration())
-print("waiting", opened.pool.state().queued_jobs, flush=True)
+waiting = opened.pool.state().queued_jobs
+all_dumped.set()
+print("waiting", waiting, flush=True)
 """
 ENDINGS = {
     "normal": ("", 0),
