@@ -125,6 +125,11 @@ def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec])
     if seed is not None:
         rng = np.random.default_rng(seed)
         inputs.update({spec.name: _draw(rng, spec) for spec in specs if spec.name not in inputs})
+    for spec in specs:
+        if spec.name not in inputs:
+            raise ExecutionError(
+                f"--input: expected {spec.name} as {spec}, got nothing. Give {spec.name}=FILE.npy, or --random SEED."
+            )
     return inputs
 
 
@@ -132,21 +137,34 @@ def _read(path: str) -> Any:
     import numpy as np
 
     try:
-        return np.load(path, allow_pickle=False)
+        found = np.load(path, allow_pickle=False)
     except OSError as error:
         raise FormatError(f"{path}: expected an array, got {error.strerror or error}.") from error
-    except ValueError as error:
-        raise FormatError(f"{path}: expected an array in a .npy file, got: {error}.") from error
+    except (ValueError, EOFError) as error:
+        # What numpy says is about pickles, for whatever is no array.
+        raise FormatError(
+            f"{path}: expected an array in a .npy file, got another file, one that is cut short, or Python objects. "
+            "Write it with numpy.save."
+        ) from error
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise FormatError(f"{path}: expected one array in a .npy file, got an archive of several. Use numpy.save.")
+    return found
 
 
 def _draw(rng: Any, spec: TensorSpec) -> Any:
-    """Standard normal numbers; small ones from 0 for integers."""
+    """Standard normal numbers; small ones from 0 for integers.   Raises: ExecutionError for what is no number."""
     import numpy as np
 
     from msdump import dtypes
 
-    row = dtypes.dtype(spec.dtype)
-    shape = [size if isinstance(size, int) else 1 for size in spec.shape or ()]
+    row = dtypes.BY_NAME.get(spec.dtype)
+    if row is None or row.kind == dtypes.OTHER or spec.shape is None:
+        raise ExecutionError(
+            f"--random: expected inputs of numbers with a number of axes, got {spec.name} as {spec}. "
+            "Give it with --input."
+        )
+    shape = [size if isinstance(size, int) else 1 for size in spec.shape]
     if row.kind in (dtypes.INT, dtypes.UINT, dtypes.BOOL):
         return rng.integers(0, 2, shape).astype(row.numpy)
     return np.asarray(rng.standard_normal(shape)).astype(row.numpy)

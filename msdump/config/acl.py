@@ -59,7 +59,8 @@ def parse_acl_config(file: JsonFile) -> AclConfig:
     doubles = [f"{file.path}: key {key} comes twice in one object; the last one counts." for key in file.duplicate_keys]
     if DUMP not in content or content[DUMP] == {}:
         near = did_you_mean(DUMP, content) if DUMP not in content else ""
-        nothing = f"{file.path}: it has no key in a section {DUMP}, so nothing is dumped. {near}".rstrip()
+        lack = f"its section {DUMP} is empty" if DUMP in content else f"it has no section {DUMP}"
+        nothing = f"{file.path}: {lack}, so nothing is dumped. {near}".rstrip()
         return AclConfig(None, file, (*doubles, nothing))
     try:
         if not isinstance(content[DUMP], dict):

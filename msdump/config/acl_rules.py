@@ -141,6 +141,8 @@ def _check_folder(path: str) -> None:
         real_path = Path(os.path.realpath(path, strict=True))
     except (OSError, ValueError):
         fix = "Make the folder first: it is not made for you."
+        if not os.path.isabs(path):
+            fix += f" A relative path begins at the current folder, {os.getcwd()}."
         raise item_refusal(VALUE, item, "the path does not exist", "a folder that exists", path, fix) from None
     if not real_path.is_dir():
         raise item_refusal(VALUE, item, "the path is not a directory", "a folder", path)

@@ -92,6 +92,9 @@ def item_path(location: tuple[int | str, ...]) -> str:
 
 def _type_refusal(location: tuple[int | str, ...], kind: str, value: Any) -> AclConfigError:
     json_type, expected, fix = _TYPES[kind]
+    if kind == "string_type" and isinstance(value, list | dict | bool):
+        # Quotes alone would not make a word of it.
+        fix = "Write one word in double quotes."
     return item_refusal(
         CONTENT, item_path(location), f"the value must be of the {json_type} type", expected, value, fix
     )

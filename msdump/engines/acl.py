@@ -145,6 +145,11 @@ class AclDump:
         parts = watch, lambda _: self._is_ours(), writers, self._delivery, self._tally, self._clock
         return self._keep(AclOperatorDumper(*parts))
 
+    def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
+        """Values that a frontend cannot show to anybody, for the report: once for a model, however often it runs."""
+        with self._lock:
+            self._tally.skipped.update(count_by_reason)
+
     def wants_arena(self) -> bool:
         """True when models should keep all their values in one piece of memory, so that one may trample on another."""
         return self.plan.is_watcher

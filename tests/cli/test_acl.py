@@ -109,7 +109,10 @@ def test_random_inputs_are_the_same_for_one_seed(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["net.onnx"], 1, "expected input x as float32[2, 3], got nothing"),
+        (["net.onnx"], 1, "--input: expected x as float32[2, 3], got nothing. Give x=FILE.npy, or --random"),
+        (["strings.onnx", "--random", "0"], 1, "--random: expected inputs of numbers"),
+        (["net.onnx", "--input", "x.npz"], 1, "x.npz: expected one array in a .npy file"),
+        (["net.onnx", "--input", "empty.npy"], 1, "empty.npy: expected an array in a .npy file"),
         (["net.onnx", "--input", "y=x.npy"], 1, "expected one of x, got y"),
         (["net.onnx", "--input", "x.npy", "--input", "x.npy"], 1, "at most 1 inputs (x), got 2"),
         (["net.onnx", "--input", "none.npy"], 1, "none.npy: expected an array, got No such file"),
@@ -131,6 +134,12 @@ def test_acl_run_refuses(
     monkeypatch.chdir(tmp_path)
     small_model(tmp_path)
     np.save("x.npy", np.zeros((2, 3), np.float32))
+    np.savez("x.npz", np.zeros((2, 3), np.float32))
+    Path("empty.npy").touch()
+    text_value = onnx.helper.make_tensor_value_info("s", onnx.TensorProto.STRING, [2])
+    node = onnx.helper.make_node("Identity", ["s"], ["t"])
+    text_result = onnx.helper.make_tensor_value_info("t", onnx.TensorProto.STRING, [2])
+    onnx.save(models.model_of([node], [text_value], [text_result]), "strings.onnx")
     config(tmp_path, "wrong.json", dump_list=[{}], dump_mode="both")
     config(tmp_path, "other.json", dump_list=[{"model_name": "other"}])
     assert main(["acl", "run", *arguments]) == status

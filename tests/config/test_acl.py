@@ -167,6 +167,8 @@ def test_files_that_ask_for_nothing(tmp_path, text):
     config = load_acl_config(written(tmp_path, text))
     assert config.section is None
     assert plan_acl(config) is None
+    lack = "its section dump is empty" if "dump" in text else "it has no section dump"
+    assert any(lack in warning for warning in config.warnings)
 
 
 def test_the_limits_of_a_file_belong_to_it(tmp_path):
@@ -268,6 +270,20 @@ def test_an_exception_scene_leaves_the_rest_unchecked(scene):
     config = parse({"dump_scene": scene, **unchecked})
     assert any(text.startswith("dump_list: not read") for text in config.warnings)
     assert parse({"dump_scene": scene}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ({"dump_mode": ["all"]}, "Write one word in double quotes."),
+        ({"dump_debug": True}, "Write one word in double quotes."),
+        ({"dump_step": 3}, "Put it in double quotes."),
+        ({"dump_path": "no/such/folder", "dump_list": [{}]}, f"begins at the current folder, {os.getcwd()}."),
+        ({"dump_path": "/no/such/folder", "dump_list": [{}]}, "it is not made for you."),
+    ],
+)
+def test_how_to_mend_it(keys, fix):
+    assert str(refusal(right(**keys))).splitlines()[1].endswith(fix)
 
 
 def test_a_folder_without_permissions(tmp_path, monkeypatch):

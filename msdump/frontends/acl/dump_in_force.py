@@ -88,6 +88,10 @@ class DumpInForce:
         """Who watches an operator that is called by itself; () when that is not asked for."""
         return self._gated(self.dump(device_id).observe_operators())
 
+    def count_skipped(self, count_by_reason: Mapping[str, int], device_id: int) -> None:
+        """Values of a model that no file can hold, for the report."""
+        self.dump(device_id).count_skipped(count_by_reason)
+
     def wants_arena(self, device_id: int) -> bool:
         """True when models should keep all values in one block of memory."""
         return self.dump(device_id).wants_arena()

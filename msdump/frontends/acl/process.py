@@ -17,6 +17,7 @@ from msdump.frontends.acl.memory import Memory
 from msdump.frontends.acl.streams import Stream
 
 if TYPE_CHECKING:
+    from msdump.events import Observer
     from msdump.frontends.acl.models import LoadedModel
     from msdump.frontends.acl.single_ops import SingleOps
     from msdump.frontends.onnx import OnnxModel
@@ -85,8 +86,13 @@ class Process:
     def watch(self, model: OnnxModel, dumps: Sequence[DumpInForce], model_id: int) -> None:
         """Let dumps watch the runs of a model."""
         names = tuple(dict.fromkeys(name for name in (model.file_name, model.model_name) if name))
-        found = [dump.observe_model(model_id, names, model.originals, self.device_id) for dump in dumps]
-        model.watch([observer for observers in found for observer in observers])
+        watching: list[Observer] = []
+        for dump in dumps:
+            found = dump.observe_model(model_id, names, model.originals, self.device_id)
+            if found:
+                dump.count_skipped(model.skipped(), self.device_id)
+            watching += found
+        model.watch(watching)
 
     def close(self) -> None:
         """Wait for streams and finish every dump.   Raises: DumpError when one is not complete."""

@@ -161,20 +161,12 @@ class OnnxModel:
 
     def graph(self, shapes: Shapes, graph_id: int) -> OnnxGraph:
         """The Graph of the model for these shapes of its inputs."""
-        types = ModelTypes(self._program.types, self._inference.shapes(shapes))
-        return graph_from_onnx(
-            graph_id,
-            self._nodes,
-            self._constants,
-            [spec.name for spec in self.inputs],
-            [spec.name for spec in self.outputs],
-            types,
-            has_views=not self._has_arena,
-        )
+        return self._graph(graph_id, self._inference.shapes(shapes))
 
     def skipped(self) -> Counter[str]:
         """Why values of the model are not shown to observers -> how many: strings, sequences, maps."""
-        return self.graph({}, 0).skipped
+        # Shapes have no say in it, and to infer them takes longest.
+        return self._graph(0, {}).skipped
 
     def arenas(self) -> tuple[Arena, ...]:
         """The arena of each of the observed graphs; none without `has_arena`."""
@@ -185,6 +177,18 @@ class OnnxModel:
         return tuple(seen.graph for seen in self._observed.values())
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _graph(self, graph_id: int, shapes: Shapes) -> OnnxGraph:
+        """`shapes`: of all values, as far as they are known."""
+        return graph_from_onnx(
+            graph_id,
+            self._nodes,
+            self._constants,
+            [spec.name for spec in self.inputs],
+            [spec.name for spec in self.outputs],
+            ModelTypes(self._program.types, shapes),
+            has_views=not self._has_arena,
+        )
 
     def _seen(self, arrays: Mapping[str, Any]) -> ObservedGraph:
         shapes = {name: array.shape for name, array in arrays.items() if isinstance(array, np.ndarray)}

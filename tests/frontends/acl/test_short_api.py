@@ -13,11 +13,14 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+import onnx
+
 import msdump
 from msdump.config.acl_error import AclConfigError
 from msdump.errors import DumpError, ExecutionError, FormatError
 from msdump.frontends import acl
 from tests.frontends.acl.scripts import config, everything, files, ok, small_model
+from tests.frontends.onnx import models
 
 ROOT = Path(__file__).resolve().parents[3]
 X = np.full((2, 3), -5, np.float32)
@@ -72,6 +75,27 @@ def test_dumps_inside_each_other_and_beside_the_calls(tmp_path: Path) -> None:
         ok(acl.mdl.finalize_dump())
         acl.load(path)(X)
     assert [len(files(tmp_path / name)) for name in ("inner", "outer", "calls")] == [1, 3, 0]
+
+
+def test_values_that_no_file_can_hold_are_counted(tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("SplitToSequence", ["x"], ["parts"], "split", axis=0),
+        onnx.helper.make_node("ConcatFromSequence", ["parts"], ["y"], "join", axis=0),
+        onnx.helper.make_node("Identity", ["s"], ["t"], "text"),
+    ]
+    text, result = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [1]) for name in "st")
+    model = models.model_of(nodes, [models.value("x", shape=(2, 3)), text], [models.value("y"), result])
+    with acl.dump(everything(tmp_path)) as dump:
+        loaded = acl.load(model.SerializeToString())
+        for _ in range(2):
+            loaded(X, np.array(["a"], object))
+    report = dump.report()
+    assert report is not None and report.skipped == {"sequence": 1, "dtype string": 2}
+    assert files(tmp_path) == sorted(["ConcatFromSequence.join", "Data.x"] * 2)
+    with acl.dump(config(tmp_path, dump_list=[{"model_name": "other"}])) as dump:
+        acl.load(model.SerializeToString())
+    report = dump.report()
+    assert report is not None and report.skipped == {}
 
 
 def test_errors(tmp_path: Path) -> None:
