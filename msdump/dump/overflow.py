@@ -132,7 +132,7 @@ class OverflowDumper:
         if self._is_over() or iteration not in self._plan.iterations:
             return False
         if self._on_step is not None:
-            with self._timed(), self._stop_on_failure(0):
+            with self._tally.timed(), self._stop_on_failure(0):
                 self._on_step(graph, iteration)
         return not self._is_over()
 
@@ -140,7 +140,7 @@ class OverflowDumper:
         """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
         if self._is_over():
             return
-        with self._timed(), self._stop_on_failure(0):
+        with self._tally.timed(), self._stop_on_failure(0):
             self._copies.take(event, event.op.mutates)
 
     def after_op(self, event: OpEvent) -> None:
@@ -218,14 +218,6 @@ class OverflowDumper:
             content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
             stamp = self._clock.next_us()
             self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._tally.seconds += time.perf_counter() - started
 
     @contextmanager
     def _stop_on_failure(self, asked: int) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -68,7 +67,7 @@ class SyncDumper:
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
         if not self._tally.error:
-            with self._timed(), self._stop_on_failure(None):
+            with self._tally.timed(), self._stop_on_failure(None):
                 self._recorder.record(graph)
         self._report_strings(watched, graph)
         return [
@@ -85,7 +84,7 @@ class SyncDumper:
         if self._tally.error:
             return
         watched = self._watched[event.op.graph_id]
-        with self._timed(), self._stop_on_failure(watched):
+        with self._tally.timed(), self._stop_on_failure(watched):
             for slot in watched.keep[event.op.index]:
                 key = event.op.inputs[slot].key
                 if key in watched.kept:
@@ -101,7 +100,7 @@ class SyncDumper:
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        with self._timed(), self._stop_on_failure(watched):
+        with self._tally.timed(), self._stop_on_failure(watched):
             self._write_constants(watched, graph_id, iteration)
             records = [
                 record
@@ -196,14 +195,6 @@ class SyncDumper:
             if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
                 self._tally.skipped["string operand"] += 1
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._tally.seconds += time.perf_counter() - started
 
     @contextmanager
     def _stop_on_failure(self, watched: WatchedGraph | None) -> Iterator[None]:

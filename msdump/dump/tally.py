@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from msdump.graph.graph import Graph
@@ -37,6 +39,15 @@ class Tally:
         """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them."""
         self.iterations_dumped += iteration not in self._dumped
         self._dumped.add(iteration)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """What is done inside counts as time of the dump."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - started
 
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
         """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""
