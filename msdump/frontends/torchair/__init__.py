@@ -1,4 +1,10 @@
-"""TorchAir's Python interface, as far as its dumps and its debug save need it, on stock PyTorch."""
+"""TorchAir's Python interface on stock PyTorch, as far as its dumps and its debug save need it.
+
+CompilerConfig   what is asked for
+get_npu_backend  a backend for torch.compile: the eager data dump, GE graphs and their dumps, captured graphs
+scope            data_dump(): operators to dump, chosen in the model
+logger           what the debug save says, at level DEBUG when TORCH_COMPILE_DEBUG is "1" at the import
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class _DebugAclGraph(OptionGroup):
 
 
 class _DataDumpConfig(OptionGroup):
-    """`dump_config`: the dump of compiled graphs, which needs an NPU."""
+    """`dump_config`: the dump of compiled graphs."""
 
 
 class _AclGraphExperimentalConfig(OptionGroup):
@@ -98,7 +98,18 @@ class _AclGraphConfig(OptionGroup):
 
 
 class CompilerConfig(OptionGroup):
-    """All switches of a backend. All are checked and kept; which do something, and in which mode: `option_effects`."""
+    """All switches of a backend. All are checked and kept; which do something, and in which mode: `option_effects`.
+
+    mode                "max-autotune" makes GE graphs, "reduce-overhead" and "npugraph_ex" capture calls
+    debug.data_dump     a file for each value of the FX graph, which is then not compiled
+    debug.graph_dump    a file for each GE graph
+    dump_config         a file for each operator of the compiled graph
+    post_grad_custom_pre_pass, post_grad_custom_post_pass   functions (module, example_inputs, config) that change the
+                        FX graph before and after the passes
+
+    Raises: ValueError, TypeError or FileNotFoundError when an option is set to what it does not take.
+    Source: TorchAir, CompilerConfig.
+    """
 
     def __init__(self) -> None:
         super().__init__(

@@ -105,9 +105,9 @@ def converter_of(target: Any) -> Callable[..., Any]:
         if isinstance(target, torch._ops.HigherOrderOperator):
             raise NoConverterError(
                 f"torch.ops.{name} ge_converter is not implemented!\n"
-                f"{name}: expected operators, got one that calls other graphs, which GE has no form for. Take it out of "
-                "the model (torch.where instead of torch.cond), keep it out of the graph with torch._dynamo.disable, "
-                "or dump with config.debug.data_dump."
+                f"{name}: expected an operator that has a GE form, got one that calls other graphs. Take it out of the "
+                "model (torch.where instead of torch.cond), keep it out of the graph with torch._dynamo.disable, or "
+                "dump with config.debug.data_dump."
             )
         near = difflib.get_close_matches(name, [key for key in _CONVERTERS if isinstance(key, str)], 3, 0.6)
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
