@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,13 @@ import pytest
 
 _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUMP_GRAPH_")
 _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupt_reaches_processes() -> None:
+    """A shell that runs the tests in the background lets them, and every process they start, ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,36 +44,42 @@ time.sleep(60)
 """
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     small_model(folder)
     everything(folder)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    with process:
+        try:
+            yield process
+        finally:
+            # One that no signal ended would fill the disk.
+            process.kill()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
 def test_what_waits_is_written(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    process = start(tmp_path, "-c", SLOW)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    with started(tmp_path, "-c", SLOW) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == status, errors
     assert files(tmp_path) == sorted(FILES * 8)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_acl_run_says_what_is_there(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    process = start(
-        tmp_path, "-m", "msdump", "acl", "run", "net.onnx", "--random", "0", "--dump", "acl.json", "--times", "9999999"
-    )
-    deadline = time.monotonic() + 60
-    while len(files(tmp_path)) < 10 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    endless = ("acl", "run", "net.onnx", "--random", "0", "--dump", "acl.json", "--times", "9999999")
+    with started(tmp_path, "-m", "msdump", *endless) as process:
+        deadline = time.monotonic() + 60
+        while len(files(tmp_path)) < 10 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == status, errors
     folders = sorted((tmp_path / "out").glob("*/0/net/1/*"), key=lambda path: int(path.name))
     assert len(folders) > 3
