@@ -66,6 +66,7 @@ class AclExceptionDumper(ExceptionDumper):
         self._attributes: dict[int, list[tuple[tuple[str, str], ...]]] = {}
         self._counter = Counter()
         self._is_closed = False
+        self._model = self  # counts its runs apart from those of other models
 
     @property
     def counts(self) -> WriteCounts:
@@ -88,7 +89,7 @@ class AclExceptionDumper(ExceptionDumper):
         """Operators that raise later are not dumped."""
         self._is_closed = True
 
-    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> None:
+    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
         """Raises: WriteError, DtypeError, LayoutError."""
         op = event.op
         made = {(record.io, record.slot): record for record in records}
@@ -115,10 +116,13 @@ class AclExceptionDumper(ExceptionDumper):
             # What the kernel itself raised, of which `error` may be but the explanation.
             tuple(_lines(traceback.format_exception(sys.exc_info()[1] or error))),
         )
-        self._write(failure)
+        return f" to {self._dir / self._write(failure)}"
 
-    def _write(self, failure: OperatorFailure) -> None:
-        """Under the first stamp that is free: another failure may have had this millisecond, of another process too."""
+    def _write(self, failure: OperatorFailure) -> str:
+        """Under the first stamp that is free: another failure may have had this millisecond, of another process too.
+
+        Returns: the name of the file.
+        """
         chunks = self._chunks_of(failure)
         stamp_us = failure.timestamp_us
         folder = DumpFolder(self._dir, _FILE_MODE, _DIR_MODE)
@@ -133,7 +137,7 @@ class AclExceptionDumper(ExceptionDumper):
                     stamp_us += _MILLISECOND
                 else:
                     self._counter.file(size)
-                    return
+                    return name
 
 
 def _operand(io: str, slot: int, info: TensorInfo, array: Array, record: TensorRecord | None) -> FailedOperand:

@@ -62,7 +62,7 @@ class AclOperatorDumper:
         return watched.masks
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration)
+        self._tally.count_run(iteration, self)
         # What an earlier run left that ended by Ctrl-C, which nobody tells observers about.
         self._end(graph.graph_id)
         watched = self._watched[graph]
@@ -71,7 +71,7 @@ class AclOperatorDumper:
         with self._delivery.timed(), self._delivery.stop_on_failure():
             if not self._begins(iteration):
                 return False
-            round_ = self._delivery.begin(self._writers, graph.graph_id, iteration)
+            round_ = self._delivery.begin(self._writers, graph.graph_id, iteration, self)
             self._running[graph.graph_id] = _Running(watched, round_)
         return graph.graph_id in self._running
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from msdump.dump.staging import Staged, Staging, staged_size
 from msdump.dump.tally import Tally
@@ -56,9 +57,9 @@ class Delivery:
         self._counted = (0, 0)
         self._counting = threading.Lock()
 
-    def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int) -> Round:
-        """A dumped iteration of a graph begins."""
-        return Round(writers, graph_id, iteration, self._count_iteration)
+    def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int, model: Hashable = None) -> Round:
+        """A dumped iteration of a graph begins.   `model`: as `Tally.count_dumped`."""
+        return Round(writers, graph_id, iteration, partial(self._count_iteration, model))
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
         """No more records of that round come. `is_complete`: the step has ended and nothing of it was lost."""
@@ -185,9 +186,9 @@ class Delivery:
             found = self._offsets[name] = self._data_offsets(records)
         return found
 
-    def _count_iteration(self, iteration: int) -> None:
+    def _count_iteration(self, model: Hashable, iteration: int) -> None:
         with self._counting:
-            self._tally.count_dumped(iteration)
+            self._tally.count_dumped(iteration, model)
 
 
 class Round:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
@@ -40,6 +40,7 @@ class ExceptionDumper:
         self._clock = clock or Clock()
         self._watched: dict[int, WatchedGraph] = {}
         self._copies = InputCopies()
+        self._model: Hashable = None
         # Shared where several models are watched.
         tally.overflows = tally.overflows or []
 
@@ -50,7 +51,7 @@ class ExceptionDumper:
         return [BEFORE if mask and op.mutates else 0 for op, mask in zip(watched.ops, watched.masks, strict=True)]
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration)
+        self._tally.count_run(iteration, self._model)
         return not self._tally.error and self._plan.is_device_enabled
 
     def before_op(self, event: OpEvent) -> None:
@@ -83,22 +84,24 @@ class ExceptionDumper:
             # An output without elements that should have some was not made.
             made = zip(operands, found, strict=True)
             records = [record for operand, record in made if record.data.size or 0 in operand.info.shape]
-            self._save(records, event, error)
+            place = self._save(records, event, error)
             self._tally.tensors_written += len(records)
             self._tally.iterations_dumped += 1
             self._tally.overflows = [*(self._tally.overflows or []), op.full_name]
-            log.error("iteration %d: %s raised %s; it was dumped.", event.iteration, op.full_name, type(error).__name__)
+            name, kind = op.full_name, type(error).__name__
+            log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, place)
         except (MsdumpError, OSError, MemoryError) as failure:
             self._tally.lost += len(operands)
             self._tally.error = str(failure) or type(failure).__name__
             log.error("%s raised %s and could not be dumped: %s", op.full_name, type(error).__name__, failure)
         self._tally.seconds += time.perf_counter() - started
 
-    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> None:
-        """Raises: MsdumpError, OSError, MemoryError."""
+    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
+        """What the log says of the place, where nobody knows it.   Raises: MsdumpError, OSError, MemoryError."""
         for writer in self._writers:
             writer.write(records)
             writer.end_iteration(event.op.graph_id, event.iteration)
+        return ""
 
     def close(self) -> None:
         try:

@@ -126,7 +126,7 @@ class OverflowDumper:
         ]
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration)
+        self._tally.count_run(iteration, self._model_id)
         self._is_broken.clear()
         self._has_dumped = False
         if self._is_over() or iteration not in self._plan.iterations:
@@ -207,7 +207,7 @@ class OverflowDumper:
         )
         if not self._has_dumped:
             self._has_dumped = True
-            self._tally.count_dumped(event.iteration)
+            self._tally.count_dumped(event.iteration, self._model_id)
         with self._stop_on_failure(len(operands)):
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
             for writer in self._writers:

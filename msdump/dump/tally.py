@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,18 +27,22 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
-    _last_run: int = -1
-    _dumped: set[int] = field(default_factory=set)
+    _last_run: dict[Hashable, int] = field(default_factory=dict)
+    _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
 
-    def count_run(self, iteration: int) -> None:
-        """A graph runs. Graphs of one iteration, such as forward and backward of a step, count once."""
-        self.iterations_run += iteration > self._last_run
-        self._last_run = max(self._last_run, iteration)
+    def count_run(self, iteration: int, model: Hashable = None) -> None:
+        """A graph runs. Graphs of one iteration, such as forward and backward of a step, count once.
 
-    def count_dumped(self, iteration: int) -> None:
+        model   for those that count their iterations apart from others
+        """
+        last = self._last_run.get(model, -1)
+        self.iterations_run += iteration > last
+        self._last_run[model] = max(last, iteration)
+
+    def count_dumped(self, iteration: int, model: Hashable = None) -> None:
         """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them."""
-        self.iterations_dumped += iteration not in self._dumped
-        self._dumped.add(iteration)
+        self.iterations_dumped += (model, iteration) not in self._dumped
+        self._dumped.add((model, iteration))
 
     @contextmanager
     def timed(self) -> Iterator[None]:

@@ -154,7 +154,9 @@ def test_what_the_files_tell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_each_failure_has_a_file_and_other_runs_have_none(scene: str, tmp_path: Path) -> None:
+def test_each_failure_has_a_file_and_other_runs_have_none(
+    scene: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model, feeds, _ = gather()
     dump = AclDump(plan_acl_exception(scene), tmp_path)
     loaded = [load_model(model, dump.observe_model(at, ["net"])) for at in range(2)]
@@ -166,6 +168,8 @@ def test_each_failure_has_a_file_and_other_runs_have_none(scene: str, tmp_path: 
             with pytest.raises(ExecutionError):
                 one.run(feeds)
     assert len(files_below(tmp_path)) == 10
+    told = {record.message.partition("it was dumped to ")[2].removesuffix(".") for record in caplog.records}
+    assert told == {str(path) for path in tmp_path.rglob("*") if path.is_file()}
     dump.close()
     assert dump.report().overflows == ("net/look.up",) * 10
     assert dump.report().tensors_written == 20

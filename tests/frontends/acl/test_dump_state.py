@@ -269,6 +269,20 @@ def test_two_models_and_two_devices(tmp_path: Path) -> None:
     assert found == {("0", "net0", "1"), ("3", "net3", "2")}
 
 
+@pytest.mark.parametrize(
+    ("keys", "dumped"), [({"dump_list": [{}]}, 5), ({"dump_debug": "on"}, 0), ({"dump_scene": "aic_err_norm_dump"}, 0)]
+)
+def test_runs_of_each_model_count(keys: dict[str, Any], dumped: int, tmp_path: Path) -> None:
+    begin()
+    ok(acl.mdl.set_dump(config(tmp_path, **keys)))
+    first, second = (ok(acl.mdl.load_from_file(small_model(tmp_path, name))) for name in ("first", "second"))
+    for model_id in (first, second, first, first, second):
+        run_small(model_id)
+    ok(acl.mdl.finalize_dump())
+    (dump,) = process.dump.all_opened()
+    assert (dump.report().iterations_run, dump.report().iterations_dumped) == (5, dumped)
+
+
 def test_operators_that_are_called_by_themselves(tmp_path: Path) -> None:
     begin()
     x = np.float32([[-1, 2]])
