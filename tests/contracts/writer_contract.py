@@ -61,7 +61,12 @@ class WriterContract:
         return None
 
     # Each subclass is another test of the same name, so examples that failed in one are not kept for the others.
-    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=[HealthCheck.differing_executors])
+    @settings(
+        max_examples=30,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
+    )
     @given(st.data())
     def test_every_record_is_on_disk_and_nothing_is_elsewhere(self, data: st.DataObject) -> None:
         steps = [

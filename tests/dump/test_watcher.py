@@ -257,7 +257,9 @@ def test_a_disk_that_refuses_ends_the_dump_not_the_run(tmp_path: Path) -> None:
     assert found.report().lost > 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_files_are_those_of_the_rule(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """For any two lists: C itself, and `{A}_To_{C}` for each A that runs later and is not watched."""

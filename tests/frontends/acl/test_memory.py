@@ -16,7 +16,9 @@ from msdump.testing.strategies import tensors
 from tests.frontends.acl.scripts import ok
 
 H2D, D2H = acl.const.ACL_MEMCPY_HOST_TO_DEVICE, acl.const.ACL_MEMCPY_DEVICE_TO_HOST
-quick = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @quick

@@ -227,7 +227,9 @@ def free_run(ways: list[str], scale: float) -> list[Any]:
     return results
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(ways=st.lists(st.sampled_from(WAYS), min_size=1, max_size=3), scale=st.sampled_from([0.5, 1.0, -2.0]))
 @pytest.mark.parametrize("is_sync", [True, False])
 def test_a_dump_changes_no_result(
