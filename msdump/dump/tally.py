@@ -27,17 +27,17 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
-    _last_run: dict[Hashable, int] = field(default_factory=dict)
+    _last_run: int = -1
     _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
 
     def count_run(self, iteration: int, model: Hashable = None) -> None:
         """A graph runs. Graphs of one iteration, such as forward and backward of a step, count once.
 
-        model   for those that count their iterations apart from others
+        model   for those that count their iterations apart from others: each of their runs is one. Threads may begin
+                them in another order than they were numbered in.
         """
-        last = self._last_run.get(model, -1)
-        self.iterations_run += iteration > last
-        self._last_run[model] = max(last, iteration)
+        self.iterations_run += model is not None or iteration > self._last_run
+        self._last_run = max(self._last_run, iteration)
 
     def count_dumped(self, iteration: int, model: Hashable = None) -> None:
         """A graph's part of an iteration was dumped. Iterations may end in any order where threads write them."""

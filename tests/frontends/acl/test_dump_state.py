@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,26 @@ def test_two_models_and_two_devices(tmp_path: Path) -> None:
     ok(acl.mdl.finalize_dump())
     found = {path.relative_to(tmp_path / "out").parts[1:4] for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert found == {("0", "net0", "1"), ("3", "net3", "2")}
+
+
+def test_runs_of_several_threads_count(tmp_path: Path) -> None:
+    begin()
+    ok(acl.mdl.set_dump(everything(tmp_path)))
+    models = [ok(acl.mdl.load_from_file(small_model(tmp_path, name))) for name in ("first", "second")]
+
+    def work(model_id: int) -> None:
+        for _ in range(10):
+            run_small(model_id)
+
+    threads = [threading.Thread(target=work, args=(model_id,)) for model_id in models * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ok(acl.mdl.finalize_dump())
+    (dump,) = process.dump.all_opened()
+    report = dump.report()
+    assert (report.iterations_run, report.iterations_dumped, report.files) == (40, 40, 120)
 
 
 @pytest.mark.parametrize(
