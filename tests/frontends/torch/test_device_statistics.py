@@ -58,7 +58,7 @@ def tensor_from(array: Any, dtype: Any) -> Any:
 
 @pytest.mark.parametrize("where", DEVICES)
 @pytest.mark.parametrize("dtype", list(REAL), ids=str)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_numbers_are_those_of_the_host(dtype: Any, where: str, data: st.DataObject) -> None:
     array = data.draw(strategies.tensors(dtypes=[REAL[dtype]]))

@@ -260,7 +260,7 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=10)
 @given(names=st.lists(st.sampled_from(sorted(OPERATORS)), min_size=1, max_size=5), seed=st.integers(0, 2**32))
 def test_any_chain_of_operators_computes_the_same_bits(
     names: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory
