@@ -28,7 +28,7 @@ def commands(site: str, is_fixing: bool, has_tests: bool) -> list[tuple[str, lis
         ("types", [python, "-m", "mypy", "--strict", "msdump"]),
         ("documentation", [python, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site]),
     ]
-    return [*chosen, ("tests", [python, "-m", "pytest"])] if has_tests else chosen
+    return [*chosen, ("tests", [python, "-m", "pytest", "-n", "4", "--dist", "loadfile"])] if has_tests else chosen
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("target", "args", "spelled"), CASES, ids=str)
+@pytest.mark.parametrize(("target", "args", "spelled"), CASES, ids=[str(case[0]) for case in CASES])
 def test_equals_eager(target: Any, args: Any, spelled: str) -> None:
     if target is aten.polar.default:
         # torch reckons both parts at once, in other roundings.

@@ -37,7 +37,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("target", "args", "spelled"), CASES, ids=str)
+@pytest.mark.parametrize(("target", "args", "spelled"), CASES, ids=[str(case[0]) for case in CASES])
 def test_equals_eager(target: Any, args: Any, spelled: str) -> None:
     check_exactly(target, args, spelled)
 
