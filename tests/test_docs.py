@@ -70,7 +70,7 @@ def test_readmes_have_the_same_code() -> None:
 def test_readme_has_two_command_blocks_for_install_and_for_tests() -> None:
     first, second = command_blocks()
     assert first.rstrip().splitlines()[-1] == "msdump demo"
-    assert second.rstrip().splitlines()[-1] == "python -m pytest"
+    assert second.rstrip().splitlines()[-1].startswith("python -m pytest")
     assert "pip install -e" in second
 
 
