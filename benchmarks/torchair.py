@@ -72,6 +72,7 @@ def measure_bin(model: str, is_quick: bool, folder: Path) -> None:
         return torchair.get_npu_backend(compiler_config=config)
 
     plain, dumped = training_step(model, is_quick, backend(False)), training_step(model, is_quick, backend(True))
+    os.chdir(folder)  # the options of the dump are shown in a file there
     ranks = folder / "worldsize1_global_rank0"
 
     def without_files() -> None:
