@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ Chunks = Sequence[Buffer]
 OpenFolder = Callable[[Path], FileFolder]
 
 
-class OperatorFileWriter:
+class OperatorFileWriter(ABC):
     """Writer of one file per operator; subclasses say how it is called and what is in it.
 
     directory    folder that a record belongs to; made when its first record comes
@@ -46,13 +47,13 @@ class OperatorFileWriter:
         self._lock = threading.Lock()
         self._counter = Counter()
 
+    @abstractmethod
     def file_name(self, record: TensorRecord) -> str:
         """Name of the file of a record's operator; the first record of a file gives it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def content(self, records: Sequence[TensorRecord]) -> Chunks:
         """Bytes of the file of these records."""
-        raise NotImplementedError
 
     @property
     def counts(self) -> WriteCounts:

@@ -7,11 +7,11 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from msdump.errors import DumpError
+from msdump.dump.closing import close_all
 from msdump.events import FinishedStep, Observer, OpEvent
 
 if TYPE_CHECKING:
@@ -154,24 +154,6 @@ class DumpInForce:
         gates = tuple(map(_Gate, observers))
         self._gates += gates
         return gates
-
-
-class Closable(Protocol):
-    """Something with an end."""
-
-    def close(self) -> None: ...
-
-
-def close_all(dumps: Iterable[Closable]) -> None:
-    """Close every one, also after one that fails.   Raises: DumpError of the first that is not complete."""
-    errors = []
-    for dump in dumps:
-        try:
-            dump.close()
-        except DumpError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
 
 
 class _Gate:

@@ -10,10 +10,11 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
+from msdump.dump.closing import close_all
 from msdump.errors import DumpError
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
-from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, close_all, plan_of
+from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, plan_of
 from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 
 if TYPE_CHECKING:

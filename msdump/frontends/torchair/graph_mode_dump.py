@@ -16,6 +16,7 @@ from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
 from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_plan import AclPlan
 from msdump.config.json_file import JsonFile
+from msdump.dump.closing import close_all
 from msdump.engines.acl import AclDump, AclReport
 from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
@@ -216,14 +217,7 @@ def close() -> None:
     """Write what waits.   Raises: DumpError when a dump is not complete."""
     with _lock:
         dumps = _all()
-    errors = []
-    for dump in dumps:
-        try:
-            dump.close()
-        except DumpError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    close_all(dumps)
 
 
 def _all() -> list[GraphModeDump | FileDump]:

@@ -305,11 +305,25 @@ def test_nothing_is_written_through_a_link(
         assert len(list((model / "forward").iterdir())) == 16
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_log_on_a_full_disk_is_said_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_folder.trouble, "_is_told", False)
+    handler = debug_log._DebugFile("/dev/full")
+    for text in ("one", "two"):
+        handler.handle(logging.LogRecord("torchair", logging.DEBUG, __file__, 1, text, (), None))
+    with contextlib.suppress(OSError):
+        handler.close()
+    (warning,) = warnings_of(caplog)
+    assert warning.startswith("The debug save is not complete") and "No space left on device" in warning
+
+
 def test_pytorch_goes_on_without_its_own_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", OWN_LOG)
     root.write_text("in the way")
     switch.guard_torch()
-    torch._dynamo.utils.setup_compile_debug().close()
+    logs = torch._dynamo.utils.setup_compile_debug()
+    logs.close()
+    assert root.is_file()
 
 
 def test_the_joint_graph(root: Path) -> None:

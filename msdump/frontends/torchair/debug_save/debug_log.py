@@ -50,8 +50,12 @@ class _DebugFile(logging.FileHandler):
     """`debug.log` of one run folder."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        # A full disk must not fill the terminal with tracebacks as well; the graphs' own writer says it.
-        pass
+        # A full disk must not fill the terminal with a traceback for each line.
+        from msdump.frontends.torchair.debug_save.model_folder import trouble
+
+        error = sys.exc_info()[1]
+        if error is not None:
+            trouble.tell(error)
 
 
 def setup_logger() -> logging.Logger:
