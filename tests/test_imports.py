@@ -30,7 +30,7 @@ ALLOWED = {
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
-    "numba": ("stats.py", "kernels/", "analysis/"),
+    "numba": ("stats_kernels.py", "kernels/", "analysis/"),
     "onnx": ("frontends/acl/", "frontends/onnx/"),
     "onnxruntime": ("frontends/onnx/",),
     "pyarrow": ("analysis/stat.py",),

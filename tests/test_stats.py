@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes, stats
+from msdump import dtypes, stats, stats_kernels
 from msdump.errors import DtypeError
 from msdump.events import Array
 from msdump.stats import Statistics, has_non_finite, md5_hex, statistics
@@ -79,7 +79,7 @@ def test_large_arrays_agree_with_numpy_and_with_small_ones(name: str, data: st.D
     """Compiled code: blocks that are all finite lie beside blocks with NaN and Inf."""
     seed = data.draw(tensors(dtypes=[name], shapes=st.integers(1, 200).map(lambda size: (size,)), layouts=["plain"]))
     row = dtypes.dtype(name)
-    size = stats._SMALL_BYTES // row.itemsize + data.draw(st.integers(1, 3 * stats._BLOCK))
+    size = stats_kernels.SMALL_BYTES // row.itemsize + data.draw(st.integers(1, 3 * stats_kernels.BLOCK))
     array = np.zeros(size, row.numpy)
     start = data.draw(st.integers(0, size - seed.size))
     array[start : start + seed.size] = seed
@@ -87,9 +87,9 @@ def test_large_arrays_agree_with_numpy_and_with_small_ones(name: str, data: st.D
     expected = reference(array, array.nbytes)
     scale = largest_magnitude(expected)
     assert_agrees(statistics(array, name), expected, scale)
-    rows = stats._float_rows(name) if row.is_float else stats._int_rows()
+    rows = stats_kernels.float_rows(name) if row.is_float else stats_kernels.int_rows()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stats, "_row_kernel", lambda name, is_small: rows)
+        patch.setattr(stats, "row_kernel", lambda name, is_small: rows)
         assert_agrees(statistics(array, name), expected, scale)
 
 
@@ -186,7 +186,7 @@ def test_machine_code_that_cannot_be_kept_is_made_anew(error: Exception, monkeyp
         return compile_(*args, **options)
 
     monkeypatch.setattr(numba, "njit", njit)
-    kernel = stats._compiled_rows("int8")
+    kernel = stats_kernels.compiled_rows("int8")
     assert kernel is not None
     extremes, sums, counts = np.empty((1, 2), np.int8), np.empty((1, 2)), np.empty((1, 5), np.int64)
     kernel(np.array([-3, 0, 5], np.int8), extremes, sums, counts)
@@ -196,11 +196,11 @@ def test_machine_code_that_cannot_be_kept_is_made_anew(error: Exception, monkeyp
 
 def test_without_a_compiler_everything_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    stats._row_kernel.cache_clear()
+    stats_kernels.row_kernel.cache_clear()
     try:
         assert statistics(np.ones(200_000, np.float16), "float16").avg == 1.0
     finally:
-        stats._row_kernel.cache_clear()
+        stats_kernels.row_kernel.cache_clear()
 
 
 # -- has_non_finite ------------------------------------------------------------------------------------------------
