@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.acl_plan import NOTHING_DUMPED, check_acl_json
+from msdump.cli.acl_plan import check_acl_json
 from msdump.cli.acl_report import print_acl_report
-from msdump.cli.main import COMMANDS
+from msdump.cli.main import COMMANDS, DUMP_FAILED, NOTHING_DUMPED
 from msdump.cli.report_text import print_warning
 from msdump.cli.tables import print_table
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
@@ -19,7 +19,6 @@ from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, d
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec
 
-DUMP_FAILED = 4
 _EPILOG = """\
 exit status:
   0  the model ran, and everything that was asked for is on disk
@@ -94,7 +93,7 @@ def _run(args: argparse.Namespace) -> int:
     if failure is not None:
         print_warning(f"The dump is not complete. The model itself went on.\n{failure}", sys.stderr)
         return DUMP_FAILED
-    if report is not None and report.files == 0 and report.overflows is None:
+    if report is not None and report.is_empty:
         print_warning("Nothing was dumped: the configuration matched nothing of this model.", sys.stderr)
         return NOTHING_DUMPED
     return 0

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from msdump.cli.main import NOTHING_DUMPED
 from msdump.cli.tables import print_table
 from msdump.errors import ConfigError
-
-NOTHING_DUMPED = 3
 
 
 def is_acl_json(path: str) -> bool:

@@ -29,7 +29,7 @@ COMMANDS = {
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

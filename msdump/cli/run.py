@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
-from msdump.cli.main import COMMANDS, INTERRUPTED
+from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.report_text import format_count, print_report, print_warning
 from msdump.errors import ConfigError, DumpError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from msdump.session import RunReport, Session
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
-NOTHING_DUMPED, DUMP_FAILED = 3, 4
 _MARKED = 2  # dump_mode
 
 _EPILOG = """\
@@ -172,6 +171,9 @@ def _print_acl_reports(reports: Sequence[AclReport], status: int) -> int:
     if any(report.error for report in reports):
         print_warning("The ACL dump is not complete. The models themselves went on.", sys.stderr)
         return status or DUMP_FAILED
+    if status == 0 and reports and all(report.is_empty for report in reports):
+        print_warning("Nothing was dumped: the configuration matched nothing of the models that ran.", sys.stderr)
+        return NOTHING_DUMPED
     return status
 
 

@@ -62,6 +62,11 @@ class AclReport:
     error: str | None = None
     dump_seconds: float = 0.0
 
+    @property
+    def is_empty(self) -> bool:
+        """True when there should be files and none is there; who waits for a failure may well wait in vain."""
+        return self.overflows is None and not self.files
+
 
 class AclDump:
     """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.

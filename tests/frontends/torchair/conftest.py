@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,3 +14,15 @@ def nothing_compiled() -> Iterator[None]:
     yield
     if sys.modules.get("torch") is not None:
         sys.modules["torch"]._dynamo.reset()
+
+
+@pytest.fixture
+def own_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process of its own, as far as dumps go, that runs in the test's folder."""
+    from msdump.frontends.torchair import graph_mode_dump
+
+    monkeypatch.chdir(tmp_path)
+    graph_mode_dump.reset_for_tests()
+    yield
+    graph_mode_dump.close()
+    graph_mode_dump.reset_for_tests()

@@ -14,6 +14,7 @@ from torch import fx
 from msdump.events import Array
 from msdump.formats.bin_reader import read_bin
 from msdump.frontends.torch.arrays import array_of
+from msdump.frontends.torchair import graph_mode_dump
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
 
@@ -128,3 +129,17 @@ class _Recording(fx.Interpreter):
 
 def _flat(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def net(path: Path | None, **options: Any) -> tuple[Net, Any]:
+    """A model with the same numbers each time, and what runs it compiled."""
+    torch.manual_seed(0)
+    model = Net()
+    return model, torch.compile(model, backend=backend(path, **options))
+
+
+def dumped(path: Path, count: int = 2, **options: Any) -> Tree:
+    """What a short training leaves."""
+    steps(net(path, **options)[1], count)
+    graph_mode_dump.close()
+    return tree(path)
