@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from msdump import dtypes
-from msdump.errors import ExecutionError, GraphError, did_you_mean
+from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
 from msdump.events import Array, Observer
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
@@ -26,6 +26,7 @@ from msdump.frontends.onnx.watched_run import ObservedGraph, WatchedRun
 from msdump.graph.graph import Graph
 
 _next_graph_id = itertools.count()
+_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -36,6 +37,7 @@ def load_model(
     graph_ids: Iterator[int] | None = None,
     has_arena: bool = False,
     kernels: Mapping[str, NodeKernel] | None = None,
+    optimization: str | None = None,
 ) -> OnnxModel:
     """Load a model and make everything that its runs need.
 
@@ -46,11 +48,24 @@ def load_model(
                 output hits its neighbour. Runs wait for each other then.
     kernels     operator's name -> function of its inputs and of the outputs that it fills, which runs in its place;
                 they need the arena, so there is one
-    Raises: FormatError for what is not ONNX (an `.om` file: only a device can run it), GraphError for operators
+    optimization  "all": each operator has the kernel that onnxruntime takes for it when left alone; "none": the one
+                that it takes with ORT_DISABLE_ALL. Results differ in their last bits. None: MSDUMP_ONNX_OPTIMIZATION
+    Raises: ConfigError for another `optimization`, FormatError for what is not ONNX (an `.om` file: only a device can run it), GraphError for operators
             that onnxruntime does not know, and for kernels of operators that the model does not have.
     """
+    is_optimized = _is_optimized(optimization)
     model, file_name = read_model(source)
-    return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id, has_arena, kernels or {})
+    return OnnxModel(model, file_name, observers, graph_ids or _next_graph_id, has_arena, kernels or {}, is_optimized)
+
+
+def _is_optimized(optimization: str | None) -> bool:
+    where = "optimization" if optimization is not None else _OPTIMIZATION
+    value = os.environ.get(_OPTIMIZATION, "") or "all" if optimization is None else optimization
+    if value not in ("all", "none"):
+        raise ConfigError(
+            f"{where}: expected all (kernels as onnxruntime chooses them) or none (plain kernels), got {value!r}."
+        )
+    return value == "all"
 
 
 class OnnxModel:
@@ -71,6 +86,7 @@ class OnnxModel:
         graph_ids: Iterator[int],
         has_arena: bool = False,
         kernels: Mapping[str, NodeKernel] | None = None,
+        is_optimized: bool = True,
     ) -> None:
         graph = model.graph
         self.file_name = file_name
@@ -92,7 +108,7 @@ class OnnxModel:
             [spec.name for spec in self.inputs],
             [spec.name for spec in self.outputs],
             self._inference.types(),
-            SessionMaker(model.opset_import, self._constants),
+            SessionMaker(model.opset_import, self._constants, is_optimized),
         )
         for spec in (*self.inputs, *self.outputs):
             if self._program.is_native(spec.name) and self._program.dtype_of(spec.name) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ _LOG_FATAL = 4
 # Each session starts threads of its own; a model with more sessions than this gets no more of them.
 _THREADS = min(2, os.cpu_count() or 1)
 _THREADED_SESSIONS = 256
+# Their kernels depend on the number of channels, which onnxruntime knows of the whole model.
+_POOLS = frozenset(("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,15 @@ class SessionMaker:
     """Makes the sessions of one model. Owns the memory of the constants that they read.
 
     opset_imports   of the model
+    is_optimized    whether operators get the kernels that onnxruntime takes when left alone, or plain ones
     """
 
-    def __init__(self, opset_imports: Sequence[onnx.OperatorSetIdProto], constants: Mapping[str, Constant]) -> None:
+    def __init__(
+        self, opset_imports: Sequence[onnx.OperatorSetIdProto], constants: Mapping[str, Constant], is_optimized: bool
+    ) -> None:
         self._opset_imports = tuple(opset_imports)
         self._constants = constants
+        self._is_optimized = is_optimized
         self._values: dict[str, Any] = {}
         self._made: dict[bytes, Any] = {}
 
@@ -108,7 +115,7 @@ class SessionMaker:
         return model, large
 
     def _start(self, node: ModelNode, model: onnx.ModelProto, large: Sequence[tuple[str, str]]) -> Any:
-        options = _session_options(_THREADS if len(self._made) < _THREADED_SESSIONS else 1)
+        options = _session_options(_THREADS if len(self._made) < _THREADED_SESSIONS else 1, self._is_optimized)
         large_names = dict(large)
         for tensor in model.graph.initializer:
             name = large_names.get(tensor.name)
@@ -167,24 +174,46 @@ def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto]) ->
     type.CopyFrom(known)
     if type.HasField("tensor_type") and not node.has_subgraphs:
         # So that operators on other shapes share the session. Scan needs what is known of its operands.
-        type.tensor_type.ClearField("shape")
+        sizes = type.tensor_type.shape.dim
+        if node.proto.op_type in _POOLS and len(sizes) > 1:
+            for at, size in enumerate(sizes):
+                if at != 1:
+                    size.Clear()
+        else:
+            type.tensor_type.ClearField("shape")
     return type
 
 
-def _session_options(threads: int) -> Any:
+def _session_options(threads: int, is_optimized: bool) -> Any:
     options = onnxruntime.SessionOptions()
-    # The bits are to be those of the node as it stands in the file.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # In a graph of one node there is nothing to fuse, but a convolution gets its blocked kernel, twice as fast.
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if is_optimized else level.ORT_DISABLE_ALL
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False
-    # One arena for each of hundreds of sessions would keep the largest result of each for ever.
-    options.enable_cpu_mem_arena = False
+    # One arena for each of hundreds of sessions would keep the largest result of each for ever: they share one.
+    options.enable_cpu_mem_arena = _has_shared_arena()
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = _LOG_FATAL
     # There may be hundreds of such threads: none of them waits by spinning.
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
+
+
+@functools.cache
+def _has_shared_arena() -> bool:
+    """Register the arena that all sessions of this process may share; True when there is one."""
+    kind = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    place = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
+    try:
+        onnxruntime.create_and_register_allocator(place, None)
+    except Exception as error:
+        if not is_ort_error(error):
+            raise
+        # The script has registered its own: that one serves as well.
+    return True
 
 
 def type_proto(text: str) -> onnx.TypeProto | None:

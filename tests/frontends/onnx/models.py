@@ -36,22 +36,64 @@ def model_of(
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def true_values(model: onnx.ModelProto, feeds: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, Array]:
-    """Every tensor that a node of the graph makes, as onnxruntime computes it in one session without optimisation."""
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
-    for node in whole.graph.node:
+def true_values(
+    model: onnx.ModelProto, feeds: Mapping[str, Any], without: Sequence[str] = (), optimization: str = "all"
+) -> dict[str, Array]:
+    """Every tensor that a node of the graph makes, as onnxruntime computes it with all of them as outputs.
+
+    One session for the whole graph. Left alone, onnxruntime makes a BatchNormalization behind a convolution another
+    convolution, an operator that the model does not have: there it gets the rest of the graph in another session.
+    """
+    level = onnxruntime.GraphOptimizationLevel
+    known, values = dict(feeds), {}
+    for part in _parts(model) if optimization == "all" else [list(model.graph.node)]:
+        found = _run(_part_of(model, part, known, without), known, getattr(level, f"ORT_{_SWITCH[optimization]}_ALL"))
+        known.update(found)
+        values.update(found)
+    return values
+
+
+_SWITCH = {"all": "ENABLE", "none": "DISABLE"}
+
+
+def _parts(model: onnx.ModelProto) -> list[list[onnx.NodeProto]]:
+    parts: list[list[onnx.NodeProto]] = [[]]
+    for node in model.graph.node:
+        if node.op_type == "BatchNormalization" and parts[-1]:
+            parts.append([])
+        parts[-1].append(node)
+    return parts
+
+
+def _part_of(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], known: Mapping[str, Any], without: Sequence[str]
+) -> onnx.ModelProto:
+    """These nodes, which read what is known, with all that they make as outputs."""
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    graph = part.graph
+    declared = {one.name for one in graph.input}
+    made = [name for node in nodes for name in node.output if name]
+    del graph.node[:], graph.output[:]
+    for node in nodes:
         # onnxruntime takes no name twice.
-        node.name = ""
-    known = {output.name for output in whole.graph.output}
-    made = [name for node in whole.graph.node for name in node.output if name and name not in without]
-    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made if name not in known)
+        graph.node.add().CopyFrom(node)
+        graph.node[-1].name = ""
+    graph.input.extend(value(name, a.dtype, a.shape) for name, a in known.items() if name not in declared)
+    ends = {one.name: one for one in model.graph.output}
+    graph.output.extend(ends.get(name, onnx.ValueInfoProto(name=name)) for name in made if name not in without)
+    return part
+
+
+def _run(model: onnx.ModelProto, feeds: Mapping[str, Any], level: Any) -> dict[str, Array]:
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = level
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(whole.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+    read = [one.name for one in session.get_inputs()]
+    return dict(zip(names, session.run(names, {name: feeds[name] for name in read}), strict=True))
 
 
 def same_bits(left: Any, right: Any) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from msdump.errors import ExecutionError, GraphError
+from msdump.errors import ConfigError, ExecutionError, GraphError
 from msdump.frontends.onnx import load_model
 from msdump.graph.emit_ir import ir_text
 from msdump.graph.emit_order import order_csv_text
@@ -48,20 +48,56 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], Callable[[], Feeds]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_value_is_what_onnxruntime_computes(case: str) -> None:
+@pytest.mark.parametrize("optimization", ["all", "none"])
+def test_every_value_is_what_onnxruntime_computes(case: str, optimization: str) -> None:
     make, feed = CASES[case]
     model, feeds = make(), feed()
     seen = Recorder()
-    outputs = load_model(model, [seen]).run(feeds)
-    truth = true_values(model, feeds)
+    outputs = load_model(model, [seen], optimization=optimization).run(feeds)
+    truth = true_values(model, feeds, optimization=optimization)
     assert set(truth) == set(seen.by_value)
     for name, expected in truth.items():
         assert same_bits(seen.by_value[name], expected), name
-    plain = load_model(model).run(feeds)
+    plain = load_model(model, optimization=optimization).run(feeds)
     assert list(plain) == list(outputs) == [output.name for output in model.graph.output]
     for name in outputs:
         assert same_bits(plain[name], truth[name])
         assert same_bits(outputs[name], truth[name])
+
+
+def blocks() -> onnx.ModelProto:
+    """Convolutions with as many channels as their blocked kernels like, what lies between them, and a mean over all."""
+    constants = {"w1": floats(32, 16, 3, 3), "w2": floats(32, 32, 3, 3), "b": floats(32)}
+    nodes = [
+        node("Conv", ["x", "w1", "b"], ["c1"], name="one", pads=[1] * 4),
+        node("Relu", ["c1"], ["r1"], name="relu"),
+        node("Conv", ["r1", "w2"], ["c2"], name="two", pads=[1] * 4),
+        node("Add", ["c2", "r1"], ["sum"], name="add"),
+        node("AveragePool", ["sum"], ["small"], name="pool", kernel_shape=[3, 3], strides=[2, 2]),
+        node("GlobalAveragePool", ["small"], ["y"], name="mean"),
+    ]
+    return model_of(nodes, [value("x", np.float32, [1, 16, 19, 17])], [value("y")], constants)
+
+
+@pytest.mark.parametrize("optimization", ["all", "none"])
+def test_blocked_kernels_are_those_of_the_whole_model(optimization: str) -> None:
+    model, feeds, seen = blocks(), {"x": floats(1, 16, 19, 17)}, Recorder()
+    load_model(model, [seen], optimization=optimization).run(feeds)
+    for name, expected in true_values(model, feeds, optimization=optimization).items():
+        assert same_bits(seen.by_value[name], expected), name
+
+
+def test_the_environment_chooses_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, feeds = blocks(), {"x": floats(1, 16, 19, 17)}
+    monkeypatch.setenv("MSDUMP_ONNX_OPTIMIZATION", "none")
+    assert same_bits(load_model(model).run(feeds)["y"], load_model(model, optimization="none").run(feeds)["y"])
+    monkeypatch.setenv("MSDUMP_ONNX_OPTIMIZATION", "")
+    assert same_bits(load_model(model).run(feeds)["y"], load_model(model, optimization="all").run(feeds)["y"])
+    monkeypatch.setenv("MSDUMP_ONNX_OPTIMIZATION", "some")
+    with pytest.raises(ConfigError, match="^MSDUMP_ONNX_OPTIMIZATION: expected all .* got 'some'"):
+        load_model(model)
+    with pytest.raises(ConfigError, match="^optimization: "):
+        load_model(model, optimization="")
 
 
 @pytest.mark.parametrize("case", CASES)
