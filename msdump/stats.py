@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import struct
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +79,7 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1) -> Statisti
     row = dtypes.dtype(dtype_name)
     if row.kind not in (dtypes.FLOAT, dtypes.INT, dtypes.UINT, dtypes.BOOL):
         raise DtypeError(f"statistics: expected a real dtype, got {row.name}, which has no order.")
-    if array.dtype.newbyteorder("=") != row.numpy:
+    if array.dtype != row.numpy and array.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"statistics: expected an array of {row.name}, got one of {array.dtype}.")
     if isinstance(array, MeasuredArray):
         if array.numbers is None:
@@ -157,6 +158,9 @@ def _is_little_endian(dtype: np.dtype[Any]) -> bool:
 
 def _flat(array: Array) -> Array:
     """One contiguous axis of native, aligned elements, in memory order: no copy of a transposed array."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
+        return array.reshape(-1)
     flat = array.ravel(order="K")
     if not flat.dtype.isnative:
         flat = flat.astype(flat.dtype.newbyteorder("="))
@@ -269,12 +273,32 @@ def _in_threads(work: Callable[[int, int], None], row_count: int, thread_count: 
 def _merge(extremes: Array, sums: Array, counts: Array, row: dtypes.Dtype) -> _Totals:
     if not len(extremes):
         return _Totals(0, 0, 0.0, 0.0, 0, 0, 0, 0, 0)
-    pair = np.array([extremes[:, 0].max(), extremes[:, 1].min()], extremes.dtype)
-    top, low = int(pair[0]), int(pair[1])
+    if len(extremes) > 1:
+        top, low = int(extremes[:, 0].max()), int(extremes[:, 1].min())
+        sums, counts = sums.sum(axis=0), counts.sum(axis=0)
+    else:
+        # Most tensors are small: no call of numpy's that can be spared.
+        (top, low), sums, counts = extremes[0].tolist(), sums[0], counts[0]
+    ends: tuple[float | int, float | int] = (top, low)
     if row.is_float:
-        # Back from keys to floats; adding 0.0 turns -0.0 into 0.0.
-        pair ^= (pair >> (8 * pair.itemsize - 1)) & np.iinfo(pair.dtype).max
-        top, low = (float(value) + 0.0 for value in pair.view(row.numpy))  # type: ignore[assignment]
-    total, squares = sums.sum(axis=0)
-    negative, zero, nan, negative_inf, positive_inf = (int(count) for count in counts.sum(axis=0))
-    return _Totals(top, low, float(total), float(squares), negative, zero, nan, negative_inf, positive_inf)
+        ends = _from_key(top, row), _from_key(low, row)
+    total, squares = sums.tolist()
+    return _Totals(*ends, total, squares, *counts.tolist())
+
+
+# Dtypes of 2, 4 and 8 bytes: how struct reads their keys and what those stand for.
+_UNPACK = {
+    "float16": (struct.Struct("<h"), struct.Struct("<e")),
+    "float32": (struct.Struct("<i"), struct.Struct("<f")),
+    "float64": (struct.Struct("<q"), struct.Struct("<d")),
+}
+
+
+def _from_key(key: int, row: dtypes.Dtype) -> float:
+    """The float that sorts as this key; 0.0 for both zeros."""
+    bits = key if key >= 0 else key ^ ((1 << (row.bits - 1)) - 1)
+    if row.name == "bfloat16":
+        bits, (integer, number) = bits << 16, _UNPACK["float32"]
+    else:
+        integer, number = _UNPACK[row.name]
+    return float(number.unpack(integer.pack(bits))[0]) + 0.0

@@ -67,26 +67,30 @@ def row_kernel(name: str, is_small: bool) -> RowKernel:
 
 
 def float_rows(name: str) -> RowKernel:
-    key, infinity = FLOATS[name].key, FLOATS[name].infinity
-    largest, smallest = np.iinfo(key).max, np.iinfo(key).min
-    shift = 8 * np.dtype(key).itemsize - 1
+    # Scalars of the keys' own type: numpy takes twice as long to find out what a Python number fits.
+    key: Any = np.dtype(FLOATS[name].key).type
+    infinity, largest, smallest = FLOATS[name].infinity, key(np.iinfo(FLOATS[name].key).max), np.iinfo(key).min
+    shift, minus_one = key(8 * np.dtype(key).itemsize - 1), key(-1)
+    highest, lowest, total = np.maximum.reduce, np.minimum.reduce, np.add.reduce
 
     def fill_row(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
         bits = values.view(key)
-        keys = bits ^ ((bits >> shift) & largest)
-        top, low = keys.max(), keys.min()
-        counts[:] = 0
-        counts[1] = keys.size - np.count_nonzero(bits & largest)
+        keys = bits >> shift
+        keys &= largest
+        keys ^= bits
+        top, low = highest(keys), lowest(keys)
+        nan = negative_inf = positive_inf = 0
+        zero = keys.size - np.count_nonzero(bits & largest)
         if top >= infinity or low <= ~infinity:
             is_finite = (keys > ~infinity) & (keys < infinity)
-            counts[3], counts[4] = np.count_nonzero(keys == ~infinity), np.count_nonzero(keys == infinity)
+            negative_inf, positive_inf = np.count_nonzero(keys == ~infinity), np.count_nonzero(keys == infinity)
             values, keys = values[is_finite], keys[is_finite]
-            counts[2] = bits.size - keys.size - counts[3] - counts[4]
-            top, low = (keys.max(), keys.min()) if keys.size else (smallest, largest)
-        counts[0] = np.count_nonzero(keys < -1)
+            nan = bits.size - keys.size - negative_inf - positive_inf
+            top, low = (highest(keys), lowest(keys)) if keys.size else (smallest, largest)
         wide = values.astype(np.float32).astype(np.float64) if values.itemsize == 2 else values.astype(np.float64)
         extremes[:] = top, low
-        sums[:] = wide.sum(), np.square(wide, out=wide).sum()
+        sums[:] = total(wide), total(np.square(wide, out=wide))
+        counts[:] = np.count_nonzero(keys < minus_one), zero, nan, negative_inf, positive_inf
 
     return _by_chunk(fill_row)
 
@@ -105,6 +109,9 @@ def int_rows() -> RowKernel:
 
 def _by_chunk(fill_row: RowKernel) -> RowKernel:
     def kernel(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
+        if len(extremes) == 1:
+            fill_row(values, extremes[0], sums[0], counts[0])
+            return
         for index in range(len(extremes)):
             chunk = values[index * CHUNK : (index + 1) * CHUNK]
             fill_row(chunk, extremes[index], sums[index], counts[index])
@@ -172,8 +179,10 @@ def compiled_rows(name: str) -> RowKernel | None:
     inputs = [vector(key_name), vector("float32" if form.shift else name), vector("uint32", readonly=False)]
     rows = _compile(_compilable_float_rows(form), numba.void(*inputs, *results(key_name)))
 
+    no_scratch = np.empty(0, np.uint32)
+
     def kernel(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
-        wide = np.empty(BLOCK if form.shift else 0, np.uint32)
+        wide = np.empty(BLOCK, np.uint32) if form.shift else no_scratch
         floats = wide.view(np.float32) if form.shift else values
         rows(values.view(form.key), floats, wide, extremes, sums, counts)
 
