@@ -79,7 +79,7 @@ def float_rows(name: str) -> RowKernel:
         keys &= largest
         keys ^= bits
         top, low = highest(keys), lowest(keys)
-        nan = negative_inf = positive_inf = 0
+        nan = negative_inf = positive_inf = np.intp(0)
         zero = keys.size - np.count_nonzero(bits & largest)
         if top >= infinity or low <= ~infinity:
             is_finite = (keys > ~infinity) & (keys < infinity)

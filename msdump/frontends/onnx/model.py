@@ -50,8 +50,9 @@ def load_model(
                 they need the arena, so there is one
     optimization  "all": each operator has the kernel that onnxruntime takes for it when left alone; "none": the one
                 that it takes with ORT_DISABLE_ALL. Results differ in their last bits. None: MSDUMP_ONNX_OPTIMIZATION
-    Raises: ConfigError for another `optimization`, FormatError for what is not ONNX (an `.om` file: only a device can run it), GraphError for operators
-            that onnxruntime does not know, and for kernels of operators that the model does not have.
+    Raises: ConfigError for another `optimization`; FormatError for what is not ONNX (an `.om` file: only a device can
+            run it); GraphError for operators that onnxruntime does not know, and for kernels of operators that the
+            model does not have.
     """
     is_optimized = _is_optimized(optimization)
     model, file_name = read_model(source)

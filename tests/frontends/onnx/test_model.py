@@ -94,9 +94,9 @@ def test_the_environment_chooses_the_kernels(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MSDUMP_ONNX_OPTIMIZATION", "")
     assert same_bits(load_model(model).run(feeds)["y"], load_model(model, optimization="all").run(feeds)["y"])
     monkeypatch.setenv("MSDUMP_ONNX_OPTIMIZATION", "some")
-    with pytest.raises(ConfigError, match="^MSDUMP_ONNX_OPTIMIZATION: expected all .* got 'some'"):
+    with pytest.raises(ConfigError, match=r"^MSDUMP_ONNX_OPTIMIZATION: expected all .* got 'some'"):
         load_model(model)
-    with pytest.raises(ConfigError, match="^optimization: "):
+    with pytest.raises(ConfigError, match=r"^optimization: "):
         load_model(model, optimization="")
 
 
