@@ -80,10 +80,11 @@ class TensorRecord:
         """
         if self.is_repeat:
             return None
-        expected = self.data.itemsize
-        for stride, size in sorted(zip(self.data.strides, self.data.shape, strict=True)):
-            if size != 1:
-                if stride != expected:
-                    return None
-                expected *= size
+        if not self.data.flags.c_contiguous:
+            expected = self.data.itemsize
+            for stride, size in sorted(zip(self.data.strides, self.data.shape, strict=True)):
+                if size != 1:
+                    if stride != expected:
+                        return None
+                    expected *= size
         return int(self.data.__array_interface__["data"][0]), self.size_bytes, self.dtype

@@ -13,13 +13,14 @@ from msdump.dump.delivery import DataOffsets, Delivery, Round
 from msdump.dump.snapshot import Operand, op_records, parameter_record
 from msdump.dump.staging import Staged, staged_size
 from msdump.dump.tally import Tally
+from msdump.dump.turns import Turns
 from msdump.dump.watched import WatchedGraph
 from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 
-# How much waits before statistics are taken in turns with the step: few turns, and memory that is soon used again.
+# How much waits before statistics are taken in turns with the step.
 _TURN_BYTES = 128 << 20
 
 
@@ -55,7 +56,7 @@ class AsyncDumper:
         self._on_step = on_step
         self._delivery = Delivery(tally, budget_bytes, threads, data_offsets)
         self.staging, self.pool = self._delivery.staging, self._delivery.pool
-        self._turn_bytes = min(_TURN_BYTES, budget_bytes // 4)
+        self._turns = Turns(self._delivery, min(_TURN_BYTES, budget_bytes // 4))
         self._watched: dict[int, WatchedGraph] = {}
         self._rounds: dict[int, Round] = {}
         self._old_inputs: dict[TensorKey, Staged] = {}
@@ -74,6 +75,7 @@ class AsyncDumper:
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.count_run(iteration)
         # What an earlier run left that ended by Ctrl-C, which nobody tells observers about.
+        self._turns.lose()
         self._end_round(graph.graph_id)
         self._old_inputs.clear()
         if self._is_closed or self._delivery.has_stopped() or iteration not in self._plan.iterations:
@@ -81,8 +83,6 @@ class AsyncDumper:
         with self._delivery.timed(), self._delivery.stop_on_failure():
             if self._on_step is not None:
                 self._on_step(graph, iteration)
-            if self._measures_only(self._watched[graph.graph_id]):
-                self.pool.rest()
             self._rounds[graph.graph_id] = self._delivery.begin(self._writers, graph.graph_id, iteration)
         return not self._delivery.has_stopped()
 
@@ -147,6 +147,7 @@ class AsyncDumper:
     def close(self) -> None:
         """Write what waits; runs that come later are not dumped. Errors of writers are in `tally.error` afterwards."""
         self._is_closed = True
+        self._turns.end()
         for graph_id in list(self._rounds):
             self._end_round(graph_id)
         self._delivery.close(self._writers)
@@ -169,37 +170,37 @@ class AsyncDumper:
                 repeats.append(record)
             else:
                 fresh[identity if self._writes_once else len(fresh)] = record
+        takes_turns = self._measures_only(watched)
         if fresh:
-            job = self._delivery.job(round_, *self._staged(round_, watched, list(fresh.values())))
+            first = list(fresh.values())
+            if takes_turns:
+                moved = (record.size_bytes for record in first if not watched.is_constant(record.key))
+                self._turns.make_room(round_, sum(moved))
+            # Statistics are quicker than copies: what is lent is measured before the run ends.
+            is_lent = not self._plan.saves_tensor
+            safe, held = self._delivery.staged(round_, watched, first, self._old_inputs, is_lent)
+            job = None
+            if takes_turns:
+                self._turns.add(safe, held)
+            else:
+                job = self._delivery.job(round_, safe, held)
+                self.pool.submit(job)
             round_.first.update(dict.fromkeys(fresh, job) if self._writes_once else {})
-            self.pool.submit(job)
         for record in repeats:
             shadow = replace(record, data=_shape_only(record.data), is_repeat=True)
-            self.pool.submit(self._delivery.job(round_, [shadow], []), round_.first[record.identity])
-
-    def _staged(
-        self, round_: Round, watched: WatchedGraph, records: Sequence[TensorRecord]
-    ) -> tuple[list[TensorRecord], list[object]]:
-        """Statistics are quicker than copies: a run that only asks for them waits at its end until what it has lent
-        is measured."""
-        self._take_turns(watched, sum(record.size_bytes for record in records if not watched.is_constant(record.key)))
-        is_lent = not self._plan.saves_tensor
-        return self._delivery.staged(round_, watched, records, self._old_inputs, is_lent)
+            if takes_turns:
+                self._turns.add_repeat(shadow)
+            else:
+                self.pool.submit(self._delivery.job(round_, [shadow], []), round_.first[record.identity])
 
     def _give_back(self, watched: WatchedGraph) -> None:
-        """The run ends: wait for whoever still reads what was lent."""
+        """The run ends: nobody may read any longer what was lent."""
         if self._measures_only(watched):
-            self.pool.drain()
+            self._turns.end()
 
     def _measures_only(self, watched: WatchedGraph) -> bool:
         """Statistics of another library's tensors: it computes with all cores, so they are taken in turns with it."""
         return watched.lends and not self._plan.saves_tensor
-
-    def _take_turns(self, watched: WatchedGraph, size_bytes: int) -> None:
-        """Let the threads work while the step waits, before more than a turn's worth of tensors waits for them."""
-        if self._measures_only(watched) and self.pool.waiting_bytes + size_bytes > self._turn_bytes:
-            self.pool.drain()
-            self.pool.rest()
 
     def _submit_empty(self, round_: Round, record: TensorRecord) -> None:
         """Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics."""

@@ -194,7 +194,8 @@ class Delivery:
 class Round:
     """One dumped iteration of one graph: who has which tensor, and how many jobs still need the writers' memory of it.
 
-    The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only.
+    The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only:
+    tensors that were handed over, with the job that writes each, or None where nobody has to wait for it.
 
     is_complete   whether the step ended, which the dumper says before its own job leaves
     on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
@@ -203,7 +204,7 @@ class Round:
     def __init__(
         self, writers: Sequence[Writer], graph_id: int, iteration: int, on_complete: Callable[[int], None]
     ) -> None:
-        self.first: dict[Hashable, Job] = {}
+        self.first: dict[Hashable, Job | None] = {}
         self.is_complete = False
         self.writers = writers
         self._on_complete = on_complete

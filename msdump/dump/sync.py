@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, DumpPlan
+from msdump.dump.batches import batches
 from msdump.dump.clock import Clock
 from msdump.dump.recorder import GraphRecorder
 from msdump.dump.snapshot import Operand, op_records, parameter_record
@@ -29,7 +30,6 @@ log = logging.getLogger("msdump")
 
 # Two keep both a disk and the page cache busy; more gain nothing on the machines measured.
 _THREADS = 2
-_BATCH_BYTES = 4 * 2**20
 
 
 class SyncDumper:
@@ -146,7 +146,7 @@ class SyncDumper:
                             writer.write([record])
             elif first.setdefault(record.identity, record) is not record:
                 repeats.append(record)
-        jobs = [self._threads.submit(self._write_batch, batch) for batch in _batches(list(first.values()))]
+        jobs = [self._threads.submit(self._write_batch, batch) for batch in batches(list(first.values()))]
         try:
             for job in jobs:
                 job.result()
@@ -208,20 +208,3 @@ class SyncDumper:
             tally.lost += max(0, asked - (tally.tensors_written - before))
             tally.error = str(error) or type(error).__name__
             log.error("Dump stopped, training goes on: %s", tally.error)
-
-
-def _batches(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
-    """Groups of records that are worth a hand-over to a thread; those that fill the same memory stay together."""
-    by_memory: dict[Hashable, list[TensorRecord]] = {}
-    for number, record in enumerate(records):
-        by_memory.setdefault(record.filled_memory or number, []).append(record)
-    batch: list[TensorRecord] = []
-    size = 0
-    for group in by_memory.values():
-        batch += group
-        size += sum(record.size_bytes for record in group)
-        if size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -53,7 +53,6 @@ class WriterPool:
         self._written_records = 0
         self._lost = 0
         self._is_closed = False
-        self._is_resting = False
         # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -80,21 +79,9 @@ class WriterPool:
             self._waiting_bytes += job.size_bytes
             self._changed.notify_all()
 
-    def rest(self) -> None:
-        """Begin nothing until `drain`: threads that compute all the time lose more by being interrupted than the
-        work itself takes."""
-        with self._lock:
-            self._is_resting = True
-
-    @property
-    def waiting_bytes(self) -> int:
-        """Bytes of jobs that are not done."""
-        return self._waiting_bytes
-
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until everything submitted is written or lost; False after `timeout` seconds. Ends a rest."""
+        """Wait until everything submitted is written or lost; False after `timeout` seconds."""
         with self._lock:
-            self._is_resting = False
             # A submit that Ctrl-C interrupted may have queued its job without telling anybody, or counting it.
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not self._jobs and not self._busy, timeout)
@@ -128,7 +115,7 @@ class WriterPool:
     def _work(self) -> None:
         while True:
             with self._lock:
-                while (not self._jobs or self._is_resting) and not self._is_closed:
+                while not self._jobs and not self._is_closed:
                     self._changed.wait()
                 if not self._jobs:
                     return

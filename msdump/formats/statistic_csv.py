@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import itemgetter
@@ -57,28 +58,20 @@ def format_number(value: float | int | None) -> str:
     return _NULL if value is None else f"{float(value):g}"
 
 
-def _category_text(numbers: Statistics, digest: str, category: str) -> str:
-    match category:
-        case "max":
-            return format_number(numbers.max)
-        case "min":
-            return format_number(numbers.min)
-        case "avg":
-            return format_number(numbers.avg)
-        case "l2norm":
-            return format_number(numbers.l2norm)
-        case "md5":
-            return digest
-    count_by_category = {
-        "count": numbers.count,
-        "negative zero count": numbers.negative,
-        "positive zero count": numbers.positive,
-        "nan count": numbers.nan,
-        "negative inf count": numbers.negative_inf,
-        "positive inf count": numbers.positive_inf,
-        "zero count": numbers.zero,
-    }
-    return str(count_by_category[category])
+# Every category but MD5, which no number tells.
+_TEXT_BY_CATEGORY: dict[str, Callable[[Statistics], str]] = {
+    "max": lambda numbers: format_number(numbers.max),
+    "min": lambda numbers: format_number(numbers.min),
+    "avg": lambda numbers: format_number(numbers.avg),
+    "l2norm": lambda numbers: format_number(numbers.l2norm),
+    "count": lambda numbers: str(numbers.count),
+    "negative zero count": lambda numbers: str(numbers.negative),
+    "positive zero count": lambda numbers: str(numbers.positive),
+    "nan count": lambda numbers: str(numbers.nan),
+    "negative inf count": lambda numbers: str(numbers.negative_inf),
+    "positive inf count": lambda numbers: str(numbers.positive_inf),
+    "zero count": lambda numbers: str(numbers.zero),
+}
 
 
 def _quoted(text: str) -> str:
@@ -186,6 +179,34 @@ class StatisticWriter:
         """Text of the chosen columns for each record; digests of large tensors run beside the statistics."""
         known = iteration.measured
         has_digest = _MD5 in self._categories
+        digests = self._begin_digests(known, records) if has_digest and self._md5_threads else {}
+        texts: list[str] = []
+        # A digest depends on the order of the elements, numbers do not.
+        text_by_memory: dict[Hashable, str] = {}
+        try:
+            for index, record in enumerate(records):
+                identity = _identity(record)
+                text = None if identity is None else known.get(identity)
+                if text is None:
+                    memory = None if has_digest or record.size_bytes <= _POOLED_BYTES else record.filled_memory
+                    text = text_by_memory.get(memory) if memory is not None else None
+                    if text is None:
+                        text = self._measure(record, digests.get(index))
+                    if identity is not None:
+                        known[identity] = text
+                    if memory is not None:
+                        text_by_memory[memory] = text
+                texts.append(text)
+        finally:
+            # The arrays belong to the caller again when this call ends, whatever happened.
+            for future in digests.values():
+                future.cancel() or future.exception()
+        return texts
+
+    def _begin_digests(
+        self, known: Mapping[tuple[TensorKey, str], str], records: Sequence[TensorRecord]
+    ) -> dict[int, Future[str]]:
+        """Place of a record -> its digest to come, for each large tensor that is not known yet."""
         digests: dict[int, Future[str]] = {}
         asked: set[tuple[TensorKey, str]] = set()
         for index, record in enumerate(records):
@@ -193,30 +214,9 @@ class StatisticWriter:
             is_known = record.is_repeat or (identity is not None and (identity in known or identity in asked))
             if identity is not None:
                 asked.add(identity)
-            if has_digest and not is_known and self._md5_threads and record.size_bytes > _POOLED_BYTES:
+            if not is_known and record.size_bytes > _POOLED_BYTES:
                 digests[index] = self._threads().submit(md5_hex, record.data)
-        texts: list[str] = []
-        # A digest depends on the order of the elements, numbers do not.
-        text_by_memory: dict[Hashable, str] = {}
-        try:
-            for index, record in enumerate(records):
-                identity = _identity(record)
-                memory = None if has_digest or record.size_bytes <= _POOLED_BYTES else record.filled_memory
-                text = None if identity is None else known.get(identity)
-                if text is None:
-                    text = text_by_memory.get(memory) if memory is not None else None
-                if text is None:
-                    text = self._measure(record, digests.get(index))
-                if identity is not None:
-                    known[identity] = text
-                if memory is not None:
-                    text_by_memory[memory] = text
-                texts.append(text)
-        finally:
-            # The arrays belong to the caller again when this call ends, whatever happened.
-            for future in digests.values():
-                future.cancel() or future.exception()
-        return texts
+        return digests
 
     def _measure(self, record: TensorRecord, pending_digest: Future[str] | None) -> str:
         if record.is_repeat:
@@ -233,7 +233,8 @@ class StatisticWriter:
             # Complex numbers have neither order nor sign: nothing but their count and their bytes can be said.
             known = {"count": str(record.data.size), _MD5: digest}
             return ",".join(known.get(category, _NULL) for category in self._categories)
-        return ",".join(_category_text(numbers, digest, category) for category in self._categories)
+        found = [digest if category == _MD5 else _TEXT_BY_CATEGORY[category](numbers) for category in self._categories]
+        return ",".join(found)
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -290,12 +291,20 @@ def _identity(record: TensorRecord) -> tuple[TensorKey, str] | None:
 
 
 def _identity_text(record: TensorRecord) -> str:
-    shape = ",".join(map(str, record.data.shape))
-    return (
-        f"{_quoted(safe_op_type(record.op_type))},{_quoted(record_op_name(record))},{record.task_id},"
-        f"{record.stream_id},{record.timestamp_us},{record.io},{record.slot},{record.size_bytes},{record.dtype},"
-        f'"({shape})"'
-    )
+    op = _op_text(record.op_type, record_op_name(record), record.task_id, record.stream_id)
+    tensor = _tensor_text(record.io, record.slot, record.size_bytes, record.dtype, record.data.shape)
+    return f"{op},{record.timestamp_us},{tensor}"
+
+
+# Operators and shapes come back in every iteration.
+@functools.lru_cache(maxsize=8192)
+def _op_text(op_type: str, op_name: str, task_id: int, stream_id: int) -> str:
+    return f"{_quoted(safe_op_type(op_type))},{_quoted(op_name)},{task_id},{stream_id}"
+
+
+@functools.lru_cache(maxsize=8192)
+def _tensor_text(io: str, slot: int, size_bytes: int, dtype: str, shape: tuple[int, ...]) -> str:
+    return f'{io},{slot},{size_bytes},{dtype},"({",".join(map(str, shape))})"'
 
 
 # -- reader --------------------------------------------------------------------------------------------------------
