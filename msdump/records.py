@@ -38,6 +38,7 @@ class TensorRecord:
                  and `data` shows only the shape. Writers that say `writes_once` take such records.
     original     of an output: name and output of the operator that it is in the program as the user wrote it; None
                  where nobody knows. Files of whole operators say it.
+    is_constant  True: the tensor of this key keeps its values as long as its graph lives
     """
 
     op_type: str
@@ -57,6 +58,7 @@ class TensorRecord:
     sub_format: int = 0
     is_repeat: bool = False
     original: tuple[str, int] | None = None
+    is_constant: bool = False
 
     @property
     def identity(self) -> tuple[TensorKey | None, tuple[int, ...], str, str]:

@@ -91,7 +91,7 @@ class Delivery:
         held: list[object] = []
         for record, offset in zip(records, self._offsets_of(records), strict=True):
             if memory.is_constant(record.key):
-                safe.append(record)
+                safe.append(replace(record, is_constant=True))
                 continue
             name = (round_, record.key)
             staged = old_inputs.get(record.key) if record.key is not None else None

@@ -9,6 +9,7 @@ Source: CANN, statistics csv.
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import os
 from collections.abc import Callable, Hashable, Sequence
@@ -66,7 +67,8 @@ ACL_DTYPE_NAME = {name: f"DT_{name.upper()}" for name in dtypes.BY_NAME} | {
 _DTYPE_BY_ACL_NAME = {text: name for name, text in ACL_DTYPE_NAME.items()}
 
 
-def stats_titles(chosen: Sequence[str]) -> tuple[str, ...]:
+@functools.cache
+def stats_titles(chosen: tuple[str, ...]) -> tuple[str, ...]:
     """Columns for these names of `dump_stats`, in whatever order they come."""
     if set(chosen) == set(DEFAULT_STATISTICS):
         values, counts = DEFAULT_STATISTICS[:3], DEFAULT_STATISTICS[3:]
@@ -88,7 +90,8 @@ class AclStatsWriter(OperatorFileWriter):
 
     chosen   names of `dump_stats`
 
-    A tensor that several operators of an iteration share, known by its key, is measured once.
+    A tensor that several operators of an iteration share, known by its key, is measured once; a constant once and for
+    all iterations.
     """
 
     takes_empty = True
@@ -104,6 +107,7 @@ class AclStatsWriter(OperatorFileWriter):
         super().__init__(directory, mode, dir_mode, open_folder=open_folder)
         self._chosen = tuple(chosen)
         self._known: dict[tuple[int, int], Known] = {}
+        self._constants: dict[int, Known] = {}
 
     def file_name(self, record: TensorRecord) -> str:
         return stats_file_name(record)
@@ -111,24 +115,35 @@ class AclStatsWriter(OperatorFileWriter):
     def content(self, records: Sequence[TensorRecord]) -> list[Buffer]:
         first = records[0]
         known = self._known.setdefault((first.graph_id, first.iteration), {})
-        return [stats_text(records, self._chosen, known).encode()]
+        # Most graphs of single operators have none.
+        has_constants = any(record.is_constant for record in records)
+        constants = self._constants.setdefault(first.graph_id, {}) if has_constants else {}
+        return [stats_text(records, self._chosen, known, constants).encode()]
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         self._known.pop((graph_id, iteration), None)
         super().end_iteration(graph_id, iteration)
 
 
-def stats_text(records: Sequence[TensorRecord], chosen: Sequence[str], known: Known | None = None) -> str:
+def stats_text(
+    records: Sequence[TensorRecord],
+    chosen: Sequence[str],
+    known: Known | None = None,
+    constants: Known | None = None,
+) -> str:
     """The csv of one operator, inputs first; a line ends with a line feed.
 
-    known    cells of tensors of the same iteration and graph, by their identity; grows
+    known      cells of tensors of the same iteration and graph, by their identity; grows
+    constants  the same of constants of the graph, whatever the iteration
     Dtypes:  all that arrays have; those without order, packed and 8-bit ones have no numbers but the count.
     Edges:   NaN and Inf are counted for float16, bfloat16 and float32 alone; other cells are NA.
     Raises:  DtypeError for strings, or when an array is not of its record's dtype.
     """
-    titles = stats_titles(chosen)
+    titles = stats_titles(tuple(chosen))
     ordered = sorted(records, key=lambda record: (record.io == OUTPUT, record.slot))
-    lines = [",".join(titles), *(_line(record, titles, {} if known is None else known) for record in ordered)]
+    known, constants = {} if known is None else known, {} if constants is None else constants
+    lines = [",".join(titles)]
+    lines += [_line(record, titles, constants if record.is_constant else known) for record in ordered]
     return "\n".join(lines) + "\n"
 
 
