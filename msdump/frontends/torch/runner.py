@@ -19,6 +19,7 @@ from msdump.frontends.torch.graph_from_fx import (
     graph_from_fx,
     producer_of,
 )
+from msdump.frontends.torch.heap import keep_freed_memory
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
@@ -162,6 +163,8 @@ class GraphRunner:
         if self._copies is not None:
             # What observers get of a device are copies already.
             found.graph.held, found.graph.borrowed = set(found.roots), set()
+        elif any(observer.needs_all_values for observer in model.session.observers):
+            keep_freed_memory()
         seen = self._seen[signature] = ObservedGraph(self._program, found, model.session.observers)
         return seen
 
