@@ -73,22 +73,30 @@ def _status_of(execute: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except MsdumpError as error:
-        _print_own_error(error)
+        _print_own_error(error, error.__traceback__)
         return FAILED
     except BaseException as error:  # noqa: BLE001 - Python's own top level prints everything, and so does this
+        # What a backend raises comes wrapped up by torch.compile.
+        inner = getattr(error, "inner_exception", None)
+        if isinstance(inner, MsdumpError):
+            _print_own_error(inner, error.__traceback__)
+            return FAILED
         error = error.with_traceback(_without_launcher(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         return FAILED
     return 0
 
 
-def _print_own_error(error: MsdumpError) -> None:
+def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> None:
     """The user's frames and the message: how msdump found out is nobody's concern, the message says what to do."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    told = traceback.TracebackException.from_exception(error)
+    folders = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.__file__:
+        folders.append(os.path.dirname(os.path.abspath(torch.__file__)) + os.sep)
+    told = traceback.TracebackException(type(error), error, trace)
     told.__cause__ = told.__context__ = None
     told.stack = traceback.StackSummary.from_list(
-        [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(package)]
+        [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(tuple(folders))]
     )
     print("".join(told.format()), end="", file=sys.stderr)
 

@@ -33,13 +33,14 @@ print(type(called).__name__)
 """
 
 
-def run(folder: Path, compiled: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, compiled: str, *options: str, saved_data: str = "tensor") -> subprocess.CompletedProcess[str]:
     settings = {
         "common_dump_settings": {
             "dump_mode": 0,
             "path": str(folder / "dump"),
             "net_name": "Net",
             "iteration": "all",
+            "saved_data": saved_data,
             "input_output": 0,
             "kernels": [],
             "support_device": [0],
@@ -83,3 +84,12 @@ def test_an_unknown_backend_is_refused_before_the_script_runs(tmp_path: Path) ->
     assert done.returncode == 2
     assert "expected msdump or one of" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_refused_configuration_shows_the_scripts_frames_only(tmp_path: Path) -> None:
+    done = run(tmp_path, "torch.compile(net)", "--torch-backend", "msdump", saved_data="statistics")
+    assert done.returncode == 1
+    assert 'common_dump_settings.saved_data: expected "tensor", "statistic" or "full"' in done.stderr
+    (frame,) = [line for line in done.stderr.splitlines() if line.lstrip().startswith("File ")]
+    assert "train.py" in frame
+    assert not (tmp_path / "dump").exists()
