@@ -200,11 +200,12 @@ class SyncDumper:
     def _stop_on_failure(self, watched: WatchedGraph | None) -> Iterator[None]:
         """Turn a failure to dump into the end of the dump; training goes on."""
         tally = self._tally
-        before = tally.tensors_written
+        before, asked = tally.tensors_written, 0
+        if watched is not None:
+            asked = watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))
         try:
             yield
         except (DumpError, OSError, MemoryError) as error:
-            asked = watched.size if watched is not None else 0
             tally.lost += max(0, asked - (tally.tensors_written - before))
             tally.error = str(error) or type(error).__name__
             log.error("Dump stopped, training goes on: %s", tally.error)

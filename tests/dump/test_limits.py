@@ -151,6 +151,27 @@ def test_a_budget_is_never_passed_and_nothing_on_disk_is_cut(case: GraphCase, bu
             assert tally.iterations_dumped == 3 and tally.lost == 0
 
 
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.integers(0, 3))
+def test_what_a_step_lacks_is_counted_whatever_came_before(case: GraphCase, fails_at: int) -> None:
+    """Also beside constants, which are written before the step's own records."""
+    with tempfile.TemporaryDirectory() as name:
+        whole, cut, plain_tally, tally = MemoryWriter(), MemoryWriter(fails_at), Tally(), Tally()
+        run(case, sync_dumper(Path(name) / "a" / "dump", [whole], plain_tally), 1)
+        run(case, sync_dumper(Path(name) / "b" / "dump", [cut], tally), 1)
+        missing = len(whole.records) - len(cut.records)
+        assert bool(tally.error) == (missing > 0)
+        assert missing <= tally.lost <= missing + plain_tally.skipped["empty tensor"]
+
+
+def test_nothing_more_to_write_is_never_too_much(tmp_path: Path) -> None:
+    guard = open_guard(tmp_path, budget_bytes=10)
+    guard.reserve(10)
+    guard.reserve(0)
+    with pytest.raises(WriteError, match=r"at most 10 bytes .* got 10 and 1 more"):
+        guard.reserve(1)
+
+
 @settings(max_examples=20, deadline=None)
 @given(graphs())
 def test_a_budget_that_fits_exactly_is_enough(case: GraphCase) -> None:
