@@ -110,7 +110,7 @@ def _from_nz(array: Array, shape: Sequence[int] | None) -> Array:
 
 def _from_fractal_z(array: Array, target: str, shape: Sequence[int] | None, groups: int) -> Array:
     groups = max(1, groups)
-    for order in _orders(target, _HOST_4D):
+    for order in _orders(target, _HOST_4D) if array.ndim else ():
         logical = _logical(shape, order)
         if logical is None or min(logical) < 1 or logical[0] % groups:
             continue

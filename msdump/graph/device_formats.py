@@ -91,12 +91,26 @@ def assign_device_formats(graph: Graph) -> None:
         rule = _RULES.get(node.op_type)
         if rule is not None and _host_format(node) in ("NCHW", "NCDHW"):
             _ask(node, rule)
+    _spread(graph)
+    # A tensor that several operators update gets its format from the last of them, when the first have agreed already.
+    for _ in graph.nodes:
+        before = _formats(graph)
+        _spread(graph)
+        if _formats(graph) == before:
+            return
+
+
+def _spread(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op_type in _ELEMENTWISE:
             for value in node.outputs:
                 _hand_on(node, value)
         elif node.definition.mutates:
             _agree_on_update(node)
+
+
+def _formats(graph: Graph) -> list[str]:
+    return [value.format for node in graph.nodes for value in (*node.inputs, *node.outputs)]
 
 
 def _host_format(node: Node) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump import layouts
@@ -154,6 +154,7 @@ def test_names_of_formats() -> None:
             parse_format(name)
 
 
+@example(("FRACTAL_Z", "HWCN"), [], [1, 1, 1, 1], 0)
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(PAIRS)),
