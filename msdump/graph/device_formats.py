@@ -91,8 +91,7 @@ def assign_device_formats(graph: Graph) -> None:
         rule = _RULES.get(node.op_type)
         if rule is not None and _host_format(node) in ("NCHW", "NCDHW"):
             _ask(node, rule)
-    _spread(graph)
-    # A tensor that several operators update gets its format from the last of them, when the first have agreed already.
+    # Again until all agree: what a later operator gives a tensor concerns the earlier ones that update it as well.
     for _ in graph.nodes:
         before = _formats(graph)
         _spread(graph)
@@ -101,6 +100,7 @@ def assign_device_formats(graph: Graph) -> None:
 
 
 def _spread(graph: Graph) -> None:
+    """Hand formats on once, from the first operator to the last."""
     for node in graph.nodes:
         if node.op_type in _ELEMENTWISE:
             for value in node.outputs:

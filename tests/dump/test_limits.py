@@ -282,7 +282,9 @@ def test_without_a_floor_the_disk_is_not_asked(tmp_path: Path) -> None:
     def refuse(path: Path) -> DiskUsage:
         raise AssertionError(path)
 
-    DiskGuard(tmp_path, DiskLimits(floor_bytes=0), refuse).reserve(1 << 60)
+    guard = DiskGuard(tmp_path, DiskLimits(floor_bytes=0), refuse)
+    guard.reserve(1 << 60)
+    assert guard.used_bytes == 0
 
 
 def test_a_folder_that_is_not_there_yet_is_asked_through_its_parent(tmp_path: Path) -> None:

@@ -57,6 +57,15 @@ def made(writer: Recorder, turn_bytes: int) -> tuple[Delivery, Turns]:
     return delivery, Turns(delivery, turn_bytes)
 
 
+def one_and_its_repeat(writer: Recorder) -> tuple[Delivery, Turns]:
+    """A tensor and a record that repeats it wait."""
+    delivery, turns = made(writer, 1 << 20)
+    turns.make_room(delivery.begin([writer], 0, 0), 4)
+    turns.add([record("a", np.zeros(1, np.float32))], [])
+    turns.add_repeat(record("again", np.zeros(1, np.float32), is_repeat=True))
+    return delivery, turns
+
+
 def test_a_turn_ends_when_it_is_full_and_repeats_come_last() -> None:
     writer = Recorder()
     delivery, turns = made(writer, 100)
@@ -122,11 +131,7 @@ def test_tensors_that_fill_one_memory_come_together() -> None:
 
 def test_what_is_lost_is_counted_and_never_read() -> None:
     writer = Recorder()
-    delivery, turns = made(writer, 1 << 20)
-    round_ = delivery.begin([writer], 0, 0)
-    turns.make_room(round_, 4)
-    turns.add([record("a", np.zeros(1, np.float32))], [])
-    turns.add_repeat(record("a again", np.zeros(1, np.float32), is_repeat=True))
+    delivery, turns = one_and_its_repeat(writer)
     turns.lose()
     turns.end()
     delivery.close([writer])
@@ -137,11 +142,7 @@ def test_what_is_lost_is_counted_and_never_read() -> None:
 @pytest.mark.parametrize("failing", ["a", "again"])
 def test_a_failure_stops_the_dump_and_counts(failing: str) -> None:
     writer = Recorder(failing)
-    delivery, turns = made(writer, 1 << 20)
-    round_ = delivery.begin([writer], 0, 0)
-    turns.make_room(round_, 4)
-    turns.add([record("a", np.zeros(1, np.float32))], [])
-    turns.add_repeat(record("again", np.zeros(1, np.float32), is_repeat=True))
+    delivery, turns = one_and_its_repeat(writer)
     turns.end()
     assert delivery.has_stopped()
     delivery.close([writer])
