@@ -54,6 +54,27 @@ def test_small_and_empty_products_of_turned_operands(sizes: tuple[int, int, int]
     np.testing.assert_allclose(out, np.einsum("mk,kn->mn", a, b), rtol=1e-12, atol=1e-12)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([(3, 4), (16, 33), (2, 9, 40), (130, 70)]),
+    st.sampled_from([np.float32, np.float64]),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+def test_a_matrix_times_its_own_transpose_is_a_product_like_any_other(
+    shape: tuple[int, ...], dtype: type[np.floating], is_first: bool, seed: int
+) -> None:
+    x = np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    other = x.copy()
+    if is_first:
+        x, other = x.swapaxes(-1, -2), other.swapaxes(-1, -2)
+    own = np.empty((*shape[:-2], x.shape[-2], x.shape[-2]), dtype)
+    two = np.empty_like(own)
+    product(x, x.swapaxes(-1, -2), own)
+    product(x, other.swapaxes(-1, -2), two)
+    assert own.tobytes() == two.tobytes()
+
+
 def test_another_blas_gets_the_product_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "_openblas", lambda: None)
     out = np.empty((2, 2))
