@@ -346,7 +346,13 @@ def test_the_real_dump_agrees_with_a_run_of_the_same_script(
         assert not left[real]  # every operator and parameter of the real dump has its counterpart
         assert [operator.op_name for operator in left[1 - real]] == ["inputs1"]  # the original leaves the labels out
         assert [operator.op_type for operator in step.expected] == ["Flatten", "Reshape"]
-    assert statuses(found) == {"agrees": 187, "identical": 91, "not compared": 32}
+    # How many of the 278 are identical to the last bit is up to the BLAS of this machine: 73 to 93 were seen.
+    counts = statuses(found)
+    assert set(counts) == {"agrees", "identical", "not compared"}
+    assert counts["agrees"] + counts["identical"] == 278 and counts["not compared"] == 32
+    # Nothing computes what the first operators read: pictures, labels and weights of the first iteration.
+    first = [operator for operator in found.operators if operator.step.iteration == 0][0]
+    assert [tensor.status for tensor in first.inputs] == ["identical"] * len(first.inputs)
     fused = [operator for operator in found.operators if operator.pair.how == "mapping"]
     assert len(fused) == 6 and all(len(operator.inputs) == 3 for operator in fused)
 
@@ -367,7 +373,10 @@ def test_a_perturbed_weight_names_the_first_operator_that_differs(
         first = found.first_differing
         assert first is not None and first.step.iteration == 0
         assert first.pair.mine.full_name == "Default/network-WithLossCell/_backbone-LeNet5/conv2-Conv2d/Conv2D-op3"
-        assert [tensor.status for tensor in first.inputs] == ["identical", "differs"]
+        read, weight = (tensor.status for tensor in first.inputs)
+        # Another machine's BLAS computed what the real dump's operator read; our own dump was made on this machine.
+        assert read in (("identical", "agrees") if golden == real_dump else ("identical",))
+        assert weight == "differs"
         text = "\n".join(headline(found))
         assert "x = self.max_pool2d(self.relu(self.conv2(x)))" in text
         assert "input 1 (conv2.weight) differs already" in text
