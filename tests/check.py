@@ -3,6 +3,10 @@
 python tests/check.py                  format, lint, types, imports, documentation, tests
 python tests/check.py --fix            let ruff repair what it can, then the same
 python tests/check.py --without-tests  all but the tests
+python tests/check.py --deep [MINUTES] every property with many times its examples, 60 minutes long; nothing else
+python tests/check.py --machines [NAME ...]
+                                       the tests as on other machines: all variants, those named, or with the name
+                                       "commit" the one that is this commit's turn; nothing else
 """
 
 from __future__ import annotations
@@ -12,9 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests import deep, machines  # noqa: E402  (found through the line before)
+
+PROCESSES = 4
 
 
 def commands(site: str, is_fixing: bool, has_tests: bool) -> list[tuple[str, list[str]]]:
@@ -28,18 +38,40 @@ def commands(site: str, is_fixing: bool, has_tests: bool) -> list[tuple[str, lis
         ("types", [python, "-m", "mypy", "--strict", "msdump"]),
         ("documentation", [python, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site]),
     ]
-    return [*chosen, ("tests", [python, "-m", "pytest", "-n", "4", "--dist", "loadfile"])] if has_tests else chosen
+    return (
+        [*chosen, ("tests", [python, "-m", "pytest", "-n", str(PROCESSES), "--dist", "loadfile"])]
+        if has_tests
+        else chosen
+    )
 
 
 def main() -> int:
-    """Run all, also after a failure; 0 when each of them passed."""
+    """What the command line asks for; 0 when all of it passed."""
     parser = argparse.ArgumentParser(description="Format, lint, imports, types, documentation, tests.")
     parser.add_argument("--fix", action="store_true", help="let ruff repair what it can")
     parser.add_argument("--without-tests", action="store_true")
+    parser.add_argument("--deep", type=float, nargs="?", const=deep.MINUTES, metavar="MINUTES", help="properties only")
+    names = ["commit", *(variant.name for variant in machines.VARIANTS)]
+    parser.add_argument("--machines", nargs="*", choices=names, metavar="NAME", help=f"any of {', '.join(names)}")
     args = parser.parse_args()
+    if args.deep is not None:
+        return deep.run_deep(args.deep, PROCESSES)
+    if args.machines is not None:
+        return machines.run_machines(_variants(args.machines), PROCESSES)
+    return run_all(args.fix, not args.without_tests)
+
+
+def _variants(names: Sequence[str]) -> list[machines.Variant]:
+    turn = machines.variant_of_commit()
+    chosen = {turn.name if name == "commit" else name for name in names}
+    return [variant for variant in machines.VARIANTS if not names or variant.name in chosen]
+
+
+def run_all(is_fixing: bool, has_tests: bool) -> int:
+    """Format, lint, imports, types, documentation and tests, also after a failure; 0 when each of them passed."""
     failed = []
     with tempfile.TemporaryDirectory() as site:
-        for name, command in commands(site, args.fix, not args.without_tests):
+        for name, command in commands(site, is_fixing, has_tests):
             print(f"== {name}", flush=True)
             started = time.monotonic()
             if subprocess.run(command, cwd=ROOT).returncode:

@@ -351,7 +351,7 @@ def test_the_real_dump_agrees_with_a_run_of_the_same_script(
     assert set(counts) == {"agrees", "identical", "not compared"}
     assert counts["agrees"] + counts["identical"] == 278 and counts["not compared"] == 32
     # Nothing computes what the first operators read: pictures, labels and weights of the first iteration.
-    first = [operator for operator in found.operators if operator.step.iteration == 0][0]
+    first = next(operator for operator in found.operators if operator.step.iteration == 0)
     assert [tensor.status for tensor in first.inputs] == ["identical"] * len(first.inputs)
     fused = [operator for operator in found.operators if operator.pair.how == "mapping"]
     assert len(fused) == 6 and all(len(operator.inputs) == 3 for operator in fused)
