@@ -73,5 +73,5 @@ def _round(seed: int, until: float, processes: int) -> list[str]:
     return [
         *(sys.executable, "-m", "pytest", "-q", "-n", str(processes), "-p", "tests.deep"),
         *("--times", str(TIMES), "--until", str(until), "--hypothesis-seed", str(seed)),
-        *("-p", "randomly", "-p", f"randomly_seed={seed}"),
+        *("-p", "randomly", f"--randomly-seed={seed}"),
     ]

@@ -122,7 +122,7 @@ def _run(variant: Variant, processes: int) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(processes), "--dist", "loadfile", *_TESTS]
     if variant.is_shuffled:
         seed = random.SystemRandom().randrange(2**32)
-        command += ["-p", "randomly", "-p", f"randomly_seed={seed}", f"--hypothesis-seed={seed}"]
+        command += ["-p", "randomly", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
     with _checkout(variant, environment) as folder:
         return subprocess.run(
             [*variant.prefix, *command],
