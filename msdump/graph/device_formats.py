@@ -6,7 +6,7 @@ FRACTAL_Z; CANN, matrix products are FRACTAL_NZ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msdump import dtypes
@@ -84,33 +84,54 @@ _ELEMENTWISE = frozenset(
 def assign_device_formats(graph: Graph) -> None:
     """Set `Value.format` of every tensor that an Ascend device keeps in another layout than the host.
 
-    The first operator that asks for a format decides; a mutated tensor and the output that is the same memory agree.
+    The first operator that asks for a format decides; all values that are the same memory have one format.
     Everything else, scalars, vectors and whole numbers for the most part, keeps DefaultFormat.
     """
+    formats = _Formats(graph)
     for node in graph.nodes:
         rule = _RULES.get(node.op_type)
         if rule is not None and _host_format(node) in ("NCHW", "NCDHW"):
-            _ask(node, rule)
-    # Again until all agree: what a later operator gives a tensor concerns the earlier ones that update it as well.
-    for _ in graph.nodes:
-        before = _formats(graph)
-        _spread(graph)
-        if _formats(graph) == before:
-            return
+            _ask(node, rule, formats)
+    # Again until nothing changes: what a later operator gives a tensor concerns the earlier ones that update it too.
+    # It ends, because a format once set stays.
+    while _spread(graph, formats):
+        pass
 
 
-def _spread(graph: Graph) -> None:
-    """Hand formats on once, from the first operator to the last."""
+class _Formats:
+    """Sets formats: each once, and for all values that are the same memory at the same time."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._same_memory: dict[int, list[Value]] = {}
+        for node in graph.nodes:
+            for slot, source_slot in node.definition.aliases.items():
+                source, output = node.inputs[source_slot], node.outputs[slot]
+                group = self._same_memory.setdefault(source.id, [source])
+                group.append(output)
+                self._same_memory[output.id] = group
+
+    def set(self, value: Value, format: str, sub_format: int) -> bool:
+        """Whether that changed anything: a value that has a device format keeps it."""
+        if value.format in DEVICE_FORMATS:
+            return False
+        for each in self._same_memory.get(value.id, [value]):
+            each.format, each.sub_format = format, sub_format
+        return True
+
+
+def _spread(graph: Graph, formats: _Formats) -> bool:
+    """Hand formats on once, from the first operator to the last.   Returns: whether any value got one."""
+    has_changed = False
     for node in graph.nodes:
         if node.op_type in _ELEMENTWISE:
-            for value in node.outputs:
-                _hand_on(node, value)
+            pairs = _handed_on(node)
         elif node.definition.mutates:
-            _agree_on_update(node)
-
-
-def _formats(graph: Graph) -> list[str]:
-    return [value.format for node in graph.nodes for value in (*node.inputs, *node.outputs)]
+            pairs = _agreed_on_update(node)
+        else:
+            continue
+        for source, target in pairs:
+            has_changed |= formats.set(target, source.format, source.sub_format)
+    return has_changed
 
 
 def _host_format(node: Node) -> str:
@@ -119,14 +140,13 @@ def _host_format(node: Node) -> str:
     return str(attrs.get("data_format", attrs.get("format", "NCHW")))
 
 
-def _ask(node: Node, rule: _Rule) -> None:
+def _ask(node: Node, rule: _Rule, formats: _Formats) -> None:
     groups = int(node.primitive.attrs.get("group", 1))
     for values, named in ((node.inputs, rule.inputs), (node.outputs, rule.outputs)):
         for slot, value in enumerate(values):
             wanted = named.get(slot, rule.format)
-            if value.format not in DEVICE_FORMATS and _fits(value, wanted):
-                value.format = wanted
-                value.sub_format = groups if wanted == FILTER and groups > 1 else 0
+            if _fits(value, wanted):
+                formats.set(value, wanted, groups if wanted == FILTER and groups > 1 else 0)
 
 
 def _fits(value: Value, wanted: str) -> bool:
@@ -134,28 +154,17 @@ def _fits(value: Value, wanted: str) -> bool:
     return is_rank and dtypes.dtype(value.type.dtype).is_float
 
 
-def _hand_on(node: Node, value: Value) -> None:
-    """Give an output the format of the first input that has one, and its shape."""
-    for source in node.inputs:
-        if source.format in DEVICE_FORMATS and source.type.shape == value.type.shape:
-            _copy_format(source, value)
-            return
+def _handed_on(node: Node) -> list[tuple[Value, Value]]:
+    """(source, target): an output gets the format of the first input that has one, and its shape."""
+    return [(sources[0], output) for output in node.outputs if (sources := _with_device_format(node.inputs, output))]
 
 
-def _agree_on_update(node: Node) -> None:
-    """An optimizer keeps the states of a weight as it keeps the weight."""
-    definition = node.definition
-    weight = node.inputs[definition.mutates[0]]
-    if weight.format in DEVICE_FORMATS:
-        for value in node.inputs:
-            if value.type.shape == weight.type.shape:
-                _copy_format(weight, value)
-    for value in node.outputs:
-        if value.index in definition.aliases:
-            source = node.inputs[definition.aliases[value.index]]
-            value.format, value.sub_format = source.format, source.sub_format
+def _agreed_on_update(node: Node) -> list[tuple[Value, Value]]:
+    """(source, target): an optimizer keeps the states of a weight as it keeps the weight."""
+    weight = node.inputs[node.definition.mutates[0]]
+    return [(weight, value) for value in node.inputs if _with_device_format([weight], value)]
 
 
-def _copy_format(source: Value, target: Value) -> None:
-    if target.format not in DEVICE_FORMATS:
-        target.format, target.sub_format = source.format, source.sub_format
+def _with_device_format(sources: Sequence[Value], target: Value) -> list[Value]:
+    """Those that have a device format, and the shape of the target."""
+    return [each for each in sources if each.format in DEVICE_FORMATS and each.type.shape == target.type.shape]

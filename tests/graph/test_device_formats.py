@@ -138,9 +138,39 @@ def test_formats_and_streams_change_no_value(case: GraphCase) -> None:
         for info in (*op.inputs, *op.outputs):
             if info.format != DEFAULT_FORMAT:
                 layouts.device_shape(info.shape, info.format, layouts.cube_size(info.dtype), max(1, info.sub_format))
-    for made in case.graph.nodes:
+    assert_same_memory_has_one_format(case.graph)
+
+
+def assert_same_memory_has_one_format(graph: Graph) -> None:
+    for made in graph.nodes:
         for slot, source in made.definition.aliases.items():
-            assert made.outputs[slot].format == made.inputs[source].format
+            output, operand = made.outputs[slot], made.inputs[source]
+            assert (output.format, output.sub_format) == (operand.format, operand.sub_format)
+
+
+def test_an_update_by_an_updated_tensor_leaves_no_memory_with_two_formats() -> None:
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (3, 4)))
+    weights = [graph.add_parameter(parameter(f"weight{number}", 3, 4)) for number in range(2)]
+    first = node(graph, "Assign", [weights[1], x]).outputs[0]
+    second = node(graph, "Assign", [weights[0], first]).outputs[0]
+    product = node(graph, "MatMul", [x, weights[0]], transpose_a=False, transpose_b=True).outputs[0]
+    graph.outputs = [second, product]
+    finish(graph, "Ascend")
+    assert_same_memory_has_one_format(graph)
+    assert {value.format for value in (x, *weights, first, second, product)} == {"FRACTAL_NZ"}
+
+
+def test_memory_that_an_operator_takes_after_its_update_has_that_format_before() -> None:
+    """The operator names the updated tensor, not the parameter."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (2, 8, 5, 5)))
+    weight = graph.add_parameter(parameter("w", 8, 2, 3, 3))
+    new = node(graph, "AssignAdd", [weight, weight]).outputs[0]
+    again = node(graph, "AssignAdd", [new, weight]).outputs[0]
+    graph.outputs = [node(graph, "Conv2D", [x, again], **{**CONV, "out_channel": 8, "group": 4}).outputs[0]]
+    finish(graph, "Ascend")
+    assert {(value.format, value.sub_format) for value in (weight, new, again)} == {("FRACTAL_Z", 4)}
 
 
 @settings(max_examples=40, deadline=None)
