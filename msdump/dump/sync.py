@@ -158,6 +158,8 @@ class SyncDumper:
         self._write_batch(repeats)
 
     def _write_batch(self, records: Sequence[TensorRecord]) -> None:
+        if not records:
+            return  # a writer that cannot write must not stop a dump that has nothing more for it
         for writer in self._writers:
             writer.write(records)
         with self._lock:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump.config.sizes import format_size, parse_size
@@ -36,7 +36,10 @@ from msdump.formats.bin_writer import BinWriter
 from msdump.formats.npy import NpyWriter, read_npy
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import Writer
+from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
+from msdump.graph.graph import Graph
+from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
 from msdump.testing import records
@@ -82,8 +85,17 @@ def test_a_budget_is_never_passed_and_nothing_on_disk_is_cut(case: GraphCase, bu
             assert tally.iterations_dumped == 3 and tally.lost == 0
 
 
+def constant_case() -> GraphCase:
+    """One constant and one operator that reads it: a step of one batch, in which no tensor comes twice."""
+    graph = Graph()
+    constant = graph.add_constant(np.zeros((3, 4), np.float32), "float32")
+    graph.outputs = list(graph.add_node(Primitive("Neg"), [constant], "Default").outputs)
+    return GraphCase(finish(graph), [], {})
+
+
 @settings(max_examples=40, deadline=None)
 @given(graphs(), st.integers(0, 3))
+@example(constant_case(), 1)
 def test_what_a_step_lacks_is_counted_whatever_came_before(case: GraphCase, fails_at: int) -> None:
     """Also beside constants, which are written before the step's own records."""
     with tempfile.TemporaryDirectory() as name:
