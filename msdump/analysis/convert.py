@@ -44,7 +44,7 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.layout import MAPPING_FILE
 from msdump.formats.mapped import populate
 from msdump.formats.mapping_csv import append_mapping, read_mapping
-from msdump.formats.opdebug import NEW_MAGIC, opdebug_json, parse_opdebug_content
+from msdump.formats.opdebug import is_new_content, opdebug_json, parse_opdebug_content
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"
@@ -367,7 +367,7 @@ def overflow_json_text(tensor: BinTensor) -> str:
     Raises:  AnalysisError for an accelerator that nobody knows, FormatError for other contents.
     """
     content = tensor.payload.tobytes()
-    if int.from_bytes(content[:4], "little") == NEW_MAGIC and len(content) >= 16:
+    if is_new_content(content) and len(content) >= 16:
         accelerator = int.from_bytes(content[12:16], "little")
         if accelerator >= _OVERFLOW_TYPES:
             raise AnalysisError(

@@ -4,7 +4,8 @@ A dump file is what BinWriter makes of an `opdebug_record`; the writer of the JS
 
 Bytes, all fields u64 little-endian, rest zero: DHA info at 0, L2 info at 128, AI Core info at 256, each model_id,
 stream_id, task_id, task_type, pc_start, para_base; DHA status at 512; L2 status at 768; AI Core kernel_code, block_idx,
-status at 1024. Newer tools write a record that begins with a magic number instead; it is read, not written.
+status at 1024. Newer tools write a record that begins with a magic number instead; it is read, not written. A model id
+may be that number too: `is_new_content` tells the two apart.
 Source: CANN overflow dump; MindSpore dump guide, overflow file of `file_format` npy.
 """
 
@@ -40,6 +41,13 @@ _AREAS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     L2: (128, 768, ("status",)),
     AI_CORE: (256, 1024, ("kernel_code", "block_idx", "status")),
 }
+# Bytes of the older form that are zero: (start, end).
+_USED = sorted(
+    (at, at + 8 * count)
+    for info_at, status_at, fields in _AREAS.values()
+    for at, count in ((info_at, len(_INFO)), (status_at, len(fields)))
+)
+_UNUSED = tuple(zip((end for _, end in _USED), (*(start for start, _ in _USED[1:]), CONTENT_BYTES), strict=True))
 _NEW_HEAD = struct.Struct("<6I")
 _NEW_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
 _TASK = ("model_id", "stream_id", "task_id", "task_type", "context_id")
@@ -109,7 +117,7 @@ def opdebug_content(opdebug: Opdebug) -> Array:
 
 def parse_opdebug_content(content: bytes, where: str) -> Opdebug | AcceleratorRecord:
     """Inverse of `opdebug_content`, and the newer form.   Raises: FormatError naming `where`."""
-    if len(content) >= 4 and int.from_bytes(content[:4], "little") == NEW_MAGIC:
+    if is_new_content(content):
         return _parse_new(content, where)
     if len(content) != CONTENT_BYTES:
         raise FormatError(f"{where}: expected {CONTENT_BYTES} bytes of overflow data, got {len(content)}.")
@@ -119,6 +127,22 @@ def parse_opdebug_content(content: bytes, where: str) -> Opdebug | AcceleratorRe
         found.update(zip(fields, struct.unpack_from(f"<{len(fields)}Q", content, status_at), strict=True))
         tasks.append(TaskStatus(**found))
     return Opdebug(*tasks)
+
+
+def is_new_content(content: bytes) -> bool:
+    """Whether this is the newer form: its magic number, and bytes that the older form does not have.
+
+    The older form begins with a model id, which may be that number. It has exactly 2048 bytes and zeros between its
+    areas, where a newer record that tells of an overflow has its status.
+    Edges: 2048 bytes whose head is right in every field and whose values end before these zeros are the newer form;
+    as the older one they would name a task id of 2**38 and more.
+    """
+    if int.from_bytes(content[:4], "little") != NEW_MAGIC:
+        return False
+    if len(content) != CONTENT_BYTES or any(any(content[start:end]) for start, end in _UNUSED):
+        return True
+    _, _, valid, acc_type, _, data_len = _NEW_HEAD.unpack_from(content)
+    return valid == 1 and acc_type in _NEW_AREAS and data_len == 8 * len(_NEW_AREAS[acc_type][1])
 
 
 def _parse_new(content: bytes, where: str) -> AcceleratorRecord:

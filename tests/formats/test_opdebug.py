@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
@@ -41,14 +41,36 @@ opdebugs = st.builds(Opdebug, task, task, core)
 quick = settings(max_examples=40, deadline=None)
 
 
+NEW = [(0, "AIC", 11, 88), (1, "AIV", 11, 88), (2, "AICPU", 8, 64), (3, "SDMA", 10, 80)]
+# A model id that is the magic number of the newer content.
+MAGIC = 0x5A5A5A5A
+
+
 @quick
 @given(opdebugs)
+@example(Opdebug(TaskStatus(model_id=MAGIC)))
+@example(Opdebug(TaskStatus(model_id=MAGIC, stream_id=4 << 32)))
+@example(Opdebug(TaskStatus(model_id=MAGIC | 1 << 32, stream_id=1, task_id=87 << 32, para_base=5, status=3)))
 def test_content_and_json_are_inverse(opdebug: Opdebug) -> None:
     content = opdebug_content(opdebug)
     assert content.shape == (2048,) and content.dtype == np.uint8
     assert parse_opdebug_content(content.tobytes(), "here") == opdebug
     assert parse_opdebug_json(opdebug_text(opdebug), "here") == opdebug
     assert parse_opdebug_json(json.dumps(opdebug_json(opdebug), indent=4), "here") == opdebug
+
+
+@quick
+@given(opdebugs, st.integers(0, 4), st.sampled_from([64, 80, 88]), st.integers(0, 2))
+def test_a_model_id_that_is_the_magic_number_is_told_from_it(
+    opdebug: Opdebug, acc_type: int, data_len: int, valid: int
+) -> None:
+    """Only content that is a complete head of the newer form, field by field, is read as one."""
+    dha = replace(opdebug.dha, model_id=opdebug.dha.model_id >> 32 << 32 | MAGIC, stream_id=acc_type << 32 | valid)
+    dha = replace(dha, task_id=data_len << 32 | opdebug.dha.task_id & 0xFFFFFFFF)
+    content = opdebug_content(replace(opdebug, dha=dha)).tobytes()
+    is_head = valid == 1 and (acc_type, data_len) in {(number, size) for number, _, _, size in NEW}
+    parsed = parse_opdebug_content(content, "here")
+    assert isinstance(parsed, AcceleratorRecord) if is_head else parsed == replace(opdebug, dha=dha)
 
 
 @quick
@@ -123,9 +145,6 @@ def test_the_sample_is_read_as_the_real_converter_reads_it() -> None:
     assert (GOLDEN / "Opdebug.Node_OpDebug.3.7.1700000000000010").read_bytes()[51:] == opdebug_content(sample).tobytes()
 
 
-NEW = [(0, "AIC", 11, 88), (1, "AIV", 11, 88), (2, "AICPU", 8, 64), (3, "SDMA", 10, 80)]
-
-
 @pytest.mark.parametrize(("acc_type", "name", "count", "data_len"), NEW)
 def test_the_newer_content_is_read(acc_type: int, name: str, count: int, data_len: int) -> None:
     values = list(range(1, count + 1))
@@ -140,6 +159,11 @@ def test_the_newer_content_is_read(acc_type: int, name: str, count: int, data_le
         "pc_start", "para_base", "src_addr", "dst_addr"
     }  # fmt: skip
     assert parse_opdebug_json(json.dumps(shown), "here") == record
+    # Also where it fills the room of the older content, and where only its status tells it from that.
+    padded = content.ljust(2048, b"\0")
+    assert parse_opdebug_content(padded, "here") == record
+    damaged = parse_opdebug_content(padded[:8] + bytes(4) + padded[12:], "here")
+    assert damaged == replace(record, valid=0)
 
 
 @quick
