@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -15,55 +17,59 @@ from msdump.stats import MeasuredArray
 _PAGE = 4096
 # From here on a copy has a buffer of whole pages that is used again: fresh pages cost more than the copy itself.
 _PAGED_BYTES = 64 << 10
+# Seconds without a message after which a waiting thread counts for itself: another thread may have taken the message.
+_PATIENCE_S = 0.1
 
 
 class Staged:
     """One copy, or one array that needs none. It lives as long as somebody refers to it; then its memory belongs to
     Staging again.
 
-    Owners are counted by the interpreter and by nobody else, so that an exception at any moment, Ctrl-C included,
-    can neither lose memory nor free it too early.
+    Owners are counted by the interpreter alone, and it runs no Python when the last one goes: an exception at any
+    moment, Ctrl-C included, can neither lose memory nor free it too early, and no exception gets lost in a destructor.
+
+    size_bytes   of the budget that the copy takes
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_staging", "array")
+    __slots__ = ("__weakref__", "array", "size_bytes")
 
-    def __init__(self, staging: Staging, array: Array, buffer: Array | None) -> None:
-        self._staging = staging
-        self._buffer = buffer
+    def __init__(self, array: Array, size_bytes: int) -> None:
         self.array = array
+        self.size_bytes = size_bytes
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the budget that the copy takes."""
-        return staged_size(self.array) if self._buffer is None else int(self._buffer.nbytes)
 
-    def __del__(self) -> None:
-        if self._buffer is None:
-            self._staging._let_go(self.size_bytes)
-        else:
-            self._staging._take_back(self._buffer)
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What a copy that is alive takes. `buffer`: whole pages that may be used again after it; None: it has none."""
+
+    name: Hashable
+    size_bytes: int
+    buffer: Array | None
 
 
 class Staging:
     """Copies within a budget. A value that is still waiting is copied once however many records name it.
 
-    `reserve` and `stage` are called by the one thread that runs the graph; copies die in any thread.
+    `reserve` and `stage` are called by threads that run graphs; copies die in any thread.
     """
 
     def __init__(self, budget_bytes: int) -> None:
         self._budget = budget_bytes
-        # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._waiting: WeakValueDictionary[Hashable, Staged] = WeakValueDictionary()
+        # The truth about what is held: an entry comes and goes in one step, which no signal can divide.
+        self._accounts: dict[ReferenceType[Staged], _Account] = {}
+        # Messages of the interpreter that a copy has died. Written by no Python code, as a destructor would be.
+        self._deaths: SimpleQueue[ReferenceType[Staged]] = SimpleQueue()
+        self._by_name: dict[Hashable, ReferenceType[Staged]] = {}
         self._free: dict[int, list[Array]] = {}
-        self._free_bytes = 0
+        # Sum of the accounts; more than that after an interrupt, until somebody counts.
         self._held = 0
         self.peak_bytes = 0
 
     @property
     def held_bytes(self) -> int:
         """Bytes of copies that are alive."""
+        self._count()
         return self._held
 
     def reserve(self, size_bytes: int, own_bytes: int = 0) -> None:
@@ -72,8 +78,14 @@ class Staging:
         own_bytes   of copies that the caller holds itself: no waiting would free them
         What is larger than the whole budget goes through alone, when nothing else waits.
         """
-        with self._lock:
-            self._changed.wait_for(lambda: self._held <= own_bytes or self._held + size_bytes <= self._budget)
+        while not self._has_room(size_bytes, own_bytes):
+            try:
+                dead = self._deaths.get(timeout=_PATIENCE_S)
+            except Empty:
+                self._count()
+            else:
+                with self._lock:
+                    self._bury(dead)
 
     def stage(self, name: Hashable, array: Array, file_offset: int = 0) -> Staged:
         """A copy of the value of that name: the one that is still alive, or a new one.
@@ -83,62 +95,92 @@ class Staging:
         """
         if isinstance(array, MeasuredArray):
             return self.hold(name, array)  # nothing to copy: its numbers are its own
-        known = self._waiting.get(name)
+        known = self._known(name)
         if known is not None:
             return known
-        buffer = self._buffer(staged_size(array))
-        first = file_offset % _PAGE if buffer.size >= _PAGED_BYTES else 0
+        size = staged_size(array)
+        buffer = self._buffer(size)
+        is_paged = size >= _PAGED_BYTES
+        first = file_offset % _PAGE if is_paged else 0
         view = buffer[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-        # From here on the buffer has an owner that gives it back.
-        staged = Staged(self, view, buffer)
+        staged = Staged(view, size)
+        reference = self._open_account(staged, name, buffer if is_paged else None)
         np.copyto(view, array)
-        self._waiting[name] = staged
+        # From here on it may be shared: a copy that was interrupted never is.
+        self._by_name[name] = reference
         return staged
 
     def hold(self, name: Hashable, array: Array) -> Staged:
         """The value of that name itself: nobody will write it, but it takes memory while it waits."""
-        known = self._waiting.get(name)
+        known = self._known(name)
         if known is not None:
             return known
-        with self._lock:
-            self._held += staged_size(array)
-            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
-        staged = self._waiting[name] = Staged(self, array, None)
+        staged = Staged(array, staged_size(array))
+        self._by_name[name] = self._open_account(staged, name, None)
         return staged
 
-    def _let_go(self, size: int) -> None:
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _known(self, name: Hashable) -> Staged | None:
+        reference = self._by_name.get(name)
+        return reference() if reference is not None else None
+
+    def _has_room(self, size_bytes: int, own_bytes: int) -> bool:
         with self._lock:
-            self._held -= size
-            self._changed.notify_all()
+            self._bury_dead()
+            return self._held <= own_bytes or self._held + size_bytes <= self._budget
+
+    def _open_account(self, staged: Staged, name: Hashable, buffer: Array | None) -> ReferenceType[Staged]:
+        reference = ref(staged, self._deaths.put)
+        with self._lock:
+            # In this order: an interrupt between the two leaves too much on the sum, which is corrected, never less.
+            self._held += staged.size_bytes
+            self._accounts[reference] = _Account(name, staged.size_bytes, buffer)
+            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes())
+        return reference
+
+    def _bury_dead(self) -> None:
+        try:
+            while True:
+                self._bury(self._deaths.get_nowait())
+        except Empty:
+            return
+
+    def _bury(self, dead: ReferenceType[Staged]) -> None:
+        """Close the account of a copy that has died; once, however often somebody asks."""
+        account = self._accounts.get(dead)
+        if account is None:
+            return
+        if self._by_name.get(account.name) is dead:
+            del self._by_name[account.name]
+        del self._accounts[dead]
+        self._held -= account.size_bytes
+        fits = self._held + self._free_bytes() + account.size_bytes <= self._budget
+        if account.buffer is not None and fits:
+            self._free.setdefault(account.size_bytes, []).append(account.buffer)
+
+    def _count(self) -> None:
+        """Look at every account: also at those whose message an interrupt has lost."""
+        with self._lock:
+            for reference in list(self._accounts):
+                if reference() is None:
+                    self._bury(reference)
+            self._held = sum(account.size_bytes for account in self._accounts.values())
 
     def _buffer(self, size: int) -> Array:
         """A buffer of exactly `size` bytes; free ones of other sizes go first when memory would pass the budget."""
         with self._lock:
-            self._held += size
+            self._bury_dead()
             free = self._free.get(size)
             if free:
-                self._free_bytes -= size
                 return free.pop()
             for other in sorted(self._free, reverse=True):
-                while self._free[other] and self._held + self._free_bytes > self._budget:
+                while self._free[other] and self._held + size + self._free_bytes() > self._budget:
                     self._free[other].pop()
-                    self._free_bytes -= other
-            self.peak_bytes = max(self.peak_bytes, self._held + self._free_bytes)
-        try:
-            return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
-        except BaseException:
-            with self._lock:
-                self._held -= size
-            raise
+        return _aligned(size) if size >= _PAGED_BYTES else np.empty(size, np.uint8)
 
-    def _take_back(self, buffer: Array) -> None:
-        size = buffer.size
-        with self._lock:
-            self._held -= size
-            if size >= _PAGED_BYTES and self._held + self._free_bytes + size <= self._budget:
-                self._free.setdefault(size, []).append(buffer)
-                self._free_bytes += size
-            self._changed.notify_all()
+    def _free_bytes(self) -> int:
+        return sum(size * len(buffers) for size, buffers in self._free.items())
 
 
 def staged_size(array: Array) -> int:

@@ -373,15 +373,15 @@ def test_a_wait_can_be_interrupted(tmp_path: Path) -> None:
     case, gate, tally = chain(4, 100_000), Gate(), Tally()
     dumper = AsyncDumper(make_plan(tmp_path, input_output=2), [gate], tally, 1, threads=1)
     executor = Executor(case.graph, [dumper])
-    wait_for = dumper.staging._changed.wait_for
+    reserve = dumper.staging.reserve
     calls = itertools.count()
 
-    def interrupted(predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+    def interrupted(size_bytes: int, own_bytes: int = 0) -> None:
         if next(calls) == 2:
             raise KeyboardInterrupt
-        return wait_for(predicate, timeout)
+        reserve(size_bytes, own_bytes)
 
-    dumper.staging._changed.wait_for = interrupted  # type: ignore[assignment,method-assign]
+    dumper.staging.reserve = interrupted  # type: ignore[method-assign]
     gate.permits.release(100)
     with pytest.raises(KeyboardInterrupt):
         executor.run(case.inputs, 0)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
+import numpy as np
 import pytest
 
 from msdump.dump.staging import Staging
@@ -81,3 +82,21 @@ def test_an_interrupted_wait_leaves_the_budget_usable(interrupts: Callable[[], N
             for _ in a_moment():
                 staging.reserve(40)
         assert is_done_in_time(partial(staging.reserve, 1))
+
+
+def test_interrupted_copies_leave_nothing_in_the_budget(interrupts: Callable[[], None]) -> None:
+    """Copies that end at once, in the very thread that the interrupt comes to: it must not get lost in there either."""
+    array = np.ones(100_000, np.uint8)
+    staging = Staging(1 << 20)
+
+    def work() -> None:
+        interrupts()
+        for number, _ in enumerate(a_moment()):
+            staging.stage(number, array)
+            staging.hold(number, array)
+
+    for _ in range(ROUNDS):
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    assert staging.held_bytes == 0
+    assert is_done_in_time(partial(staging.reserve, 1 << 20))

@@ -1,0 +1,141 @@
+"""Copies within a budget: right bytes, one copy for each value, and no interrupt at any moment costs memory."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.dump.staging import Staged, Staging, staged_size
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL, LARGE = np.arange(50, dtype=np.uint8), np.arange(100_000, dtype=np.float32)
+BUDGET = 2 * staged_size(LARGE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0, 50, 100_000, 150_000]), st.booleans()), max_size=30))
+def test_copies_hold_their_values_and_the_budget_is_what_is_alive(steps: list[tuple[int, int, bool]]) -> None:
+    """Each step stages or holds a value of one of five names, or drops the one of that name when it is alive."""
+    staging = Staging(1 << 20)
+    alive: dict[int, tuple[Staged, bytes]] = {}
+    for number, (name, size, is_copied) in enumerate(steps):
+        array = np.full(size, number, np.uint8)
+        if name in alive:
+            assert staging.stage(name, array) is staging.hold(name, array) is alive[name][0]
+            del alive[name]
+        elif is_copied:
+            alive[name] = staging.stage(name, array, number), array.tobytes()
+            array += 1
+        else:
+            alive[name] = staging.hold(name, array), array.tobytes()
+            assert alive[name][0].array is array
+        assert staging.held_bytes == sum(copy.size_bytes for copy, _ in alive.values())
+        assert all(copy.array.tobytes() == expected for copy, expected in alive.values())
+
+
+def test_a_buffer_is_used_again_when_its_copy_has_died() -> None:
+    staging = Staging(BUDGET)
+    first = staging.stage("first", LARGE)
+    address = first.array.ctypes.data
+    del first
+    second = staging.stage("second", LARGE + 1)
+    assert second.array.ctypes.data == address
+    third = staging.stage("third", LARGE)
+    assert third.array.ctypes.data != address
+    assert staging.peak_bytes == staging.held_bytes == BUDGET
+
+
+def test_several_threads_wait_until_there_is_room() -> None:
+    staging = Staging(BUDGET)
+    copies = [staging.stage(number, LARGE) for number in range(2)]
+    waiting = [threading.Thread(target=staging.reserve, args=(BUDGET,), daemon=True) for _ in range(4)]
+    for thread in waiting:
+        thread.start()
+    copies.clear()
+    for thread in waiting:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in waiting)
+
+
+class Interruption:
+    """Raises at one of the moments at which Python answers signals: a function begins, or one of C has returned."""
+
+    def __init__(self, moment: int) -> None:
+        self._left = moment
+        self.has_raised = False
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        if event not in ("call", "c_return"):
+            return
+        self._left -= 1
+        if self._left < 0:
+            sys.setprofile(None)
+            self.has_raised = True
+            raise KeyboardInterrupt
+
+
+def stage_and_drop(staging: Staging) -> None:
+    for array in (LARGE, SMALL):
+        staging.reserve(staged_size(array))
+        copy = staging.stage("copy", array)
+        held = staging.hold("held", array)
+        np.testing.assert_array_equal(copy.array, held.array)
+        del copy, held
+    staging.reserve(BUDGET)
+
+
+def interrupted_at(moment: int, work: Callable[[], None]) -> bool:
+    """Whether the work was long enough to be interrupted there."""
+    interruption, previous = Interruption(moment), sys.getprofile()
+    sys.setprofile(interruption)
+    try:
+        work()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(previous)
+    return interruption.has_raised
+
+
+def test_an_interrupt_at_any_moment_leaves_the_budget_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    gc.collect()
+    for moment in itertools.count():
+        staging = Staging(BUDGET)
+        has_raised = interrupted_at(moment, lambda staging=staging: stage_and_drop(staging))  # type: ignore[misc]
+        # Before anybody counts: a waiting step must find out by itself.
+        staging.reserve(BUDGET)
+        assert staging.held_bytes == 0, moment
+        stage_and_drop(staging)
+        assert staging.peak_bytes <= BUDGET + staged_size(LARGE)
+        assert not ignored, moment
+        if not has_raised:
+            break
+    assert moment > 50
+
+
+EXIT = """
+import numpy as np
+from msdump.dump.staging import Staging
+
+staging = Staging(1 << 20)
+copies = [staging.stage(size, np.ones(size, np.uint8)) for size in (10, 100_000)] + [staging.hold(0, np.ones(3))]
+copies.append(copies)
+"""
+
+
+def test_copies_that_outlive_the_interpreter_say_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", EXIT], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
