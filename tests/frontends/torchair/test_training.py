@@ -10,7 +10,7 @@ from typing import Any
 import msdump.torchair as torchair
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.frontends.torchair.dumps import backend_for, read_steps
@@ -260,7 +260,14 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def same_bits(first: Any, second: Any) -> bool:
+    """Also where both are NaN, which equals nothing."""
+    arrays = [tensor.detach().cpu().contiguous() for tensor in (first, second)]
+    return first.dtype == second.dtype and arrays[0].numpy().tobytes() == arrays[1].numpy().tobytes()
+
+
 @settings(max_examples=10)
+@example(names=["dropout", "matmul", "matmul", "matmul", "matmul"], seed=0)
 @given(names=st.lists(st.sampled_from(sorted(OPERATORS)), min_size=1, max_size=5), seed=st.integers(0, 2**32))
 def test_any_chain_of_operators_computes_the_same_bits(
     names: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory
@@ -280,12 +287,12 @@ def test_any_chain_of_operators_computes_the_same_bits(
         y.sum().backward()
         results.append((y.detach(), x.grad))
     (output, gradient), (plain_output, plain_gradient) = results
-    assert torch.equal(output, plain_output) and torch.equal(gradient, plain_gradient)
+    assert same_bits(output, plain_output) and same_bits(gradient, plain_gradient)
     forward = read_steps(path)[0][0]
     results_on_disk = [
         array for values in forward.values.values() for place, array in values.items() if place[0] == "OUTPUT"
     ]
-    assert any(array.shape == output.shape and np.array_equal(array, output) for array in results_on_disk)
+    assert any(array.shape == output.shape and same_bits(torch.from_numpy(array), output) for array in results_on_disk)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
