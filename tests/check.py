@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from tests import deep, machines  # noqa: E402  (found through the line before)
 PROCESSES = 4
 
 
-def commands(site: str, is_fixing: bool, has_tests: bool) -> list[tuple[str, list[str]]]:
+def commands(is_fixing: bool, has_tests: bool) -> list[tuple[str, list[str]]]:
     """(name, command) in the order they run: cheap ones first."""
     python = sys.executable
     ruff = [python, "-m", "ruff"]
@@ -36,7 +35,7 @@ def commands(site: str, is_fixing: bool, has_tests: bool) -> list[tuple[str, lis
         ("lint", [*ruff, "check", *(["--fix"] if is_fixing else [])]),
         ("imports", [python, "-c", "from importlinter.cli import lint_imports_command as c; c()"]),
         ("types", [python, "-m", "mypy", "--strict", "msdump"]),
-        ("documentation", [python, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site]),
+        ("documentation", [python, "-m", "zensical", "build", "--strict"]),
     ]
     return (
         [*chosen, ("tests", [python, "-m", "pytest", "-n", str(PROCESSES), "--dist", "loadfile"])]
@@ -70,13 +69,12 @@ def _variants(names: Sequence[str]) -> list[machines.Variant]:
 def run_all(is_fixing: bool, has_tests: bool) -> int:
     """Format, lint, imports, types, documentation and tests, also after a failure; 0 when each of them passed."""
     failed = []
-    with tempfile.TemporaryDirectory() as site:
-        for name, command in commands(site, is_fixing, has_tests):
-            print(f"== {name}", flush=True)
-            started = time.monotonic()
-            if subprocess.run(command, cwd=ROOT).returncode:
-                failed.append(name)
-            print(f"== {name}: {'failed' if name in failed else 'ok'}, {time.monotonic() - started:.0f} s", flush=True)
+    for name, command in commands(is_fixing, has_tests):
+        print(f"== {name}", flush=True)
+        started = time.monotonic()
+        if subprocess.run(command, cwd=ROOT).returncode:
+            failed.append(name)
+        print(f"== {name}: {'failed' if name in failed else 'ok'}, {time.monotonic() - started:.0f} s", flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -101,6 +101,17 @@ def test_every_page_is_in_the_navigation() -> None:
         assert page.relative_to(ROOT / "docs").as_posix() in navigation
 
 
+@pytest.mark.parametrize("words", ["gradient norm", "hook", "notebook", "histogram", "pandas", "CI"])
+def test_a_search_for_what_people_do_with_a_dump_finds_a_heading(words: str) -> None:
+    headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert any(words.lower() in heading.lower() for heading in headings)
+
+
+def test_the_chinese_home_page_has_the_commands_of_the_english_one() -> None:
+    english, chinese = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("index.md", "zh/index.md"))
+    assert re.findall(r"`(msdump [^`]*)`", english) == re.findall(r"`(msdump [^`]*)`", chinese)
+
+
 def test_every_key_of_the_configuration_is_explained() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     for section in (CommonDumpSettings, E2eDumpSettings):

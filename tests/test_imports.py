@@ -1,4 +1,4 @@
-"""Who may import what. import-linter holds the rules between rooms; here are those about other people's packages."""
+"""Who may import what. import-linter holds the rules between packages; here are those about other people's packages."""
 
 from __future__ import annotations
 
