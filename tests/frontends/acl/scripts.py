@@ -13,14 +13,8 @@ import onnx
 from msdump import dtypes
 from msdump.frontends import acl
 from msdump.frontends.acl.tensor_desc import dtype_number
+from tests.frontends.acl.calls import ok
 from tests.frontends.onnx import models
-
-
-def ok(found: Any) -> Any:
-    """The value of a call that must succeed."""
-    *values, code = found if isinstance(found, tuple) else (found,)
-    assert code == 0, acl.get_recent_err_msg()
-    return values[0] if values else None
 
 
 def config(folder: Path, name: str = "acl.json", **keys: Any) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
 from msdump.testing.strategies import tensors
-from tests.frontends.acl.scripts import ok
+from tests.frontends.acl.calls import ok
 
 H2D, D2H = acl.const.ACL_MEMCPY_HOST_TO_DEVICE, acl.const.ACL_MEMCPY_DEVICE_TO_HOST
 quick = settings(

@@ -52,7 +52,7 @@ def test_graphs_are_numbered_through_the_process(tmp_path: Path) -> None:
     net, (data, _) = nn.Dense(5, 2), rows()
     for size in (1, 2, 2, 3):
         net(data[:size])
-    numbers = [int(path.stem.rpartition("_")[2]) for path in sorted(tmp_path.glob("trace_code_graph_*.ir"))]
+    numbers = sorted(int(path.stem.rpartition("_")[2]) for path in tmp_path.glob("trace_code_graph_*.ir"))
     assert len(numbers) == 3 and numbers == list(range(min(numbers), min(numbers) + 3))
 
 
