@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,3 +103,41 @@ def test_a_script_without_a_dump_loads_neither_dumper_nor_writers() -> None:
     loaded = modules_after("import msdump.mindspore")
     assert not {module for module in loaded if module.startswith(("msdump.dump.", "msdump.formats.npy"))}
     assert not loaded & {"torch", "onnx", "onnxruntime", "rich", "hypothesis", "sklearn"}
+
+
+# -- tests ---------------------------------------------------------------------------------------------------------
+
+OPTIONAL = ("torch", "onnx", "onnxruntime", "sklearn", "pyarrow", "tensorboard")
+
+
+def module_file(name: str) -> Path | None:
+    """File of a module of the tests."""
+    path = ROOT.joinpath(*name.split("."))
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if file.is_file()), None) if name.startswith("tests") else None
+
+
+@functools.cache
+def missing_at_import(file: Path) -> frozenset[str]:
+    """Optional packages without which the file does not import, although it does not ask for them first."""
+    needed: set[str] = set()
+    checked: set[str] = set()
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+        names: list[str] = []
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            names = [statement.module, *(f"{statement.module}.{alias.name}" for alias in statement.names)]
+        elif isinstance(statement, ast.Expr | ast.Assign) and "importorskip" in ast.unparse(statement.value):
+            checked.update(re.findall(r"importorskip\('([^'.]+)", ast.unparse(statement.value)))
+        for name in names:
+            inner = module_file(name)
+            package = name.partition(".")[0]
+            found = missing_at_import(inner) if inner is not None else {package} & set(OPTIONAL)
+            needed |= found - checked
+    return frozenset(needed)
+
+
+def test_tests_that_need_an_optional_package_skip_without_it() -> None:
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file.name.startswith(("test_", "conftest", "__init__"))]
+    assert not {str(file): needed for file in files if (needed := missing_at_import(file))}
