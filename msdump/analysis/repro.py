@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,13 +17,10 @@ from msdump.analysis.replay import inputs_of
 from msdump.errors import ConfigError
 from msdump.events import Array
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.layout import safe_op_name
 from msdump.formats.npy import npy_array
 
-_HEAD = '''"""{op_type}: {label}, {step}
-
-Runs the operator on its dumped inputs and compares with its dumped outputs.{where}
-"""
+# Whatever comes from the dump stands in the script as a literal of Python, never as text between its lines.
+_HEAD = '''"""Runs one operator on its dumped inputs and compares with its dumped outputs."""
 
 import sys
 from pathlib import Path
@@ -30,6 +28,9 @@ from pathlib import Path
 import numpy as np
 {imports}
 HERE = Path(__file__).parent
+OPERATOR = {operator}
+STEP = {step}
+SOURCE_LINE = {line}
 ATTRS = {attrs}
 INPUTS = {inputs}
 OUTPUTS = {outputs}
@@ -63,8 +64,8 @@ _COMPUTE = {
     "    return [tensor.detach().numpy() for tensor in tensors]\n",
 }
 _KERNEL = '''def compute(arrays):
-    """No stand-alone form of {op_type} is known: this one needs msdump (pip install msdump)."""
-    return run_kernel("{op_type}", arrays, ATTRS)
+    """No stand-alone form of this type is known: this one needs msdump (pip install msdump)."""
+    return run_kernel({op_type}, arrays, ATTRS)
 '''
 
 
@@ -119,21 +120,39 @@ def _script(
     if source is None and library == TORCH:
         raise ConfigError(f"{found.operator.label}: expected an operator with a torch equivalent, got {op_type}.")
     imports = "import torch\nfrom torch.nn import functional\n" if library == TORCH else ""
-    body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=op_type)
+    body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=literal(op_type))
     if source is None:
         imports = "from msdump.analysis.replay import run_kernel\n"
     line = None if found.node is None else found.node.own_line
     head = _HEAD.format(
-        op_type=op_type,
-        label=safe_op_name(found.operator.label.replace("/", " / ")),
-        step=found.key,
-        where="" if line is None else f"\nIts line: {safe_op_name(line.code.strip())}",
+        operator=literal(f"{op_type} {found.operator.label}"),
+        step=literal(str(found.key)),
+        line=literal(None if line is None else f"{line}  {line.code.strip()}"),
         imports=imports,
-        attrs=repr(dict(attrs)),
-        inputs=repr(inputs),
-        outputs=repr(dict(outputs)),
+        attrs=literal(dict(attrs)),
+        inputs=literal(inputs),
+        outputs=literal(dict(outputs)),
     )
     return head + (source or "") + body + _TAIL.format(bound=_bound(found))
+
+
+def literal(value: Any) -> str:
+    """A plain value as source of Python that gives it back, on one line and in ASCII whatever text it holds.
+
+    Edges:   NaN and the infinities are calls of `float`.
+    Raises:  ConfigError for what is no text, number, truth value, None, or list, tuple or dict of these.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return ascii(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+    raise ConfigError(f"attributes: expected plain values, got {type(value).__name__}. Use `msdump replay`.")
 
 
 def _bound(found: FoundOperator) -> float:
