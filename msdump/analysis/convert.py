@@ -354,7 +354,7 @@ class _Job:
             published = short + extension
             if not _fits(published):
                 published = uuid.uuid3(uuid.NAMESPACE_DNS, wanted).hex + extension
-            append_mapping(os.path.join(self.folder.path, MAPPING_FILE), published, wanted, _FILE_MODE)
+            append_mapping(self.folder, published, wanted, _FILE_MODE)
         # A free name needs no detour over a second one.
         self.folder.write(published, chunks, _FILE_MODE, replace=self.folder.has(published))
         self.written.append(os.path.join(self.folder.path, published))

@@ -6,11 +6,13 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from msdump.errors import WriteError
 from msdump.events import Array
+from msdump.plain_files import plain_opener
 
 _LONGEST = 200  # characters of an operator's name that leave room for the endings
 _AXES = {4: "N C H W", 5: "N C D H W"}
@@ -100,18 +102,24 @@ def _short(folder: Path, name: str) -> str:
     if len(name) <= _LONGEST:
         return name
     short = uuid.uuid3(uuid.NAMESPACE_DNS, name).hex
-    with open(folder / "simple_op_mapping.csv", "a", encoding="utf-8") as file:
+    with _opened(folder / "simple_op_mapping.csv", "a") as file:
         file.write(f"{short},{name}\n")
     return short
 
 
 def _save(folder: Path, name: str, array: Array) -> Path:
     path = folder / f"{name}.npy"
-    np.save(path, np.ascontiguousarray(array))
+    with open(path, "wb", opener=plain_opener()) as file:
+        np.save(file, np.ascontiguousarray(array))
     return path
 
 
 def _write(path: Path, lines: Iterator[str]) -> Path:
-    with open(path, "w", encoding="utf-8") as file:
+    with _opened(path, "w") as file:
         file.writelines(f"{line}\n" for line in lines)
     return path
+
+
+def _opened(path: Path, how: str) -> IO[str]:
+    # Names may hold bytes that are not UTF-8.
+    return open(path, how, encoding="utf-8", errors="backslashreplace", opener=plain_opener())

@@ -250,12 +250,12 @@ def _goldens(root: str, device: str, model: str, step: str) -> list[str]:
 def write_result(folder: str, name: str, text: str) -> Path:
     """Write one result file; its path.   Raises: AnalysisError when it cannot be written."""
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
+    from msdump.plain_files import plain_opener
 
     path = Path(folder, name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(handle, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace", opener=plain_opener()) as file:
             file.write(text)
     except OSError as error:
         raise AnalysisError(ExitCode.WRITE_FILE, f"{path}: expected to write it, got: {error.strerror}.") from error

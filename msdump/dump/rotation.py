@@ -125,18 +125,23 @@ def _names_of(record: TensorRecord) -> tuple[str, ...]:
 def _remove_files(folder: Path, names: set[str]) -> int:
     """Remove the files of these names, and those that stand for them because a name was too long; bytes freed."""
     try:
-        present = os.listdir(folder)
+        # By a handle: a link that takes the folder's place meanwhile would have files elsewhere removed.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0
-    originals: dict[str, str] = {}
-    if MAPPING_FILE in present:
-        with contextlib.suppress(FormatError):
-            originals = read_mapping(folder / MAPPING_FILE)
-    freed = 0
-    for name in present:
-        if name in names or originals.get(name) in names:
-            status = os.stat(folder / name, follow_symlinks=False)
-            os.unlink(folder / name)
-            # Writers do not count mapping.csv, so nobody is owed its bytes.
-            freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
-    return freed
+    try:
+        present = os.listdir(handle)
+        originals: dict[str, str] = {}
+        if MAPPING_FILE in present:
+            with contextlib.suppress(FormatError):
+                originals = read_mapping(folder / MAPPING_FILE)
+        freed = 0
+        for name in present:
+            if name in names or originals.get(name) in names:
+                status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                os.unlink(name, dir_fd=handle)
+                # Writers do not count mapping.csv, so nobody is owed its bytes.
+                freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
+        return freed
+    finally:
+        os.close(handle)

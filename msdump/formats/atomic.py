@@ -8,102 +8,38 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import itertools
 import mmap
 import os
+import re
 import stat
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from msdump.errors import WriteError
 from msdump.formats import direct
 from msdump.formats.direct import Buffer
+from msdump.formats.make_dirs import claim_dir, make_dirs
+from msdump.formats.system_errors import close_written, write_error
+from msdump.plain_files import OPEN_FLAGS
+
+__all__ = ["Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "set_mode", "write_file"]
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_TMPFILE = getattr(os, "O_TMPFILE", 0)
+_O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | _O_CLOEXEC
 # Answers of filesystems (overlay, NFS, FUSE) and sandboxes that know no unnamed files, or no /proc to name them by.
 _NO_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS, errno.EPERM, errno.EXDEV}
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
 _MAX_BUFFERS = 512  # writev takes 1024 on Linux; other systems less
 
-_FIXES = {
-    errno.ENOSPC: "The disk is full: free space, or dump fewer iterations or operators.",
-    errno.EDQUOT: "The quota is used up: free space, or dump fewer iterations or operators.",
-    errno.EACCES: "The folder is not writable for this user: choose another path or change its mode.",
-    errno.EPERM: "The system refuses it: choose another path.",
-    errno.EROFS: "The filesystem is read-only: choose another path.",
-    errno.ENOTDIR: "A file sits where a folder should be: move it away or choose another path.",
-    errno.EEXIST: "It is there already: move it away or choose another path.",
-    errno.ENOENT: "The folder is gone: do not remove it while the dump runs.",
-    errno.EMFILE: "Too many files are open: raise the limit (ulimit -n).",
-    errno.ENFILE: "Too many files are open on this machine.",
-    errno.ENAMETOOLONG: "The path is too long: choose a shorter one.",
-    errno.EFBIG: "The file is larger than the filesystem or `ulimit -f` allows.",
-    errno.EIO: "The device reports an error: look at the system log.",
-}
 _temporary_numbers = itertools.count()
-
-
-def _write_error(where: str, expected: str, error: OSError) -> WriteError:
-    reason = error.strerror or str(error)
-    fix = _FIXES.get(error.errno or 0, "")
-    return WriteError(f"{where}: expected {expected}, got {reason}. {fix}".rstrip())
-
-
-def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
-    """Make a folder and its missing parents; those made get exactly `mode`, whatever the umask is.
-
-    Raises: WriteError when a file sits in the way, or the system refuses.
-    """
-    target = os.fspath(path)
-    missing: list[str] = []
-    probe = target
-    while not os.path.isdir(probe):
-        missing.append(probe)
-        parent = os.path.dirname(probe)
-        if parent in ("", probe):
-            break
-        probe = parent
-    for folder in reversed(missing):
-        try:
-            os.mkdir(folder, mode)
-        except FileExistsError as error:
-            if os.path.isdir(folder):  # another process was faster
-                continue
-            raise WriteError(
-                f"{folder}: expected a folder, got a file. Move it away or choose another path."
-            ) from error
-        except FileNotFoundError as error:
-            raise WriteError(
-                f"{folder}: expected to make this folder, got {error.strerror}. "
-                "No folder can be made there, or the one above it was just removed: choose another path."
-            ) from error
-        except OSError as error:
-            raise _write_error(folder, "to make this folder", error) from error
-        except ValueError as error:
-            raise WriteError(f"{folder!r}: expected a path, got {error}. Choose another path.") from error
-        if stat.S_IMODE(os.stat(folder).st_mode) != mode:
-            os.chmod(folder, mode)
-
-
-def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
-    """Make a folder that nobody else has made, and its missing parents; False when it is there already.
-
-    Raises: WriteError when the system refuses, or a file sits above it.
-    """
-    folder = os.fspath(path)
-    make_dirs(os.path.dirname(folder) or ".", mode)
-    try:
-        os.mkdir(folder, mode)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise _write_error(folder, "to make this folder", error) from error
-    if stat.S_IMODE(os.stat(folder).st_mode) != mode:
-        os.chmod(folder, mode)
-    return True
+_SIBLING = re.compile(r"\.[0-9]+-[0-9]+-[0-9]+\.tmp")
+# (device, inode) of folders without leftovers, so that each is listed once and not for each file.
+_swept_folders: set[tuple[int, int]] = set()
+_MAX_SWEPT_FOLDERS = 4096
 
 
 class Folder:
@@ -119,20 +55,25 @@ class Folder:
         try:
             self._fd = os.open(self.path, _OPEN_FOLDER)
         except OSError as error:
-            raise _write_error(self.path, "a folder to write to", error) from error
+            raise write_error(self.path, "a folder to write to", error) from error
         self._has_unnamed = bool(_O_TMPFILE)
         self._is_direct = is_direct and direct.is_worthwhile(self._fd)
 
     def close(self) -> None:
+        """Raises: WriteError."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            close_written(fd, self.path)
 
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def open_file(self, name: str, flags: int, mode: int = 0) -> int:
+        """Descriptor of a file with this name; a link is not followed.   Raises: OSError."""
+        return os.open(name, flags | _O_NOFOLLOW | OPEN_FLAGS, mode, dir_fd=self._fd)
 
     def has(self, name: str) -> bool:
         """Whether anything, a broken link included, has this name."""
@@ -141,7 +82,7 @@ class Folder:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise _write_error(self._where(name), "a name to look up", error) from error
+            raise write_error(self._where(name), "a name to look up", error) from error
         return True
 
     def write(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False) -> int:
@@ -167,7 +108,7 @@ class Folder:
                 "Move it away or choose another path."
             ) from error
         except OSError as error:
-            raise _write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error
+            raise write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error
 
     def link(self, existing: str, name: str, existing_folder: Folder | None = None) -> bool:
         """Give a file a further name; False when links are refused and a copy was made.   Raises: WriteError."""
@@ -176,13 +117,13 @@ class Folder:
             os.link(existing, name, src_dir_fd=source._fd, dst_dir_fd=self._fd)
         except OSError as error:
             if error.errno not in _NO_LINKS:
-                raise _write_error(self._where(name), f"a second name of {source._where(existing)}", error) from error
+                raise write_error(self._where(name), f"a second name of {source._where(existing)}", error) from error
         else:
             return True
         try:
             fd = os.open(existing, os.O_RDONLY | _O_CLOEXEC, dir_fd=source._fd)
         except OSError as error:
-            raise _write_error(source._where(existing), "to read it for a copy", error) from error
+            raise write_error(source._where(existing), "to read it for a copy", error) from error
         try:
             status = os.fstat(fd)
             chunks = [mmap.mmap(fd, 0, access=mmap.ACCESS_READ)] if status.st_size else []
@@ -216,48 +157,92 @@ class Folder:
         fill: Callable[[int, Sequence[Buffer]], int],
     ) -> int:
         fd = os.open(".", _O_TMPFILE | os.O_WRONLY | _O_CLOEXEC | flags, mode, dir_fd=self._fd)
-        try:
-            size = fill(fd, chunks)
-            _set_mode(fd, mode)
-            source = f"/proc/self/fd/{fd}"
-            if not replace:
+        with contextlib.ExitStack() as stack:
+            try:
+                size = fill(fd, chunks)
+                set_mode(fd, mode)
+                if replace:
+                    self._remove_leftovers()
+                    stack.callback(os.close, _lock(fd))
+                linked = _sibling_name() if replace else name
                 # Only with a folder descriptor does Python ask the kernel to follow the link in /proc.
-                os.link(source, name, dst_dir_fd=self._fd, follow_symlinks=True)
-                return size
-            sibling = _sibling_name()
-            os.link(source, sibling, dst_dir_fd=self._fd, follow_symlinks=True)
-        finally:
-            os.close(fd)
-        self._rename(sibling, name)
+                os.link(f"/proc/self/fd/{fd}", linked, dst_dir_fd=self._fd, follow_symlinks=True)
+            except BaseException:
+                os.close(fd)
+                raise
+            try:
+                os.close(fd)  # where some filesystems report what they could not write
+            except OSError:
+                self._discard(linked)
+                raise
+            if replace:
+                self._rename(linked, name)
         return size
 
     def _write_sibling(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool) -> int:
-        sibling = _sibling_name()
-        fd = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _O_CLOEXEC, mode, dir_fd=self._fd)
+        self._remove_leftovers()
+        sibling, fd, lock = self._open_sibling(mode)
         try:
             try:
                 size = _write_all(fd, chunks)
-                _set_mode(fd, mode)
+                set_mode(fd, mode)
             finally:
                 os.close(fd)
-            if not replace:
-                try:
-                    os.link(sibling, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-                except OSError as error:
-                    if error.errno not in _NO_LINKS:
-                        raise
-                    # No links here, so no way to rename without the small chance of another process's file.
-                    if self.has(name):
-                        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
-                    os.rename(sibling, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-                    return size
-                os.unlink(sibling, dir_fd=self._fd)
-                return size
+            if replace:
+                os.rename(sibling, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            else:
+                self._name_sibling(sibling, name)
         except BaseException:
             self._discard(sibling)
             raise
-        self._rename(sibling, name)
+        finally:
+            os.close(lock)
         return size
+
+    def _open_sibling(self, mode: int) -> tuple[str, int, int]:
+        """Name and descriptor of a new hidden file, and the descriptor that holds its lock."""
+        while True:
+            sibling = _sibling_name()
+            fd = self.open_file(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            lock = _lock(fd)
+            if os.fstat(fd).st_nlink:
+                return sibling, fd, lock
+            # Another process took it for a leftover before it was locked.
+            os.close(lock)
+            os.close(fd)
+
+    def _name_sibling(self, sibling: str, name: str) -> None:
+        """Give a hidden file its name, which must be free."""
+        try:
+            os.link(sibling, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # No links here, so no way to rename without the small chance of another process's file.
+            if self.has(name):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+            os.rename(sibling, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        else:
+            os.unlink(sibling, dir_fd=self._fd)
+
+    def _remove_leftovers(self) -> None:
+        """Remove hidden files whose process was killed before they got their names; once a process and folder."""
+        status = os.fstat(self._fd)
+        place = status.st_dev, status.st_ino
+        if place in _swept_folders:
+            return
+        if len(_swept_folders) >= _MAX_SWEPT_FOLDERS:
+            _swept_folders.clear()
+        _swept_folders.add(place)
+        for name in filter(_SIBLING.fullmatch, os.listdir(self._fd)):
+            with contextlib.suppress(OSError):  # not ours to read, in use, or gone
+                fd = self.open_file(name, os.O_RDONLY)
+                try:
+                    # A living process, on this machine or another, holds the lock until its file has its name.
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(name, dir_fd=self._fd)
+                finally:
+                    os.close(fd)
 
     def _rename(self, sibling: str, name: str) -> None:
         try:
@@ -289,96 +274,18 @@ def link_or_copy(existing: str | os.PathLike[str], new: str | os.PathLike[str]) 
         return target.link(existing_name, new_name, source)
 
 
-class AppendFile:
-    """A text file that only grows, line by line; owns its descriptor. Any thread may append.
-
-    Each append is one write, so a killed process leaves whole lines as far as the system writes them whole; a line that
-    an earlier process left cut is removed when the file is opened. The file has its final mode all the time.
-    `is_new` says that it held nothing when it was opened.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], mode: int) -> None:
-        self.path = Path(path)
-        self._lock = threading.Lock()
-        try:
-            self._fd = _open_to_append(os.fspath(path), mode)
-            try:
-                _set_mode(self._fd, mode)
-                self.is_new = _drop_cut_line(self._fd) == 0
-            except BaseException:
-                os.close(self._fd)
-                raise
-        except OSError as error:
-            raise _write_error(os.fspath(path), "a text file to append to", error) from error
-
-    def first_line(self) -> str:
-        """First line without its end, "" for an empty file."""
-        head = os.pread(self._fd, 1 << 16, 0)
-        return head.split(b"\n", 1)[0].decode(errors="replace")
-
-    def append(self, text: str) -> int:
-        """Add whole lines; returns the bytes written.
-
-        Raises: WriteError; the file then holds what it held before.
-        """
-        data = text.encode(errors="backslashreplace")
-        with self._lock:
-            try:
-                written = os.write(self._fd, data)
-                if written != len(data):
-                    # Short only when the disk is full: take the part back.
-                    os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - written)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError as error:
-                raise _write_error(os.fspath(self.path), f"to append {len(data)} bytes", error) from error
-        return written
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __enter__(self) -> AppendFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def append_text(path: str | os.PathLike[str], text: str, mode: int) -> int:
-    """Append whole lines to a file that may not be there yet; returns the bytes written.   Raises: WriteError."""
-    with AppendFile(path, mode) as file:
-        return file.append(text)
-
-
-def _open_to_append(path: str, mode: int) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _O_CLOEXEC
-    try:
-        return os.open(path, flags, mode | stat.S_IWUSR)
-    except PermissionError:
-        # Finished files are read-only; their owner may take that back.
-        os.chmod(path, mode | stat.S_IWUSR | stat.S_IRUSR)
-        return os.open(path, flags, mode)
-
-
-def _drop_cut_line(fd: int) -> int:
-    """Cut the file after its last line end; returns its size then."""
-    size = end = os.fstat(fd).st_size
-    while end:
-        start = max(0, end - 4096)
-        last = os.pread(fd, end - start, start).rfind(b"\n")
-        if last >= 0:
-            end = start + last + 1
-            break
-        end = start
-    if end != size:
-        os.ftruncate(fd, end)
-    return end
-
-
-def _set_mode(fd: int, mode: int) -> None:
+def set_mode(fd: int, mode: int) -> None:
+    """Give an open file this mode, whatever the umask is."""
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.fchmod(fd, mode)
+
+
+def _lock(fd: int) -> int:
+    """A second descriptor of an open file that holds its lock until it is closed or the process ends."""
+    lock = os.dup(fd)
+    with contextlib.suppress(OSError):  # no locks on this filesystem: then nobody removes leftovers either
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def _sibling_name() -> str:

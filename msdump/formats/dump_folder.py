@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.direct import Buffer
-from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES
+from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.mapping_csv import append_mapping, mapped_name
 from msdump.records import TensorRecord
 
@@ -69,7 +68,7 @@ class DumpFolder(Folder):
         return self._names.fitting(name, suffix)
 
     def _append_mapping(self, mapped: str, name: str) -> None:
-        append_mapping(os.path.join(self.path, MAPPING_FILE), mapped, name, self._mode)
+        append_mapping(self, mapped, name, self._mode)
 
 
 F = TypeVar("F", bound=FileFolder)

@@ -7,7 +7,10 @@ import os
 from collections.abc import Callable
 
 from msdump.errors import FormatError
-from msdump.formats.atomic import append_text
+from msdump.formats.append_file import append_text
+from msdump.formats.atomic import Folder
+from msdump.formats.layout import MAPPING_FILE
+from msdump.plain_files import read_plain
 
 _HASH_BYTES = 8
 
@@ -25,9 +28,9 @@ def mapped_name(original: str, suffix: str, is_taken: Callable[[str], bool]) -> 
     return f"{number}{suffix}"
 
 
-def append_mapping(path: str | os.PathLike[str], mapped: str, original: str, mode: int = 0o400) -> None:
-    """Add the line `{mapped},{original}`.   Raises: WriteError."""
-    append_text(path, f"{mapped},{original}\n", mode)
+def append_mapping(folder: Folder, mapped: str, original: str, mode: int = 0o400) -> None:
+    """Add the line `{mapped},{original}` to the folder's mapping.csv.   Raises: WriteError."""
+    append_text(os.path.join(folder.path, MAPPING_FILE), f"{mapped},{original}\n", mode, folder)
 
 
 def read_mapping(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -35,8 +38,7 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises: FormatError with the line's number; OSError when the file cannot be opened.
     """
-    with open(path, "rb") as file:
-        lines = file.read().split(b"\n")[:-1]
+    lines = read_plain(path).split(b"\n")[:-1]
     original_by_mapped = {}
     for number, line in enumerate(lines, 1):
         try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from msdump.errors import FormatError
-from msdump.formats.atomic import append_text, make_dirs, write_file
+from msdump.formats.append_file import append_text
+from msdump.formats.atomic import make_dirs, write_file
+from msdump.plain_files import read_plain
 
 ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 
@@ -53,8 +55,7 @@ def read_history(path: str | os.PathLike[str]) -> list[int]:
 
 def _read_lines(path: str | os.PathLike[str]) -> list[str]:
     """Whole lines; a last line without its end was cut and is left out."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_plain(path)
     try:
         return data.decode().replace("\r\n", "\n").split("\n")[:-1]
     except UnicodeDecodeError as error:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
-from msdump.formats.atomic import AppendFile, make_dirs
+from msdump.formats.append_file import AppendFile
+from msdump.formats.atomic import make_dirs
 from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts
+from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
 
@@ -403,8 +405,7 @@ def read_statistic_csv(path: str | os.PathLike[str]) -> list[StatisticRow]:
     Raises: FormatError with line and column; OSError when the file cannot be opened.
     """
     where = os.fspath(path)
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_plain(path, GRAPH_BYTES)
     try:
         text = data[: data.rfind(b"\n") + 1].decode()
     except UnicodeDecodeError as error:

@@ -167,6 +167,22 @@ def test_device_layouts_are_compared_as_the_original_has_them(tmp_path: Path) ->
     assert layouts.device_shape((1, 3, 4, 5), "NC1HWC0", 16) == (1, 1, 4, 5, 16)
 
 
+def test_no_result_is_written_through_a_link(fused: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    mine, golden, fusion = fused
+    (tmp_path / "target").write_text("kept")
+    pair = ("-m", mine, "-g", golden, "-f", fusion)
+    for name, more in (
+        ("advisor_summary.txt", ("-advisor",)),
+        ("Add_add_output_0.npy", ("-op", "Add_add", "-o", "0")),
+        ("Add_add_output_0_summary.txt", ("-op", "Add_add", "-o", "0")),
+    ):
+        out = tmp_path / name.replace(".", "_")
+        out.mkdir()
+        (out / name).symlink_to(tmp_path / "target")
+        assert compare(*pair, *more, "-out", out) != 0
+        assert (tmp_path / "target").read_text() == "kept"
+
+
 def test_single_operator_in_detail(fused: tuple[Path, Path, Path], tmp_path: Path) -> None:
     mine, golden, fusion = fused
     np.save(golden / f"net_add.0.{STAMP}.npy", X * 3 + np.float32([[0, 0, 0], [0, 5, 0]]))

@@ -189,3 +189,15 @@ def test_a_folder_that_somebody_removed_is_no_trouble(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "Net/0/0")
     write_and_end(writer, 1)
     assert [path.name for path in (tmp_path / "Net/0").iterdir()] == ["1"]
+
+
+def test_no_file_is_removed_through_a_link(tmp_path: Path) -> None:
+    folder = by_iteration(tmp_path / "dump")
+    writer = LimitedWriter(NpyWriter(folder), open_guard(tmp_path / "dump", keep_iterations=1), NPY_FOOTPRINT, folder)
+    write_and_end(writer, 0)
+    first = tmp_path / "dump/Net/0/0"
+    first.rename(tmp_path / "elsewhere")
+    first.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WriteError, match="expected to remove iteration 0, got Not a directory"):
+        write_and_end(writer, 1)
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 1

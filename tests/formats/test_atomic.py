@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import resource
@@ -10,10 +11,8 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +22,10 @@ from hypothesis import strategies as st
 
 from msdump.errors import WriteError
 from msdump.formats import atomic
-from msdump.formats.atomic import (
-    AppendFile,
-    Buffer,
-    Folder,
-    append_text,
-    claim_dir,
-    link_or_copy,
-    make_dirs,
-    write_file,
-)
+from msdump.formats.append_file import append_text
+from msdump.formats.atomic import Buffer, Folder, link_or_copy, make_dirs, write_file
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(params=["unnamed", "sibling", "sibling without links"])
@@ -183,48 +176,6 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
         write_file(tmp_path / "file" / "x", [b""], 0o400)
 
 
-@pytest.mark.parametrize(("number", "fix"), [(errno.EACCES, "not writable"), (errno.EROFS, "read-only")])
-def test_a_folder_that_cannot_be_made(number: int, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "mkdir", failing(number))
-    with pytest.raises(WriteError, match=rf"new: expected to make this folder, got .*{fix}"):
-        make_dirs(tmp_path / "new")
-
-
-def test_a_folder_that_another_process_made_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mkdir = os.mkdir
-
-    def race(path: str, mode: int) -> None:
-        mkdir(path, 0o711)
-        mkdir(path, mode)
-
-    monkeypatch.setattr(os, "mkdir", race)
-    make_dirs(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b").is_dir()
-
-
-def test_folders_that_are_there_keep_their_mode(tmp_path: Path) -> None:
-    (tmp_path / "old").mkdir(mode=0o755)
-    (tmp_path / "old").chmod(0o755)
-    make_dirs(tmp_path / "old" / "new", 0o700)
-    assert (mode_of(tmp_path / "old"), mode_of(tmp_path / "old" / "new")) == (0o755, 0o700)
-
-
-def test_a_place_without_folders() -> None:
-    with pytest.raises(WriteError, match=r"/proc/nothing: expected to make this folder, got .* choose another path"):
-        make_dirs("/proc/nothing/here")
-
-
-def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda _: claim_dir(tmp_path / "a" / "b", 0o700), range(8)))
-    assert sorted(answers) == [False] * 7 + [True]
-    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o700
-    (tmp_path / "file").write_text("")
-    assert claim_dir(tmp_path / "file") is False
-    with pytest.raises(WriteError, match="expected a folder, got a file"):
-        claim_dir(tmp_path / "file" / "a")
-
-
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with Folder(tmp_path / "a") as folder:
@@ -248,39 +199,6 @@ def test_links_or_copies(number: int, content: bytes, tmp_path: Path) -> None:
     assert mode_of(tmp_path / "copied") == 0o440
 
 
-def test_appended_lines(tmp_path: Path) -> None:
-    path = tmp_path / "x.csv"
-    for number in range(3):
-        append_text(path, f"{number}\n", 0o400)
-        assert mode_of(path) == 0o400
-    assert path.read_text() == "0\n1\n2\n"
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.binary(max_size=20), st.integers(0, 5000))
-def test_a_cut_line_is_removed_before_more_is_appended(content: bytes, pad: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "x.csv")
-        path.write_bytes(content + b"-" * pad)
-        append_text(path, "next\n", 0o400)
-        whole = path.read_bytes()
-    assert whole.endswith(b"next\n")
-    kept = whole.removesuffix(b"next\n")
-    assert (content + b"-" * pad).startswith(kept)
-    assert kept == b"" or kept.endswith(b"\n")
-    assert b"\n" not in (content + b"-" * pad)[len(kept) :]
-
-
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = os.write
-    with AppendFile(tmp_path / "x.csv", 0o400) as file:
-        file.append("first\n")
-        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
-        with pytest.raises(WriteError, match=r"x\.csv: expected to append 7 bytes, got .*The disk is full"):
-            file.append("second\n")
-    assert (tmp_path / "x.csv").read_text() == "first\n"
-
-
 WRITER = """
 import sys
 from pathlib import Path
@@ -294,6 +212,71 @@ print("started", flush=True)
 for stamp in range(1_000_000):
     writer.write([TensorRecord("ReLU", "ReLU-op1", 0, 0, stamp, "output", 0, "float32", data)])
 """
+
+
+def leave_a_hidden_file(folder: Path) -> str:
+    """Let a process be killed between the link of a file under a hidden name and its own name; the hidden name."""
+    code = (
+        "import os, signal, sys\n"
+        "from msdump.formats import atomic\n"
+        "os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "atomic.write_file(sys.argv[1], [b'1'], 0o400, replace=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder / "x")], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (name,) = os.listdir(folder)
+    return name
+
+
+def test_the_next_run_removes_what_a_killed_one_left(way: str, tmp_path: Path) -> None:
+    name = leave_a_hidden_file(tmp_path)
+    assert name.endswith(".tmp")
+    (tmp_path / ".1-2-3.tmp.txt").write_text("not one of these")
+    write_file(tmp_path / "x", [b"2"], 0o400, replace=True)
+    assert sorted(os.listdir(tmp_path)) == [".1-2-3.tmp.txt", "x"]
+    assert (tmp_path / "x").read_bytes() == b"2"
+
+
+def test_files_that_others_are_writing_stay(way: str, tmp_path: Path) -> None:
+    name = tmp_path / leave_a_hidden_file(tmp_path)
+    with open(name, "rb") as owner:  # any process, on any machine that shares the folder
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        write_file(tmp_path / "x", [b"2"], 0o400, replace=True)
+        assert sorted(os.listdir(tmp_path)) == [name.name, "x"]
+
+
+def test_a_file_that_was_taken_for_a_leftover_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic, "_O_TMPFILE", 0)
+    lock, names = atomic._lock, []
+
+    def sweep_first(fd: int) -> int:
+        names.extend(os.listdir(tmp_path))
+        if len(names) == 1:
+            os.unlink(tmp_path / names[0])
+        return lock(fd)
+
+    monkeypatch.setattr(atomic, "_lock", sweep_first)
+    write_file(tmp_path / "x", [b"2"], 0o400)
+    assert len(set(names)) == 2 and os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_cannot_be_closed_is_not_published(
+    way: str, replace: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Network filesystems say when a file is closed that its bytes are lost."""
+    close = os.close
+
+    def lose(fd: int) -> None:
+        is_plain = stat.S_ISREG(os.fstat(fd).st_mode)
+        close(fd)
+        if is_plain:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", lose)
+    with pytest.raises(WriteError, match=r"x: expected to write 1 bytes, got .*system log"):
+        write_file(tmp_path / "x", [b"1"], 0o400, replace=replace)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_killed_process_leaves_whole_files(tmp_path: Path) -> None:

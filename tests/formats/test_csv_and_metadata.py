@@ -34,10 +34,11 @@ def test_mappings_are_read_back(originals: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mapping.csv")
         expected: dict[str, str] = {}
-        for original in originals:
-            mapped = mapped_name(original, ".npy", expected.__contains__)
-            append_mapping(path, mapped, original)
-            expected[mapped] = original
+        with Folder(folder) as opened:
+            for original in originals:
+                mapped = mapped_name(original, ".npy", expected.__contains__)
+                append_mapping(opened, mapped, original)
+                expected[mapped] = original
         assert read_mapping(path) == expected
         assert mode_of(path) == 0o400
 

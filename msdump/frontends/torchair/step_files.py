@@ -16,7 +16,7 @@ from msdump.dump.clock import Clock
 from msdump.errors import DtypeError, FormatError, WriteError
 from msdump.formats import mapping_csv
 from msdump.formats.atomic import Folder, make_dirs
-from msdump.formats.layout import MAPPING_FILE, NAME_MAX_BYTES
+from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.numpy_save import numpy_chunks
 from msdump.formats.torchair_layout import (
     INPUT,
@@ -187,7 +187,7 @@ class StepFiles:
 
     def _short_name(self, folder: Folder, text: str) -> str:
         short = mapping_csv.mapped_name(text, ".npy", folder.has)
-        mapping_csv.append_mapping(self._path / MAPPING_FILE, short, text, self._owner.file_mode)
+        mapping_csv.append_mapping(folder, short, text, self._owner.file_mode)
         return short
 
     def _open(self) -> Folder:

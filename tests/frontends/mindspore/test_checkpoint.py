@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msdump.mindspore as ms
@@ -95,3 +96,12 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
             refused += 1
     assert refused == len(whole) - 2
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["net.ckpt"]
+
+
+def test_a_link_under_the_name_of_the_unfinished_file_is_not_followed(tmp_path: Path) -> None:
+    """Its name can be guessed, so in a folder of several users others can put a link there."""
+    (tmp_path / "target").write_text("kept")
+    (tmp_path / f"w.ckpt.{os.getpid()}.tmp").symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match="symbolic link"):
+        ms.save_checkpoint([{"name": "w", "data": Tensor([1.0, 2.0])}], str(tmp_path / "w.ckpt"))
+    assert (tmp_path / "target").read_text() == "kept" and not (tmp_path / "w.ckpt").exists()

@@ -14,6 +14,7 @@ from msdump.events import Array
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.plain_files import plain_opener
 
 # A bigger tensor is cut into several entries of one tag, as protobuf messages must stay below 2 GiB.
 _SLICE_BYTES = 512 * 1024 * 1024
@@ -75,7 +76,7 @@ def save_checkpoint(
     for name, tensor in tensors:
         _add_entries(checkpoint, name, tensor)
     sibling = f"{path}.{os.getpid()}.tmp"
-    with open(sibling, "wb") as file:
+    with open(sibling, "wb", opener=plain_opener(0o666)) as file:
         file.write(checkpoint.SerializeToString())
     os.replace(sibling, path)
 

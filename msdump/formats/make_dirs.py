@@ -1,0 +1,99 @@
+"""Folders of a dump, made one below the other by handles, so that no link can take their places meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from msdump.errors import WriteError
+from msdump.formats.system_errors import write_error
+
+_O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+_O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# A handle that only leads to names needs no permission to list them.
+_FOLDER_HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | _O_CLOEXEC
+
+
+def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
+    """Make a folder and its missing parents; those made get exactly `mode`, whatever the umask is.
+
+    Edges:  links in the part of the path that is there are followed; one that takes a missing part's place meanwhile
+            is not.
+    Raises: WriteError when a file sits in the way, or the system refuses.
+    """
+    target = os.fspath(path)
+    missing: list[str] = []
+    probe = target
+    while not os.path.isdir(probe):
+        missing.append(probe)
+        parent = os.path.dirname(probe)
+        if parent in ("", probe):
+            break
+        probe = parent
+    if not missing:
+        return
+    parent_fd = _folder_handle(os.path.dirname(missing[-1]) or ".", missing[-1])
+    try:
+        for folder in reversed(missing):
+            _make_dir(parent_fd, folder, mode)
+            above, parent_fd = parent_fd, _folder_handle(os.path.basename(folder), folder, parent_fd)
+            os.close(above)
+    finally:
+        os.close(parent_fd)
+
+
+def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
+    """Make a folder that nobody else has made, and its missing parents; False when it is there already.
+
+    Raises: WriteError when the system refuses, or a file sits above it.
+    """
+    folder = os.fspath(path)
+    parent = os.path.dirname(folder) or "."
+    make_dirs(parent, mode)
+    parent_fd = _folder_handle(parent, folder)
+    try:
+        return _make_dir(parent_fd, folder, mode, is_claimed=True)
+    finally:
+        os.close(parent_fd)
+
+
+def _folder_handle(name: str, folder: str, parent_fd: int | None = None) -> int:
+    """Descriptor by which names in a folder are reached, whatever its path leads to later; below `parent_fd` no link is
+    followed."""
+    try:
+        return os.open(name, _FOLDER_HANDLE | (0 if parent_fd is None else _O_NOFOLLOW), dir_fd=parent_fd)
+    except OSError as error:
+        raise write_error(folder, "to make this folder", error) from error
+
+
+def _make_dir(parent_fd: int, folder: str, mode: int, is_claimed: bool = False) -> bool:
+    """Make one folder with exactly this mode; False when it is there already."""
+    name = os.path.basename(folder)
+    try:
+        os.mkdir(name, mode, dir_fd=parent_fd)
+        status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
+        if stat.S_IMODE(status.st_mode) != mode:
+            _set_folder_mode(parent_fd, name, mode)
+    except FileExistsError as error:
+        if is_claimed or stat.S_ISDIR(os.stat(name, dir_fd=parent_fd, follow_symlinks=False).st_mode):
+            return False  # another process was faster
+        raise WriteError(f"{folder}: expected a folder, got a file. Move it away or choose another path.") from error
+    except FileNotFoundError as error:
+        raise WriteError(
+            f"{folder}: expected to make this folder, got {error.strerror}. "
+            "No folder can be made there, or the one above it was just removed: choose another path."
+        ) from error
+    except OSError as error:
+        raise write_error(folder, "to make this folder", error) from error
+    except ValueError as error:
+        raise WriteError(f"{folder!r}: expected a path, got {error}. Choose another path.") from error
+    return True
+
+
+def _set_folder_mode(parent_fd: int, name: str, mode: int) -> None:
+    """Through a handle, as chmod by name would follow a link that took the folder's place."""
+    fd = os.open(name, _FOLDER_HANDLE | _O_NOFOLLOW, dir_fd=parent_fd)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)

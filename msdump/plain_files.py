@@ -1,0 +1,83 @@
+"""Opening files where others may write: plain ones only, and no more of them than is bearable.
+
+A dump may come from anywhere, so any name in it may be a pipe, a device, or a link to one: opening the first waits for
+ever, reading the second never ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from typing import IO
+
+from msdump.errors import FormatError
+
+SIDE_BYTES = 100 << 20  # of the small files beside tensors; MindInsight's reader takes no more of them either
+GRAPH_BYTES = 1 << 30  # of graphs and tables of statistics
+# A pipe without a writer answers at once, and a terminal does not become that of the process.
+OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def kind_of(mode: int) -> str:
+    """What a file is that is no plain one, by its `st_mode`."""
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
+
+
+def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO[bytes]:
+    """A plain file, opened to be read; links are followed.
+
+    max_bytes   size from which it is refused; None for files that are only mapped or read in parts
+
+    Raises: FormatError for anything but a plain file, and for one that is too large; OSError.
+    """
+    return open(path, "rb", opener=lambda name, _: _open(name, max_bytes))
+
+
+def read_plain(path: str | os.PathLike[str], max_bytes: int = SIDE_BYTES) -> bytes:
+    """Content of a plain file.   Raises: as `open_plain`."""
+    with open_plain(path, max_bytes) as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it grew meanwhile
+        raise FormatError(f"{os.fspath(path)}: expected at most {max_bytes} bytes, got more.")
+    return data
+
+
+def plain_opener(mode: int = 0o600) -> Callable[[str, int], int]:
+    """Opener for `open` that writes to a plain file of its own name, or to none.
+
+    mode   of a file that is new, less the umask
+
+    Raises: OSError, when called, for a link or anything else under that name.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        fd = os.open(name, flags | os.O_NOFOLLOW | OPEN_FLAGS, mode)
+        kind = os.fstat(fd).st_mode
+        if not stat.S_ISREG(kind):
+            os.close(fd)
+            raise OSError(errno.EEXIST, f"{kind_of(kind)} has that name")
+        return fd
+
+    return opener
+
+
+def _open(path: str, max_bytes: int | None) -> int:
+    fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{os.fspath(path)}: expected a plain file, got {kind_of(status.st_mode)}.")
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise FormatError(f"{os.fspath(path)}: expected at most {max_bytes} bytes, got {status.st_size}.")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

@@ -1,0 +1,99 @@
+"""Folders of a dump: whole paths, exact modes, claimed once, and never made through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from msdump.errors import WriteError
+from msdump.formats.make_dirs import claim_dir, make_dirs
+
+
+def failing(number: int) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize(("number", "fix"), [(errno.EACCES, "not writable"), (errno.EROFS, "read-only")])
+def test_a_folder_that_cannot_be_made(number: int, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "mkdir", failing(number))
+    with pytest.raises(WriteError, match=rf"new: expected to make this folder, got .*{fix}"):
+        make_dirs(tmp_path / "new")
+
+
+def test_a_folder_that_another_process_made_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = os.mkdir
+
+    def race(path: str, mode: int, dir_fd: int) -> None:
+        mkdir(path, 0o711, dir_fd=dir_fd)
+        mkdir(path, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", race)
+    make_dirs(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_folders_that_are_there_keep_their_mode(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir(mode=0o755)
+    (tmp_path / "old").chmod(0o755)
+    make_dirs(tmp_path / "old" / "new", 0o700)
+    assert (mode_of(tmp_path / "old"), mode_of(tmp_path / "old" / "new")) == (0o755, 0o700)
+
+
+def test_a_place_without_folders() -> None:
+    with pytest.raises(WriteError, match=r"/proc/nothing: expected to make this folder, got .* choose another path"):
+        make_dirs("/proc/nothing/here")
+
+
+def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: claim_dir(tmp_path / "a" / "b", 0o700), range(8)))
+    assert sorted(answers) == [False] * 7 + [True]
+    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o700
+    (tmp_path / "file").write_text("")
+    assert claim_dir(tmp_path / "file") is False
+    with pytest.raises(WriteError, match="expected a folder, got a file"):
+        claim_dir(tmp_path / "file" / "a")
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_link_that_takes_the_place_of_a_new_folder_is_not_followed(
+    is_early: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others who may write to the folder above can put a link there at any moment."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o755)
+    victim.chmod(0o755)
+    mkdir = os.mkdir
+
+    def race(name: str, mode: int, dir_fd: int) -> None:
+        if is_early:
+            os.symlink(victim, name, dir_fd=dir_fd)
+        mkdir(name, 0o711, dir_fd=dir_fd)
+        os.rename(name, "moved", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        os.symlink(victim, name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", race)
+    with pytest.raises(WriteError, match="new: expected"):
+        make_dirs(tmp_path / "new" / "below")
+    assert mode_of(victim) == 0o755 and os.listdir(victim) == []
+
+
+def test_a_link_to_a_folder_that_was_there_is_followed(tmp_path: Path) -> None:
+    """Users put the ranks of a dump on other disks."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "rank_0").symlink_to("disk")
+    make_dirs(tmp_path / "rank_0" / "Net")
+    assert (tmp_path / "disk" / "Net").is_dir()
