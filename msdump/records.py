@@ -9,6 +9,7 @@ import numpy as np
 
 INPUT, OUTPUT = "input", "output"
 DEFAULT_FORMAT = "DefaultFormat"
+MAX_NDIM = 64  # axes of an array that numpy, from 2.0 on, or torch can have
 
 
 class TensorKey(NamedTuple):

@@ -39,3 +39,19 @@ def no_session_left_open(clean_environment: None) -> Iterator[None]:
     session = sys.modules.get("msdump.session")
     if session is not None:
         session.reset_for_tests()
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """A test that would wait for ever fails: after two minutes, which no busy machine needs for what takes this."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError("the test did not end")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(120)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -16,10 +16,10 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
 from msdump.graph_files.read_pb import BOOKKEEPING, GraphSummary, NodeSummary, read_model
 from msdump.graph_files.source_line import SourceLine
+from msdump.plain_files import GRAPH_BYTES, read_plain
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]+)(?:\[(?P<item>[0-9]+)\])?|%para[0-9]+_(?P<parameter>.*)")
-_MAX_BYTES = 1 << 30
 # Folders of frameworks: frames in them say nothing of the user's own lines.
 _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore|msdump/frontends)/|^\.\.\.")
 
@@ -119,12 +119,10 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     Raises: FormatError for a damaged one; OSError when it cannot be opened.
     """
     path = Path(path)
-    if path.stat().st_size > _MAX_BYTES:
-        raise FormatError(f"{path}: expected at most {_MAX_BYTES} bytes, got {path.stat().st_size}.")
     match = _GRAPH_FILE.fullmatch(path.name)
     if path.suffix == ".ir":
         try:
-            nodes = _ir_nodes(parse_ir(path.read_text(encoding="utf-8")))
+            nodes = _ir_nodes(parse_ir(read_plain(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
     else:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.formats.bin_reader import BinFile, BinTensor
+from msdump.plain_files import open_plain
 from msdump.records import INPUT, OUTPUT
 
 _MAX_HEADER_BYTES = 64 << 20
@@ -63,7 +64,7 @@ def _slicing(content: BinFile) -> dict[str, Any] | None:
     """The attribute of an operator that was sliced automatically."""
     from msdump._proto import dump_data_pb2
 
-    with open(content.path, "rb") as file:
+    with open_plain(content.path) as file:
         length = int.from_bytes(file.read(8), "little")
         if not 0 < length <= min(_MAX_HEADER_BYTES, os.path.getsize(content.path) - 8):
             return None

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import json
 import math
-import mmap
 import os
 import platform
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from msdump import dtypes
 from msdump.errors import FormatError, TruncatedFileError
@@ -29,9 +26,10 @@ from msdump.formats.acl_exception import OperatorFailure
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.bin_writer import described
 from msdump.formats.direct import Buffer
+from msdump.formats.mapped import map_file
 from msdump.layouts import FORMAT_NAME
 from msdump.packing import packed_size
-from msdump.records import INPUT, OUTPUT
+from msdump.records import INPUT, MAX_NDIM, OUTPUT
 
 CORE_MAGIC = b"msdump core 1 "
 ELF_MAGIC = b"\x7fELF"
@@ -39,7 +37,6 @@ _DIGITS = 10
 _HEAD_BYTES = len(CORE_MAGIC) + _DIGITS + 1
 _ALIGNMENT = 64
 _MAX_JSON_BYTES = 64 << 20
-_MAX_NDIM = 32
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def read_core(path: str | os.PathLike[str]) -> CoreFile:
              missing; OSError.
     """
     path = Path(path)
-    raw = _mapped(path)
+    raw = map_file(path)
     head = raw[:_HEAD_BYTES].tobytes()
     if head[:4] == ELF_MAGIC:
         raise FormatError(f"{path}: it is the core of a device. Read it with msDebug.")
@@ -183,7 +180,7 @@ def _tensor(path: Path, raw: Array, entry: Any) -> BinTensor:
 
 def _shape(sizes: Any, where: str) -> tuple[int, ...]:
     shape = tuple(int(size) for size in sizes)
-    if len(shape) > _MAX_NDIM or min(shape, default=0) < 0 or math.prod(filter(None, shape)) > 2**48:
+    if len(shape) > MAX_NDIM or min(shape, default=0) < 0 or math.prod(filter(None, shape)) > 2**48:
         raise FormatError(f"{where}: expected a shape that an array can have, got {len(shape)} axes {shape[:8]}.")
     return shape
 
@@ -225,10 +222,3 @@ def _json(content: Any) -> bytes:
 
 def _rounded(size: int) -> int:
     return size + -size % _ALIGNMENT
-
-
-def _mapped(path: Path) -> Array:
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return np.empty(0, np.uint8)
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import io
 import math
 import os
 from collections.abc import Callable, Hashable, Sequence
@@ -26,6 +27,7 @@ from msdump.formats.direct import Buffer
 from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.packing import packed_size
+from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorRecord
 from msdump.stats import Statistics, statistics
 
@@ -259,8 +261,8 @@ def read_acl_stats(path: str | os.PathLike[str], name: str | None = None) -> lis
     if identity is None:
         raise FormatError(f"{path}: expected the name of a dump file with .csv behind it, got {name or path.name}.")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [_row(path, number, row, identity) for number, row in enumerate(csv.DictReader(file), 2)]
+        text = io.StringIO(read_plain(path, GRAPH_BYTES).decode(), newline="")
+        return [_row(path, number, row, identity) for number, row in enumerate(csv.DictReader(text), 2)]
     except (csv.Error, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected csv, got: {error}.") from error
 

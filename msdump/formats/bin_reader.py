@@ -8,7 +8,6 @@ tensors show the mapped file.   Source: CANN dump_data.proto and container 2.0.
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,14 @@ import numpy as np
 
 from msdump import dtypes, layouts
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
+from msdump.formats.mapped import map_file
 from msdump.packing import unpack
-from msdump.records import INPUT, OUTPUT
+from msdump.records import INPUT, MAX_NDIM, OUTPUT
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BUFFER, SPACE = "l1buffer", "space"
-_MAX_NDIM = 32
 _MAX_ELEMENTS = 2**48
-_MAX_MESSAGE_BYTES = 2**31 - 1  # protobuf takes no more, so a 1.0 file has no more
+_MAX_MESSAGE_BYTES = 2**31 - 1  # protobuf takes no more, so a 1.0 file or a header of 2.0 has no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +118,12 @@ def read_bin(path: str | Path, container: str | None = None) -> BinFile:
              is whole but blocks are missing. Trailing bytes are an error too: the sizes must account for all.
     """
     path = Path(path)
-    raw = _mapped(path)
+    raw = map_file(path)
     if container == "1.0":
         return _read_v1(path, raw)
     length = int.from_bytes(raw[:8].tobytes(), "little") if raw.size >= 8 else 0
-    message = _parse(raw[8 : 8 + length].tobytes()) if 0 < length <= raw.size - 8 else None
+    is_message = 0 < length <= min(raw.size - 8, _MAX_MESSAGE_BYTES)
+    message = _parse(raw[8 : 8 + length].tobytes()) if is_message else None
     if message is not None:
         return _read_v2(path, raw, length, message)
     if container is None:
@@ -138,13 +138,6 @@ def read_bin(path: str | Path, container: str | None = None) -> BinFile:
             "The file is damaged or is not an Ascend dump file."
         )
     raise FormatError(f"{path} at offset 8: the {length} header bytes are no DumpData message.")
-
-
-def _mapped(path: Path) -> Array:
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return np.empty(0, np.uint8)
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
 def _parse(data: bytes) -> Any:
@@ -181,7 +174,7 @@ def _read_v2(path: Path, raw: Array, length: int, message: Any) -> BinFile:
 
 
 def _read_v1(path: Path, raw: Array) -> BinFile:
-    message = _parse(raw.tobytes())
+    message = _parse(raw.tobytes()) if raw.size <= _MAX_MESSAGE_BYTES else None
     if message is None:
         raise FormatError(f"{path} at offset 0: the {raw.size} bytes are no DumpData message.")
     tensors = tuple(
@@ -238,6 +231,6 @@ def _original_op(block: Any) -> tuple[str, int] | None:
 def _shape(dims: Sequence[int], where: str) -> tuple[int, ...]:
     """Refuse shapes that no file could fill before anybody allocates for them."""
     shape = tuple(int(dim) for dim in dims)
-    if len(shape) > _MAX_NDIM or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
+    if len(shape) > MAX_NDIM or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
         raise FormatError(f"{where}: expected a shape that an array can have, got {len(shape)} axes {shape[:8]}.")
     return shape

@@ -25,9 +25,9 @@ from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.order_csv import read_order
+from msdump.plain_files import SIDE_BYTES, open_plain
 
 _MAX_DEPTH = 40
-_MAX_SIDE_BYTES = 100 << 20  # of mapping.csv and execution orders, as the original's reader takes them
 _UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
 
 
@@ -200,8 +200,11 @@ class DumpDir:
         return [Path(path) for path in found]
 
     def graph_files(self, suffix: str = "pb") -> list[Path]:
-        """Graph files (.pb or .ir) of the ranks, by rank and graph."""
-        return [path for rank in self.rank_dirs() for path in sorted((rank / "graphs").glob(f"*.{suffix}"))]
+        """Graph files (.pb or .ir) of the ranks, by rank and graph; links that leave the rank are foreign."""
+        paths = [(rank, path) for rank in self.rank_dirs() for path in sorted((rank / "graphs").glob(f"*.{suffix}"))]
+        plain = {path for rank, path in paths if _is_plain_below(path, os.path.realpath(rank))}
+        self._foreign.update(os.fspath(path) for _, path in paths if path not in plain)
+        return [path for _, path in paths if path in plain]
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -267,7 +270,6 @@ class DumpDir:
     def _mapping(self, folder: Folder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)
         try:
-            _check_size(path)
             return read_mapping(path)
         except FormatError as error:
             self._damage(path, error)
@@ -277,10 +279,12 @@ class DumpDir:
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
-        if not os.path.isfile(path) or os.path.islink(path):
+        if not os.path.lexists(path):
+            return OperatorOrder()
+        if not _is_plain_below(path, os.path.realpath(rank_dir)):
+            self._foreign.add(path)
             return OperatorOrder()
         try:
-            _check_size(path)
             full_names = read_order(path)
         except FormatError as error:
             self._damage(path, error)
@@ -364,20 +368,17 @@ def _is_side_file(folder: Folder, name: str) -> bool:
 
 def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:
     """True for a link to a plain file below the root."""
-    if not entry.is_symlink():
-        return False
-    target = os.path.realpath(entry.path)
+    return entry.is_symlink() and _is_plain_below(entry.path, root)
+
+
+def _is_plain_below(path: str | os.PathLike[str], root: str) -> bool:
+    """True for a plain file that lies below the root, links resolved."""
+    target = os.path.realpath(path)
     return os.path.isfile(target) and os.path.commonpath((root, target)) == root
 
 
 def _parts(path: str) -> list[str]:
     return path.split(os.sep)
-
-
-def _check_size(path: str) -> None:
-    size = os.path.getsize(path)
-    if size > _MAX_SIDE_BYTES:
-        raise FormatError(f"{path}: expected at most {_MAX_SIDE_BYTES} bytes, got {size}.")
 
 
 def _unreadable(path: str, error: OSError) -> FormatError:
@@ -387,9 +388,9 @@ def _unreadable(path: str, error: OSError) -> FormatError:
 def _whole_rows(path: str) -> dict[str, str]:
     """Rows of a damaged mapping.csv that can be understood all the same."""
     try:
-        with open(path, "rb") as file:
-            lines = file.read(_MAX_SIDE_BYTES).decode(errors="replace").split("\n")
-    except OSError:
+        with open_plain(path) as file:
+            lines = file.read(SIDE_BYTES).decode(errors="replace").split("\n")
+    except (OSError, FormatError):
         return {}
     rows = (line.partition(",") for line in lines)
     return {mapped: original for mapped, comma, original in rows if mapped and comma and original}

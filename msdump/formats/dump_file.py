@@ -8,7 +8,6 @@ outputs, without padding. Its dtype numbers are GE's.   Source: CANN, Nano dump;
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import struct
 from pathlib import Path
@@ -18,12 +17,13 @@ import numpy as np
 
 from msdump import dtypes, layouts
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.events import Array
 from msdump.formats.acl_core import CORE_MAGIC, ELF_MAGIC, read_core
 from msdump.formats.acl_exception import CORE_SUFFIX
 from msdump.formats.bin_reader import BinFile, BinTensor, read_bin
+from msdump.formats.mapped import map_file
 from msdump.formats.npy import read_npy
-from msdump.records import INPUT, OUTPUT
+from msdump.plain_files import SIDE_BYTES, open_plain
+from msdump.records import INPUT, MAX_NDIM, OUTPUT
 
 NANO_MAGIC = 0x5A5A5A5A
 NANO, NPY_CONTAINER, CORE, ELF = "nano", "npy", "core", "elf"
@@ -33,7 +33,6 @@ _INPUT_HEAD = struct.Struct("<3i3QI")
 _OUTPUT_HEAD = struct.Struct("<6i3QI")
 _PAIR = struct.Struct("<2I")
 _MAX_TENSORS = 1 << 16
-_MAX_NDIM = 32
 
 
 def read_dump(path: str | os.PathLike[str], container: str | None = None) -> BinFile:
@@ -42,7 +41,7 @@ def read_dump(path: str | os.PathLike[str], container: str | None = None) -> Bin
     Edges:   the ELF core of a device, which only msDebug reads, has no tensors.
     Raises:  FormatError naming file and offset, TruncatedFileError when data is missing; OSError.
     """
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         head = file.read(len(CORE_MAGIC))
     if head[:6] == _NPY_MAGIC:
         return _read_npy(Path(path))
@@ -107,10 +106,11 @@ class _Cursor:
 
 
 def _read_nano(path: Path) -> BinFile:
-    raw = _mapped(path)
+    raw = map_file(path)
     length = int.from_bytes(raw[:8].tobytes(), "little")
-    if not 8 <= length <= raw.size - 8:
-        raise FormatError(f"{path} at offset 0: expected a head of 8 to {raw.size - 8} bytes, got {length}.")
+    longest = min(raw.size - 8, SIDE_BYTES)
+    if not 8 <= length <= longest:
+        raise FormatError(f"{path} at offset 0: expected a head of 8 to {longest} bytes, got {length}.")
     head = _Cursor(path, raw[8 : 8 + length].tobytes(), 8)
     _, version = head.numbers(_PAIR)
     described = [
@@ -158,7 +158,7 @@ def _descriptions(
 
 def _shape(path: Path, where: str, value: bytes) -> tuple[int, ...]:
     shape = struct.unpack(f"<{len(value) // 8}Q", value[: len(value) // 8 * 8])
-    if len(shape) > _MAX_NDIM or math.prod(filter(None, shape)) > 2**60:
+    if len(shape) > MAX_NDIM or math.prod(filter(None, shape)) > 2**60:
         raise FormatError(f"{path}, {where}: expected a shape that an array can have, got {shape[:8]}.")
     return shape
 
@@ -166,8 +166,3 @@ def _shape(path: Path, where: str, value: bytes) -> tuple[int, ...]:
 def _nano_op_name(path: Path) -> str:
     parts = path.name.split(".")
     return parts[1] if len(parts) >= 5 else ""
-
-
-def _mapped(path: Path) -> Array:
-    with path.open("rb") as file:
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)

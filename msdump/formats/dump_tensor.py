@@ -19,6 +19,7 @@ from msdump.formats.dump_name import DumpName
 from msdump.formats.dump_place import Place
 from msdump.formats.npy import read_npy
 from msdump.packing import packed_size
+from msdump.plain_files import open_plain
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 _NO_BYTES = np.empty(0, np.uint8)
@@ -325,7 +326,7 @@ def _mapped(path: str, offset: int, size: int) -> Array:
     """Bytes of a file, mapped.   Raises: TruncatedFileError when the file has become shorter."""
     if size == 0:
         return _NO_BYTES
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         actual = os.fstat(file.fileno()).st_size
         if offset + size > actual:
             raise TruncatedFileError(

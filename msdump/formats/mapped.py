@@ -1,19 +1,29 @@
-"""Mapped files: bringing their pages in at once instead of one fault after the other."""
+"""Mapped files: their bytes as an array, and their pages brought in at once instead of one fault after the other."""
 
 from __future__ import annotations
 
 import contextlib
 import mmap
+import os
 import sys
 from typing import Any
 
 import numpy as np
 
 from msdump.events import Array
+from msdump.plain_files import open_plain
 
 _POPULATE_READ = 22  # MADV_POPULATE_READ of Linux 5.14; Python names it from 3.14 on
 _FEW_BYTES = 256 << 10
 _MANY_BYTES = 1 << 30
+
+
+def map_file(path: str | os.PathLike[str]) -> Array:
+    """Bytes of a plain file, (n,) uint8, read-only and mapped.   Raises: FormatError for any other kind; OSError."""
+    with open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return np.empty(0, np.uint8)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
 def populate(array: Array) -> None:

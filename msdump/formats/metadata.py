@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import Folder, make_dirs
+from msdump.plain_files import read_plain
 
 CONFIG_COPY_FILE = "data_dump.json"
 CONFIG_FILE = "config.json"
@@ -55,12 +56,12 @@ def write_metadata(
 
 def read_metadata(directory: str | os.PathLike[str]) -> DumpMetadata:
     """Both files.   Raises: FormatError for a damaged config.json; OSError when the user's JSON is not there."""
-    config_text = (Path(directory) / CONFIG_COPY_FILE).read_bytes()
+    config_text = read_plain(Path(directory) / CONFIG_COPY_FILE)
     path = Path(directory) / CONFIG_FILE
     if not path.exists():
         return DumpMetadata(config_text)
     try:
-        config = json.loads(path.read_bytes())
+        config = json.loads(read_plain(path))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected JSON, got something else: {error}.") from error
     if not isinstance(config, dict) or not isinstance(config.get("device_target"), str):

@@ -14,7 +14,7 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from msdump.formats.atomic import Folder
 from msdump.formats.dump_folder import DumpFolder, OpenFolders
 from msdump.formats.layout import data_file_name
 from msdump.formats.writer import Counter, WriteCounts
-from msdump.records import TensorKey, TensorRecord
+from msdump.plain_files import open_plain
+from msdump.records import MAX_NDIM, TensorKey, TensorRecord
 from msdump.stats import raw_bytes
 
 _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
 _MAX_HEADER_BYTES = 1 << 16
-_MAX_NDIM = 32
 _HEADER = re.compile(
     r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
     r"\s*(['\"])fortran_order\4\s*:\s*(?P<order>True|False)\s*,"
@@ -211,7 +211,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
             OSError when the file cannot be opened.
     """
     where = os.fspath(path)
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         dtype, is_fortran, shape = _read_header(where, file)
         offset = file.tell()
         count = math.prod(shape)
@@ -238,7 +238,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
             raise FormatError(f"{where}: expected a shape that an array can have, got {shape}: {error}.") from error
 
 
-def _read_header(where: str, file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
+def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     """(dtype, is Fortran order, shape); leaves the file at its first data byte."""
     prefix = file.read(8)
     if prefix[:6] != _MAGIC[: len(prefix)]:
@@ -261,8 +261,8 @@ def _read_header(where: str, file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple
     if match is None or not _SHAPE.fullmatch(match["shape"]):
         raise FormatError(f"{where}: expected a header with descr, fortran_order and shape, got {header[:120]!r}.")
     shape = tuple(int(size) for size in match["shape"].split(",") if size.strip())
-    if len(shape) > _MAX_NDIM:
-        raise FormatError(f"{where}: expected at most {_MAX_NDIM} dimensions, got {len(shape)}.")
+    if len(shape) > MAX_NDIM:
+        raise FormatError(f"{where}: expected at most {MAX_NDIM} dimensions, got {len(shape)}.")
     return _dtype_from_descr(where, match["descr"]), match["order"] == "True", shape
 
 

@@ -28,6 +28,7 @@ from msdump.formats.async_layout import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_j
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.writer import Counter, WriteCounts
+from msdump.plain_files import read_plain
 from msdump.records import OUTPUT, TensorRecord
 
 CONTENT_BYTES = 2048
@@ -303,7 +304,7 @@ def read_opdebug(path: str | os.PathLike[str]) -> Opdebug | AcceleratorRecord:
     path = Path(path)
     if path.suffix == ".json":
         try:
-            return parse_opdebug_json(path.read_text(encoding="utf-8"), str(path))
+            return parse_opdebug_json(read_plain(path).decode(), str(path))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got other bytes at offset {error.start}.") from error
     outputs = read_bin(path).of(OUTPUT)

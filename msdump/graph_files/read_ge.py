@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from os import PathLike, fspath
-from pathlib import Path
 
 from msdump.errors import FormatError
+from msdump.plain_files import GRAPH_BYTES, read_plain
 
 _ATTR = "_fx_tensor_name"
 _FX_NAME = re.compile(r"(?P<node>[^-]+)-.+\.OUTPUT\.(?P<index>[0-9]{1,9})")
-_MAX_BYTES = 1 << 30
 
 
 def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, int], tuple[str, int]]]:
@@ -24,12 +23,9 @@ def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, i
 
     from msdump._proto import ge_ir_pb2
 
-    size = Path(path).stat().st_size
-    if size > _MAX_BYTES:
-        raise FormatError(f"{fspath(path)}: expected at most {_MAX_BYTES} bytes, got {size}.")
     graph = ge_ir_pb2.GraphDef()
     try:
-        text_format.Parse(Path(path).read_bytes().decode(), graph, allow_unknown_field=True)
+        text_format.Parse(read_plain(path, GRAPH_BYTES).decode(), graph, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{fspath(path)}: expected a GraphDef as text, got: {error}") from error
     found = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.graph_files.source_line import SourceLine, parse_source_line
 from msdump.graph_files.tensor_summary import TensorSummary
+from msdump.plain_files import GRAPH_BYTES, read_plain
 
 if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb
@@ -98,7 +98,7 @@ def read_model(source: str | PathLike[str] | bytes) -> GraphSummary:
 
     from msdump._proto import debug_graph_pb2
 
-    data, where = (source, "graph") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
+    data, where = (source, "graph") if isinstance(source, bytes) else (read_plain(source, GRAPH_BYTES), str(source))
     model = debug_graph_pb2.ModelProto()
     try:
         model.ParseFromString(data)

@@ -328,6 +328,20 @@ def test_a_block_that_is_too_short_takes_no_other_with_it(tmp_path: Path) -> Non
     assert "expected 20 data bytes for float32 (5,), got 16" in str(error)
 
 
+@pytest.mark.parametrize("ndim", [32, 33, 64])
+@pytest.mark.parametrize("kind", ["npy", "bin"])
+def test_tensors_of_many_axes_are_read_back(kind: str, ndim: int, tmp_path: Path) -> None:
+    if ndim > 32 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("this numpy has no arrays of so many axes")
+    array = np.arange(6, dtype=np.float32).reshape((1,) * (ndim - 2) + (2, 3))
+    if kind == "npy":
+        (tmp_path / plain_name()).write_bytes(npy_header("float32", array.shape) + array.tobytes())
+    else:
+        write_bin(tmp_path / f"Add.a.1.0.{STAMP}", record(array))
+    (tensor,) = DumpDir.open(tmp_path)
+    assert (tensor.shape, tensor.load().tobytes()) == (array.shape, array.tobytes())
+
+
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([None, 1], object))
     dump = DumpDir.open(tmp_path)
