@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
-from msdump.graph_files.read_pb import BOOKKEEPING, GraphSummary, NodeSummary, read_model
+from msdump.graph_files.read_pb import BOOKKEEPING, GraphSummary, read_model
 from msdump.graph_files.source_line import SourceLine
 from msdump.plain_files import GRAPH_BYTES, read_plain
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
-_OPERAND = re.compile(r"%(?P<number>[0-9]+)(?:\[(?P<item>[0-9]+)\])?|%para[0-9]+_(?P<parameter>.*)")
+_OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
 # Folders of frameworks: frames in them say nothing of the user's own lines.
 _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore|msdump/frontends)/|^\.\.\.")
 
@@ -148,64 +148,94 @@ def _by_name(nodes: Sequence[GraphNode]) -> dict[str, GraphNode]:
     return {**found, **{node.full_name: node for node in nodes}}
 
 
+class _Origins:
+    """Where values come from, behind the nodes that only pass tensors on. Each chain of such nodes is walked once.
+
+    follow   of a value: its origin, None when it has none; or the value that it is, and its place in that one where it
+             is an item of a tuple
+    """
+
+    def __init__(self, follow: Callable[[str], Origin | tuple[str, int | None] | None]) -> None:
+        self._follow = follow
+        # Per value: origin, and whether an item between here and there has told its slot.
+        self._found: dict[str, tuple[Origin | None, bool]] = {}
+
+    def of(self, value: str) -> Origin | None:
+        chain: dict[str, int | None] = {}
+        found: tuple[Origin | None, bool] = (None, False)
+        while True:
+            if value in self._found:
+                found = self._found[value]
+                break
+            if value in chain:  # a circle, which no graph has
+                break
+            step = self._follow(value)
+            if not isinstance(step, tuple):
+                chain[value] = None
+                found = step, False
+                break
+            chain[value] = step[1]
+            value = step[0]
+        for passed, item in reversed(chain.items()):
+            origin, has_slot = found
+            if item is not None and not has_slot:
+                if origin is not None and origin.slot is not None:
+                    origin = replace(origin, slot=item)
+                found = origin, True
+            self._found[passed] = found
+        return found[0]
+
+
 def _pb_nodes(graph: GraphSummary) -> tuple[GraphNode, ...]:
     by_number = {node.name: node for node in graph.nodes}
     items = {constant.key: constant.value for constant in graph.constants if isinstance(constant.value, int)}
     constants = {constant.key: constant.full_name for constant in graph.constants}
 
-    def origin(name: str) -> Origin | None:
-        """Follow nodes that only pass tensors on."""
-        slot = 0
-        for _ in range(len(by_number) + 1):
-            node = by_number.get(name)
-            if node is None:
-                return Origin(constants.get(name, name), None)
-            if node.op_type not in BOOKKEEPING:
-                return Origin(node.full_name, slot)
-            if not node.inputs:
-                return None
-            if node.op_type == "TupleGetItem" and len(node.inputs) == 2:
-                slot = items.get(node.inputs[1], 0)
-            name = node.inputs[0]
-        return None
+    def follow(name: str) -> Origin | tuple[str, int | None] | None:
+        node = by_number.get(name)
+        if node is None:
+            return Origin(constants.get(name, name), None)
+        if node.op_type not in BOOKKEEPING:
+            return Origin(node.full_name, 0)
+        if not node.inputs:
+            return None
+        is_item = node.op_type == "TupleGetItem" and len(node.inputs) == 2
+        return node.inputs[0], items.get(node.inputs[1], 0) if is_item else None
 
+    origins = _Origins(follow)
     return tuple(
-        GraphNode(node.full_name, node.op_type, node.source, _tensor_inputs(node, origin), node.attrs, node.input_names)
+        GraphNode(
+            node.full_name, node.op_type, node.source, tuple(map(origins.of, node.inputs)), node.attrs, node.input_names
+        )
         for node in graph.kernels
     )
-
-
-def _tensor_inputs(node: NodeSummary, origin: Any) -> tuple[Origin | None, ...]:
-    return tuple(origin(name) for name in node.inputs)
 
 
 def _ir_nodes(graph: IrGraph) -> tuple[GraphNode, ...]:
     by_number = {node.number: node for node in graph.nodes}
 
-    def origin(text: str) -> Origin | None:
-        item: int | None = None
-        for _ in range(len(by_number) + 1):
-            match = _OPERAND.fullmatch(text)
-            if match is None:
-                return None
-            if match["parameter"] is not None:
-                return Origin(match["parameter"], None)
-            item = item if match["item"] is None else int(match["item"])
-            node: IrNode | None = by_number.get(int(match["number"]))
-            if node is None:
-                return None
-            if node.op_type not in BOOKKEEPING:
-                return Origin(node.full_name, item or 0)
-            if not node.operands:
-                return None
-            if node.op_type == "TupleGetItem" and len(node.operands) == 2:
-                index = re.search(r"-?[0-9]+", node.operands[1])
-                item = int(index[0]) if index is not None else item
-            text = node.operands[0]
-        return None
+    def follow(text: str) -> Origin | tuple[str, int | None] | None:
+        match = _OPERAND.fullmatch(text)
+        if match is None:
+            return None
+        if match["parameter"] is not None:
+            return Origin(match["parameter"], None)
+        node: IrNode | None = by_number.get(int(match["number"]))
+        if node is None:
+            return None
+        if match["item"] is not None:
+            return f"%{match['number']}", int(match["item"])
+        if node.op_type not in BOOKKEEPING:
+            return Origin(node.full_name, 0)
+        if not node.operands:
+            return None
+        index = re.search(r"-?[0-9]{1,18}", node.operands[1]) if len(node.operands) == 2 else None
+        is_item = node.op_type == "TupleGetItem" and index is not None
+        return node.operands[0], int(index[0]) if is_item and index is not None else None
 
+    origins = _Origins(follow)
     return tuple(
-        GraphNode(node.full_name, node.op_type, node.source, tuple(origin(operand) for operand in node.operands))
+        GraphNode(node.full_name, node.op_type, node.source, tuple(map(origins.of, node.operands)))
         for node in graph.nodes
         if node.op_type not in BOOKKEEPING
     )

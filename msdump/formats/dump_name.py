@@ -32,7 +32,7 @@ _CONVERTED = re.compile(
 )
 _RAW = re.compile(
     rf"(?P<dump>.+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER})"
-    r"\.(?P<shape>[0-9]{1,19}(?:_[0-9]{1,19}){0,31})\.(?P<dtype>[a-z0-9_]+)\.(?P<format>[A-Za-z0-9_]+)\.bin"
+    r"\.(?P<shape>[0-9]{1,19}(?:_[0-9]{1,19}){0,63})\.(?P<dtype>[a-z0-9_]+)\.(?P<format>[A-Za-z0-9_]+)\.bin"
 )
 # TorchAir itself takes the operator's name as it is, blanks and brackets included, and any digits for the time.
 _FX = re.compile(

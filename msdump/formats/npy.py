@@ -32,12 +32,14 @@ from msdump.stats import raw_bytes
 _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
 _MAX_HEADER_BYTES = 1 << 16
+# Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
     r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
     r"\s*(['\"])fortran_order\4\s*:\s*(?P<order>True|False)\s*,"
-    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}\s*"
+    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}\s*",
+    re.ASCII,
 )
-_SHAPE = re.compile(r"\s*(?:[0-9]{1,19}\s*(?:,\s*[0-9]{1,19}\s*)*,?\s*)?")
+_SHAPE = re.compile(r"\s*(?:[0-9]{1,19}\s*(?:,\s*[0-9]{1,19}\s*)*,?\s*)?", re.ASCII)
 _DESCR = re.compile(r"[<>|=]?[?biufc][0-9]{0,2}")
 # MindSpore 2.7 on CPU writes bfloat16 under a name that numpy does not know.
 _FOREIGN_DESCR: dict[str, np.dtype[Any]] = {"<E2": dtypes.dtype("bfloat16").numpy}

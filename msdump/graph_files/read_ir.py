@@ -12,16 +12,20 @@ from msdump.graph_files.source_line import SourceLine, parse_source_line
 from msdump.graph_files.tensor_summary import TensorSummary
 
 _ENTRY = re.compile(r"# IR entry: @(?P<name>\S+)")
-_PARAMETER = re.compile(r"%para[0-9]+_(?P<name>.*?) : <(?P<type>.*?)>  :  .*IsWeight: (?P<weight>true|false)")
+_PARAMETER = re.compile(r"%para[0-9]+_(?P<name>.*)")
+_WEIGHT = {"true": True, "false": False}
 _NODE = re.compile(r"  %(?P<number>[0-9]+)\(.*?\) = (?P<op_type>\w+)\((?P<rest>.*)")
 _RETURN = re.compile(r"  Return\((?P<rest>.*)")
 _FULL_NAME = re.compile(r" +# Fullname with scope: \((?P<name>.*)\)")
 _TENSOR = re.compile(r"(?:Ref\[)?Tensor\[(?P<dtype>\w+)\]\]?, \((?P<shape>[0-9, -]*)\)")
-_TUPLE = re.compile(r"Tuple\[(?P<items>.*)\], TupleShape\((?P<shapes>.*)\)")
-_ITEM = re.compile(r"Tensor\[(?P<dtype>\w+)\](?:\*(?P<count>[0-9]+))?")
+_TUPLE, _TUPLE_SHAPE = "Tuple[", "], TupleShape("
+_ITEM = re.compile(r"Tensor\[(?P<dtype>\w+)\](?:\*(?P<count>[0-9]{1,9}))?")
+_SIZE = re.compile(r"-?[0-9]{1,19}")
 _SHAPE = re.compile(r"\((?P<shape>[0-9, -]*)\)")
 _DTYPE_BY_IR_NAME = {row.ir_name: row.name for row in dtypes.TABLE}
 _OPEN, _CLOSE = "([{<", ")]}>"
+_DIGITS = 18  # of a node's number
+_SHOWN = 120  # characters of a line in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def parse_ir(text: str) -> IrGraph:
     lines = text.split("\n")
     entry = _ENTRY.fullmatch(lines[0])
     if entry is None:
-        raise FormatError(f'ir line 1: expected "# IR entry: @NAME", got "{lines[0]}".')
+        raise FormatError(f'ir line 1: expected "# IR entry: @NAME", got "{lines[0][:_SHOWN]}".')
     parameters = tuple(_parameter(at, line) for at, line in enumerate(lines, 1) if line.startswith("%para"))
     heads = [at for at, line in enumerate(lines) if _NODE.fullmatch(line) or _RETURN.fullmatch(line)]
     if not heads or _RETURN.fullmatch(lines[heads[-1]]) is None:
@@ -76,22 +80,27 @@ def parse_ir(text: str) -> IrGraph:
 
 
 def _parameter(at: int, line: str) -> IrParameter:
-    match = _PARAMETER.fullmatch(line)
-    types = _types(match["type"], at) if match is not None else ()
-    if match is None or len(types) != 1:
-        raise FormatError(f'ir line {at}: expected a parameter with a type, got "{line}".')
-    return IrParameter(match["name"], types[0], match["weight"] == "true")
+    head, _, rest = line.partition(" : <")
+    match = _PARAMETER.fullmatch(head)
+    text, _, rest = rest.partition(">  :  ")
+    is_weight = _WEIGHT.get(rest.rpartition("IsWeight: ")[2])
+    types = _types(text, at) if match is not None and is_weight is not None else ()
+    if match is None or is_weight is None or len(types) != 1:
+        raise FormatError(f'ir line {at}: expected a parameter with a type, got "{line[:_SHOWN]}".')
+    return IrParameter(match["name"], types[0], is_weight)
 
 
 def _node(lines: list[str], head: int, end: int) -> IrNode:
     match = _NODE.fullmatch(lines[head])
     names = [name["name"] for name in map(_FULL_NAME.fullmatch, lines[head:end]) if name is not None]
-    if match is None or len(names) != 1 or head + 1 >= end:
-        raise FormatError(f'ir line {head + 1}: expected a node with its types and its name, got "{lines[head]}".')
+    if match is None or len(match["number"]) > _DIGITS or len(names) != 1 or head + 1 >= end:
+        raise FormatError(
+            f'ir line {head + 1}: expected a node with its types and its name, got "{lines[head][:_SHOWN]}".'
+        )
     operands, _ = _operands(match["rest"], head)
     _, arrow, outputs = lines[head + 1].partition(") -> (")
     if not arrow:
-        raise FormatError(f'ir line {head + 2}: expected ": (...) -> (...)", got "{lines[head + 1]}".')
+        raise FormatError(f'ir line {head + 2}: expected ": (...) -> (...)", got "{lines[head + 1][:_SHOWN]}".')
     source = (parse_source_line(line) for line in lines[head + 1 : end])
     return IrNode(
         int(match["number"]),
@@ -117,24 +126,27 @@ def _operands(text: str, at: int) -> tuple[tuple[str, ...], str]:
             start = position + 1
         if depth < 0:
             return tuple(operand for operand in found if operand), text[start:]
-    raise FormatError(f'ir line {at + 1}: expected a closing ")" after the operands, got "{text}".')
+    raise FormatError(f'ir line {at + 1}: expected a closing ")" after the operands, got "{text[:_SHOWN]}".')
 
 
 def _types(text: str, at: int) -> tuple[TensorSummary, ...]:
     """The tensors among the types of one side; monads and scalars are none."""
-    tuple_match = _TUPLE.search(text)
-    if tuple_match is None:
+    start, middle, end = text.find(_TUPLE), text.rfind(_TUPLE_SHAPE), text.rfind(")")
+    if not 0 <= start < middle < end:
         return tuple(_tensor_type(match["dtype"], match["shape"], at) for match in _TENSOR.finditer(text))
-    names = [item["dtype"] for item in _ITEM.finditer(tuple_match["items"]) for _ in range(int(item["count"] or 1))]
-    shapes = [match["shape"] for match in _SHAPE.finditer(tuple_match["shapes"])]
-    if len(names) != len(shapes):
-        raise FormatError(f"ir line {at}: expected as many shapes as types, got {len(shapes)} and {len(names)}.")
+    items = [(item["dtype"], int(item["count"] or 1)) for item in _ITEM.finditer(text, start, middle + 1)]
+    shapes = [match["shape"] for match in _SHAPE.finditer(text, middle + len(_TUPLE_SHAPE), end)]
+    count = sum(count for _, count in items)
+    if count != len(shapes):
+        raise FormatError(f"ir line {at}: expected as many shapes as types, got {len(shapes)} and {count}.")
+    names = [name for name, count in items for _ in range(count)]
     return tuple(_tensor_type(name, shape, at) for name, shape in zip(names, shapes, strict=True))
 
 
 def _tensor_type(ir_name: str, shape: str, at: int) -> TensorSummary:
     name = _DTYPE_BY_IR_NAME.get(ir_name)
     sizes = shape.replace(" ", "").split(",") if shape.strip() else []
-    if name is None or not all(re.fullmatch("-?[0-9]+", size) for size in sizes):
-        raise FormatError(f"ir line {at}: expected a known dtype and whole sizes, got {ir_name} ({shape}).")
+    if name is None or not all(map(_SIZE.fullmatch, sizes)):
+        text = f"{ir_name} ({shape})"
+        raise FormatError(f"ir line {at}: expected a known dtype and whole sizes, got {text[:_SHOWN]}.")
     return TensorSummary(name, tuple(int(size) for size in sizes))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# The path stops at the first ":LINE/", so that a slice in the code ("a[0:2/n]") is not taken for the line number.
-_SOURCE_LINE = re.compile(r"# (?:inlined:)?In file (?P<path>.+?):(?P<line>[0-9]+)/(?P<code>.*)/")
+_MARKS = ("# In file ", "# inlined:In file ")
+_LINE_NUMBER = re.compile(r":([0-9]{1,9})/")
 
 # All that str.splitlines takes for the end of a line.
 _LINE_END = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -37,7 +37,10 @@ def _one_line(text: str) -> str:
 
 def parse_source_line(text: str) -> SourceLine | None:
     """Inverse of `format_source_line` with its `# In file` mark; None for any other line."""
-    match = _SOURCE_LINE.fullmatch(text.strip())
-    if match is None:
+    text = text.strip()
+    mark = next((mark for mark in _MARKS if text.startswith(mark)), None)
+    # The path stops at the first ":LINE/", so that a slice in the code ("a[0:2/n]") is not taken for the line number.
+    number = None if mark is None else _LINE_NUMBER.search(text, len(mark) + 1)
+    if mark is None or number is None or not text.endswith("/") or number.end() == len(text):
         return None
-    return SourceLine(match["path"], int(match["line"]), match["code"])
+    return SourceLine(text[len(mark) : number.start()], int(number[1]), text[number.end() : -1])

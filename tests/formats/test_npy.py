@@ -207,6 +207,8 @@ def test_a_flipped_byte_gives_an_array_or_a_format_error(place: int, flip: int, 
     ("shape", "descr", "message"),
     [
         ("(-1,)", "<f4", "expected a header"),
+        ("(2,\x1d4)", "<f4", "expected a header"),
+        ("(2,\x854)", "<f4", "expected a header"),
         ("(9999999999999999999,)", "<f4", "got 24"),
         ("(0,9999999999999999999,)", "<f4", "Something was added"),
         ("(" + "1," * 65 + ")", "<f4", "at most 64 dimensions, got 65"),
