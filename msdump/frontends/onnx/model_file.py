@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -10,6 +12,7 @@ import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from msdump.errors import FormatError, GraphError
+from msdump.frontends.onnx.nodes import subgraphs
 
 # First bytes of a file that ATC made.   Source: GE, model file header.
 _OM_MAGIC = b"IMOD"
@@ -34,7 +37,41 @@ def read_model(source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> tupl
     _check(model, where)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    return model, stem
+    return _with_open_sizes(model, is_owned=model is not source), stem
+
+
+def _with_open_sizes(model: onnx.ModelProto, is_owned: bool) -> onnx.ModelProto:
+    """The model with no size where it declares a negative one: Paddle's exporter writes -1 for an open size, and
+    onnxruntime reads it so, but inference would calculate with it.
+
+    is_owned   False: the message is the caller's and stays as it is
+    """
+    if not is_owned and any(_negative_sizes(model.graph)):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        model = copy
+    for size in list(_negative_sizes(model.graph)):
+        size.ClearField("dim_value")
+    return model
+
+
+def _negative_sizes(graph: onnx.GraphProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """Declared sizes below 0, those of the bodies of If, Loop and Scan included."""
+    for value in itertools.chain(graph.input, graph.output, graph.value_info):
+        yield from _negative_sizes_of(value.type)
+    for node in graph.node:
+        for body in subgraphs(node):
+            yield from _negative_sizes(body)
+
+
+def _negative_sizes_of(type: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    kind = type.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        yield from (size for size in getattr(type, kind).shape.dim if size.dim_value < 0)
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _negative_sizes_of(getattr(type, kind).elem_type)
+    elif kind == "map_type":
+        yield from _negative_sizes_of(type.map_type.value_type)
 
 
 def _read_file(path: Path) -> onnx.ModelProto:

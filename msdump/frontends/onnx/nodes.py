@@ -61,7 +61,7 @@ class ModelNode:
 
     @property
     def has_subgraphs(self) -> bool:
-        return any(True for _ in _subgraphs(self.proto))
+        return any(True for _ in subgraphs(self.proto))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def model_nodes(graph: onnx.GraphProto, known: Iterable[str]) -> list[ModelNode]
 def captured_names(node: onnx.NodeProto) -> list[str]:
     """Names that the subgraphs of a node read and do not make, in the order of their first use."""
     found: dict[str, None] = {}
-    for graph in _subgraphs(node):
+    for graph in subgraphs(node):
         made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
         made |= {tensor.values.name for tensor in graph.sparse_initializer}
         for inner in graph.node:
@@ -140,7 +140,8 @@ def captured_names(node: onnx.NodeProto) -> list[str]:
     return list(found)
 
 
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The bodies of an If, Loop or Scan."""
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g

@@ -192,6 +192,42 @@ def test_each_shape_is_a_graph() -> None:
     assert seen.steps == [(5, 0), (6, 1), (5, 2)]
 
 
+def negative_sizes() -> onnx.ModelProto:
+    """Open sizes as Paddle's exporter writes them, -1: at the ends, between operators and in a branch."""
+    bodies = {
+        f"{name}_branch": helper.make_graph([node(kind, ["h"], [name])], name, [], [value(name, shape=[-1, 3, -1])])
+        for name, kind in (("then", "Neg"), ("else", "Abs"))
+    }
+    nodes = [
+        node("Relu", ["x"], ["h"], name="relu"),
+        node("If", ["c"], ["z"], name="if", **bodies),
+        node("Flatten", ["z"], ["flat"], name="flatten"),
+        node("ReduceMax", ["flat"], ["y"], name="max", axes=[1]),
+    ]
+    inputs = [value("x", np.float32, [-1, 3, -1]), value("c", np.bool_, [])]
+    model = model_of(nodes, inputs, [value("y", np.float32, [-1, 1])])
+    model.graph.value_info.extend([value("h", np.float32, [-1, 3, -1]), value("flat", np.float32, [-1, -3])])
+    return model
+
+
+@pytest.mark.parametrize("is_true", [True, False])
+def test_negative_sizes_are_open(is_true: bool) -> None:
+    """Inference that takes -1 for a size makes a flat tensor of -3 or even 3 elements of it."""
+    model, seen = negative_sizes(), Recorder()
+    before = model.SerializeToString()
+    loaded = load_model(model, [seen])
+    assert [str(spec) for spec in (*loaded.inputs, *loaded.outputs)] == ["float32[?, 3, ?]", "bool[]", "float32[?, 1]"]
+    (relu, _, flatten, _) = loaded.graph({}, 0).graph.kernels
+    assert relu.outputs[0].type.shape == (-1, 3, -1) and flatten.outputs[0].type.shape == (-1, -1)
+    feeds = {"x": floats(2, 3, 5), "c": np.array(is_true)}
+    outputs = loaded.run(feeds)
+    for name, expected in true_values(model, feeds).items():
+        assert same_bits(seen.by_value[name], expected), name
+    assert loaded.graph({"x": (2, 3, 5)}, 0).values["flat"].type.shape == (2, 15)
+    assert same_bits(outputs["y"], load_model(before).run(feeds)["y"])
+    assert model.SerializeToString() == before, "the caller's message was changed"
+
+
 def test_what_only_the_data_decide_is_open() -> None:
     model = model_of(
         [node("NonZero", ["x"], ["y"], name="find")], [value("x", np.float32, [4])], [value("y", np.int64)]
