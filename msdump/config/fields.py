@@ -71,15 +71,19 @@ def validate_section(model: type[Section], section: object, context: object) -> 
     Edges:  anything but an object has no keys, so its first required key is missing.
     Raises: ConfigError: the first missing key in the order of the fields, else the first wrong value.
     """
-    values: Mapping[str, Any] = section if isinstance(section, dict) else {}
+    values: dict[str, Any] = dict(section) if isinstance(section, dict) else {}
+    for key, field in model.model_fields.items():
+        if key not in values:
+            if field.is_required():
+                raise missing_key(key, str(model.model_config.get("title")), section)
+            if field.validate_default:
+                # pydantic 2.4 forgets every problem but this one when it checks a default itself.
+                values[key] = field.default
     try:
         return model.model_validate(values, context=context)
     except ValidationError as error:
         problems = error.errors(include_url=False)
     # Raised outside of `except`: pydantic's own account would only repeat this one in other words.
-    for problem in problems:
-        if problem["type"] == "missing":
-            raise missing_key(str(problem["loc"][0]), str(model.model_config.get("title")), section)
     raise problems[0]["ctx"]["error"]
 
 
