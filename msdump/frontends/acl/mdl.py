@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msdump.frontends.acl import codes
+from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE
 from msdump.frontends.acl.calls import CallError, as_int, as_text, bad_argument, returns_code, returns_value
 from msdump.frontends.acl.chunks import deliver_to
 from msdump.frontends.acl.dataset import (
@@ -23,9 +24,14 @@ from msdump.frontends.acl.model_desc import (
     destroy_desc,
     get_cur_output_dims,
     get_desc,
+    get_dynamic_batch,
+    get_dynamic_hw,
     get_input_data_type,
     get_input_dims,
+    get_input_dims_range,
     get_input_dims_v2,
+    get_input_dynamic_dims,
+    get_input_dynamic_gear_count,
     get_input_format,
     get_input_index_by_name,
     get_input_name_by_index,
@@ -39,7 +45,8 @@ from msdump.frontends.acl.model_desc import (
     get_output_name_by_index,
     get_output_size_by_index,
 )
-from msdump.frontends.acl.models import LoadedModel, find_model, fits, load, open_unwatched
+from msdump.frontends.acl.models import LoadedModel, described, find_model, load, open_unwatched
+from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
 
 __all__ = [
@@ -58,9 +65,14 @@ __all__ = [
     "get_dataset_num_buffers",
     "get_dataset_tensor_desc",
     "get_desc",
+    "get_dynamic_batch",
+    "get_dynamic_hw",
     "get_input_data_type",
     "get_input_dims",
+    "get_input_dims_range",
     "get_input_dims_v2",
+    "get_input_dynamic_dims",
+    "get_input_dynamic_gear_count",
     "get_input_format",
     "get_input_index_by_name",
     "get_input_name_by_index",
@@ -231,35 +243,52 @@ def execute_async(model_id: int, input: int, output: int, stream: int) -> None:
 
 @returns_code("aclmdlSetDynamicBatchSize")
 def set_dynamic_batch_size(model_id: int, dataset: int, index: int, batch_size: int) -> None:
-    """Choose the first open size of every input.   `index` is that of the original's input of sizes; any will do."""
+    """Choose a gear of batches, or the first open size of every input of a model without gears.
+
+    index    of the input ascend_mbatch_shape_data; any for a model without gears, which has no such input
+    """
     size = _size(batch_size, "batch_size")
-    _choose(model_id, dataset, lambda shape: (size, *shape[1:]) if shape[:1] == (-1,) else shape)
+    model, held = find_model(as_int(model_id, "model_id")), find_dataset(dataset)
+    if model.control is not None:
+        model.choose_gear(BATCH, (size,), held, as_int(index, "index"))
+    else:
+        _choose(model, lambda shape: (size, *shape[1:]) if shape[:1] == (-1,) else shape)
 
 
 @returns_code("aclmdlSetDynamicHWSize")
 def set_dynamic_hw_size(model_id: int, dataset: int, index: int, height: int, width: int) -> None:
-    """Choose the two open sizes of images."""
+    """Choose a gear of images, or the two open sizes of each input of a model without gears."""
     sizes = (_size(height, "height"), _size(width, "width"))
+    model, held = find_model(as_int(model_id, "model_id")), find_dataset(dataset)
+    if model.control is not None:
+        model.choose_gear(IMAGE, sizes, held, as_int(index, "index"))
+        return
 
     def chosen(shape: tuple[int, ...]) -> tuple[int, ...]:
         places = [place for place, size in enumerate(shape) if size < 0]
         by_place = dict(zip(places, sizes, strict=True)) if len(places) == 2 else {}
         return tuple(by_place.get(place, size) for place, size in enumerate(shape))
 
-    _choose(model_id, dataset, chosen)
+    _choose(model, chosen)
 
 
 @returns_code("aclmdlSetInputDynamicDims")
 def set_input_dynamic_dims(model_id: int, dataset: int, index: int, dims: Mapping[str, Any]) -> None:
     """Choose all sizes of all inputs, one after the other: dims is {"name", "dimCount", "dims"}."""
     wanted = [_size(size, f"dims[{at}]") for at, size in enumerate(_dims(dims))]
-    model = find_model(as_int(model_id, "model_id"))
-    find_dataset(dataset)
+    model, held = find_model(as_int(model_id, "model_id")), find_dataset(dataset)
     count = sum(len(operand.shape) for operand in model.inputs)
     if len(wanted) != count:
         raise bad_argument(f"dims: expected the {count} sizes of all inputs, got {len(wanted)}")
-    left = iter(wanted)
-    _fix(model, [tuple(next(left) for _ in operand.shape) for operand in model.inputs])
+    sizes = iter(wanted)
+    shapes = [tuple(next(sizes) for _ in operand.shape) for operand in model.inputs]
+    _check_fit(model, shapes)
+    if model.control is None:
+        model.fixed_shapes = dict(enumerate(shapes))
+        return
+    declared = [size for operand in model.inputs for size in operand.shape]
+    gear = tuple(size for size, expected in zip(wanted, declared, strict=True) if expected < 0)
+    model.choose_gear(DIMS, gear, held, as_int(index, "index"))
 
 
 # -- parts ------------------------------------------------------------------------------------------
@@ -271,8 +300,9 @@ def _bytes(model: int, model_size: int) -> bytes:
 
 
 def _sizes(source: str | bytes) -> tuple[int, int]:
-    """(bytes of the results of all operators, bytes of the weights)."""
-    graph = open_unwatched(source).graph({}, 0).graph
+    """(bytes of the results of all operators in the largest gear, bytes of the weights)."""
+    model = described(source, open_unwatched(source))
+    graph = model.onnx.graph(model.known_shapes(model.largest_shapes()), 0).graph
     made = [value.type for node in graph.nodes for value in node.outputs]
     work = sum(type.size_bytes for type in made if all(size >= 0 for size in type.shape))
     return work, sum(value.constant.nbytes for value in graph.constants if value.constant is not None)
@@ -286,12 +316,14 @@ def _size(value: int, name: str) -> int:
 
 
 def _dims(dims: Mapping[str, Any] | Sequence[int]) -> Sequence[int]:
-    return dims["dims"] if isinstance(dims, Mapping) else dims
+    """The first `dimCount` of them."""
+    if not isinstance(dims, Mapping):
+        return dims
+    sizes: Sequence[int] = dims["dims"]
+    return sizes[: as_int(dims.get("dimCount", len(sizes)), "dimCount")]
 
 
-def _choose(model_id: int, dataset: int, chosen: Callable[[tuple[int, ...]], tuple[int, ...]]) -> None:
-    model = find_model(as_int(model_id, "model_id"))
-    find_dataset(dataset)
+def _choose(model: LoadedModel, chosen: Callable[[Shape], Shape]) -> None:
     shapes = [chosen(operand.shape) for operand in model.inputs]
     if shapes == [operand.shape for operand in model.inputs]:
         raise CallError(
@@ -299,13 +331,13 @@ def _choose(model_id: int, dataset: int, chosen: Callable[[tuple[int, ...]], tup
             f"model {model.name}: expected an input with such open sizes, got "
             f"{', '.join(f'{operand.name} {operand}' for operand in model.inputs) or 'no inputs'}",
         )
-    _fix(model, shapes)
+    _check_fit(model, shapes)
+    model.fixed_shapes = dict(enumerate(shapes))
 
 
-def _fix(model: LoadedModel, shapes: Sequence[tuple[int, ...]]) -> None:
+def _check_fit(model: LoadedModel, shapes: Sequence[Shape]) -> None:
     for operand, shape in zip(model.inputs, shapes, strict=True):
-        if not fits(shape, operand.shape):
+        if not operand.fits(shape):
             raise bad_argument(
                 f"model {model.name}: expected input {operand.name} as {operand}, got shape {list(shape)}"
             )
-    model.fixed_shapes = dict(enumerate(shapes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE
 from msdump.frontends.acl.calls import (
     as_int,
     as_text,
@@ -14,11 +15,13 @@ from msdump.frontends.acl.calls import (
     returns_value,
 )
 from msdump.frontends.acl.const import ACL_DT_UNDEFINED, ACL_FORMAT_ND, ACL_FORMAT_UNDEFINED
-from msdump.frontends.acl.models import LoadedModel, Operand, find_model
+from msdump.frontends.acl.models import LoadedModel, find_model
+from msdump.frontends.acl.operand import Operand, Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import dtype_number
 
 _NO_DIMS: dict[str, Any] = {}
+_NO_GEARS: list[dict[str, Any]] = []
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ def destroy_desc(model_desc: int) -> None:
 def get_desc(model_desc: int, model_id: int) -> None:
     """Fill a description in: `ret = acl.mdl.get_desc(desc, model_id)`."""
     desc, model = _find(model_desc), find_model(as_int(model_id, "model_id"))
-    desc.inputs, desc.outputs, desc.models = model.inputs, model.outputs, [model]
+    desc.inputs, desc.outputs, desc.models = model.fed, model.outputs, [model]
 
 
 @returns_plain("aclmdlGetNumInputs", 0)
@@ -59,13 +62,13 @@ def get_num_outputs(model_desc: int) -> int:
 
 @returns_plain("aclmdlGetInputSizeByIndex", 0)
 def get_input_size_by_index(model_desc: int, index: int) -> int:
-    """Bytes of an input; 0 when a size of it is open."""
+    """Bytes of an input, in the largest gear where there are gears; 0 when a size may be any."""
     return _input(model_desc, index).size
 
 
 @returns_plain("aclmdlGetOutputSizeByIndex", 0)
 def get_output_size_by_index(model_desc: int, index: int) -> int:
-    """Bytes of an output; 0 when a size of it is open."""
+    """Bytes of an output, in the largest gear where there are gears; 0 when a size may be any."""
     return _output(model_desc, index).size
 
 
@@ -91,6 +94,56 @@ def get_cur_output_dims(model_desc: int, index: int) -> dict[str, Any]:
     _output(model_desc, index)
     model = _find(model_desc).models[0]
     return _dims(model.outputs_for(model.current_shapes())[as_int(index, "index")])
+
+
+@returns_value("aclmdlGetInputDimsRange", {"rangeCount": 0, "range": []})
+def get_input_dims_range(model_desc: int, index: int) -> dict[str, Any]:
+    """`range, ret = acl.mdl.get_input_dims_range(desc, index)`: [least, most] of each size; [1, -1] for any.
+
+    Edges:  none for an input with gears.
+    """
+    operand = _input(model_desc, index)
+    if operand.largest is not None and operand.is_dynamic:
+        return {"rangeCount": 0, "range": []}
+    ranges = operand.ranges or tuple((1, -1) if size < 0 else (size, size) for size in operand.shape)
+    return {"rangeCount": len(ranges), "range": [list(ends) for ends in ranges]}
+
+
+@returns_value("aclmdlGetDynamicBatch", _NO_DIMS)
+def get_dynamic_batch(model_desc: int) -> dict[str, Any]:
+    """`batch, ret = acl.mdl.get_dynamic_batch(desc)`; batch is {"batchCount", "batch"}, 0 and [] without such gears."""
+    sizes = [gear[0] for gear in _gears(model_desc, BATCH)]
+    return {"batchCount": len(sizes), "batch": sizes}
+
+
+@returns_value("aclmdlGetDynamicHW", _NO_DIMS)
+def get_dynamic_hw(model_desc: int, index: int) -> dict[str, Any]:
+    """`hw, ret = acl.mdl.get_dynamic_hw(desc, -1)`; hw is {"hwCount", "hw"}, each [height, width]."""
+    as_int(index, "index")
+    sizes = [list(gear) for gear in _gears(model_desc, IMAGE)]
+    return {"hwCount": len(sizes), "hw": sizes}
+
+
+@returns_value("aclmdlGetInputDynamicGearCount", 0)
+def get_input_dynamic_gear_count(model_desc: int, index: int) -> int:
+    """`count, ret = acl.mdl.get_input_dynamic_gear_count(desc, -1)`: gears of `--dynamic_dims`."""
+    as_int(index, "index")
+    return len(_gears(model_desc, DIMS))
+
+
+@returns_value("aclmdlGetInputDynamicDims", _NO_GEARS)
+def get_input_dynamic_dims(model_desc: int, index: int, gear_count: int) -> list[dict[str, Any]]:
+    """`dims, ret = acl.mdl.get_input_dynamic_dims(desc, -1, gear_count)`: all sizes of all inputs in each gear."""
+    as_int(index, "index")
+    gears, count = _gears(model_desc, DIMS), as_int(gear_count, "gear_count")
+    if not 0 <= count <= len(gears):
+        raise bad_argument(f"gear_count: expected at most the {len(gears)} gears of the model, got {count}")
+    found = []
+    for gear in gears[:count]:
+        model = _find(model_desc).models[0]
+        sizes = [size for shape in model.atc.gear_shapes(model.inputs, gear) for size in shape]
+        found.append({"name": "", "dimCount": len(sizes), "dims": sizes})
+    return found
 
 
 @returns_plain("aclmdlGetInputDataType", ACL_DT_UNDEFINED)
@@ -135,6 +188,12 @@ def get_input_index_by_name(model_desc: int, name: str) -> int:
 @returns_value("aclmdlGetOutputIndexByName", 0)
 def get_output_index_by_name(model_desc: int, name: str) -> int:
     return _index(_find(model_desc).outputs, name)
+
+
+def _gears(model_desc: int, kind: str) -> tuple[Shape, ...]:
+    """The gears of one kind; none for a description that was not filled in."""
+    models = _find(model_desc).models
+    return models[0].atc.gears if models and models[0].atc.kind == kind else ()
 
 
 def _find(model_desc: int) -> ModelDesc:

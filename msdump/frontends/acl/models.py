@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,53 +14,40 @@ from msdump import dtypes
 from msdump.errors import ExecutionError, FormatError, GraphError, MsdumpError
 from msdump.events import Array
 from msdump.frontends.acl import codes
-from msdump.frontends.acl.calls import CallError
-from msdump.frontends.acl.const import ACL_FORMAT_ND
+from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE, Atc, atc_of
+from msdump.frontends.acl.calls import CallError, bad_argument
+from msdump.frontends.acl.const import ACL_DYNAMIC_TENSOR_NAME, ACL_FORMAT_ND
 from msdump.frontends.acl.dataset import DataBuffer, Dataset, desc_of, find_buffer, set_desc
+from msdump.frontends.acl.operand import Operand, Shape, operand_of
 from msdump.frontends.acl.process import process
-from msdump.frontends.acl.tensor_desc import UNKNOWN, TensorDesc, dtype_number, size_bytes
+from msdump.frontends.acl.tensor_desc import TensorDesc, dtype_number, size_bytes
 
 if TYPE_CHECKING:
-    from msdump.frontends.onnx import OnnxModel, TensorSpec
+    from msdump.frontends.onnx import OnnxModel
 
-Shape = tuple[int, ...]
 INSTALL = "pip install 'msdump[onnx]'"
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An input or output. Open sizes are -1; `dtype` is a name of the dtype table."""
-
-    name: str
-    dtype: str
-    shape: Shape
-
-    @property
-    def is_dynamic(self) -> bool:
-        return any(size < 0 for size in self.shape)
-
-    @property
-    def size(self) -> int:
-        """Bytes; 0 when a size is open, as the original says then."""
-        return 0 if self.is_dynamic else size_bytes(dtype_number(self.dtype), self.shape)
-
-    def __str__(self) -> str:
-        sizes = ", ".join("?" if size < 0 else str(size) for size in self.shape)
-        return f"{self.dtype}[{sizes}]"
 
 
 class LoadedModel:
     """A loaded model. Runs may come from any thread.
 
-    fixed_shapes   index of an input -> shape that a call chose for its open sizes
+    inputs, outputs  those of the model; what ATC was told of it has closed some sizes
+    control          the input that says which gear a run is in; None for a model without gears
+    fixed_shapes     index of an input -> shape that a call chose for its open sizes
     """
 
-    def __init__(self, onnx_model: OnnxModel) -> None:
+    def __init__(self, onnx_model: OnnxModel, atc: Atc | None = None, where: str = "") -> None:
+        """Raises: CallError 100013 for options of ATC that do not fit the model."""
         self.onnx = onnx_model
-        self.inputs = tuple(map(_operand, onnx_model.inputs))
+        self.atc = atc or Atc()
+        self.inputs = self.atc.operands(tuple(map(operand_of, onnx_model.inputs)), where)
+        self.control: Operand | None = None
         self.fixed_shapes: dict[int, Shape] = {}
         self._outputs_by_shapes: dict[tuple[Shape, ...], tuple[Operand, ...]] = {}
-        self.outputs = self.outputs_for([operand.shape for operand in self.inputs])
+        if self.atc.kind:
+            self._add_gears()
+        else:
+            self.outputs = self.outputs_for([operand.shape for operand in self.inputs])
         self._pending = 0
         self._lock = threading.Lock()
 
@@ -69,28 +55,99 @@ class LoadedModel:
     def name(self) -> str:
         return self.onnx.file_name or self.onnx.model_name
 
+    @property
+    def fed(self) -> tuple[Operand, ...]:
+        """What a dataset of inputs has a buffer for."""
+        return self.inputs if self.control is None else (*self.inputs, self.control)
+
     def outputs_for(self, shapes: Sequence[Shape]) -> tuple[Operand, ...]:
         """The outputs for these shapes of the inputs, as far as they follow from them."""
         key = tuple(shapes)
         if key not in self._outputs_by_shapes:
-            known = {
-                operand.name: shape
-                for operand, shape in zip(self.inputs, shapes, strict=True)
-                if all(size >= 0 for size in shape)
-            }
-            values = self.onnx.graph(known, 0).values
+            values = self.onnx.graph(self.known_shapes(shapes), 0).values
             found = []
             for spec in self.onnx.outputs:
-                operand = _operand(spec)
+                operand = operand_of(spec)
                 value = values.get(spec.name)
                 shape = operand.shape if value is None else tuple(value.type.shape)
                 found.append(Operand(operand.name, operand.dtype, shape))
             self._outputs_by_shapes[key] = tuple(found)
         return self._outputs_by_shapes[key]
 
+    def known_shapes(self, shapes: Sequence[Shape]) -> dict[str, Shape]:
+        """Those without open sizes, by the names of the inputs."""
+        return {
+            operand.name: shape
+            for operand, shape in zip(self.inputs, shapes, strict=True)
+            if all(size >= 0 for size in shape)
+        }
+
+    def largest_shapes(self) -> list[Shape]:
+        """Shapes of the inputs in the largest gear; those that the model declares where there are no gears."""
+        return [operand.largest or operand.shape for operand in self.inputs]
+
     def current_shapes(self) -> list[Shape]:
         """Shapes of the inputs as calls have chosen them."""
         return [self.fixed_shapes.get(at, operand.shape) for at, operand in enumerate(self.inputs)]
+
+    # -- gears ------------------------------------------------------------------------------------
+
+    def choose_gear(self, kind: str, gear: Shape, dataset: Dataset, index: int) -> None:
+        """Write a gear to where the next runs with the dataset look for it.
+
+        index    of the control input
+        Raises: CallError 100000 for another index, 145012 for a buffer that is too small, 145013 for no such gear.
+        """
+        control = self.control
+        assert control is not None
+        if index != len(self.inputs) or index >= len(dataset.buffers):
+            raise bad_argument(
+                f"index: expected {len(self.inputs)}, the input {control.name} of model {self.name}, with a buffer in "
+                f"the dataset; got {index} and {len(dataset.buffers)} buffers"
+            )
+        if kind != self.atc.kind or gear not in self.atc.gears:
+            setter = {BATCH: "set_dynamic_batch_size", IMAGE: "set_dynamic_hw_size", DIMS: "set_input_dynamic_dims"}
+            raise CallError(
+                codes.GE_DYNAMIC_BATCH_SIZE_INVALID,
+                f"model {self.name}: expected a gear of --{self.atc.kind}, "
+                f"{'; '.join(','.join(map(str, known)) for known in self.atc.gears)}, by acl.mdl."
+                f"{setter[self.atc.kind]}; got {','.join(map(str, gear))}",
+            )
+        buffer = find_buffer(dataset.buffers[index])
+        if buffer.size < control.size:
+            raise CallError(
+                codes.GE_DYNAMIC_INPUT_LENGTH_INVALID,
+                f"model {self.name}: expected {control.size} bytes for input {control.name}, got {buffer.size}",
+            )
+        write_array(buffer, np.array(gear, np.int64), f"input {control.name}")
+        self.fixed_shapes = dict(enumerate(self.atc.gear_shapes(self.inputs, gear)))
+
+    def _add_gears(self) -> None:
+        """Inputs get the largest shape that a gear gives them, outputs their shape in the gear that makes them largest.
+
+        Source: ACL, `aclmdlGetOutputDims`: in a model with gears it tells of the largest.
+        """
+        shapes_by_gear = [self.atc.gear_shapes(self.inputs, gear) for gear in self.atc.gears]
+        self.inputs = tuple(
+            Operand(operand.name, operand.dtype, operand.shape, (), tuple(map(max, *shapes, shapes[0])))
+            for operand, *shapes in zip(self.inputs, *shapes_by_gear, strict=True)
+        )
+        self.control = Operand(ACL_DYNAMIC_TENSOR_NAME, "int64", (len(self.atc.gears[0]),))
+        found = [self.outputs_for(self.atc.gear_shapes(self.inputs, gear)) for gear in self.atc.largest_gears()]
+        self.outputs = tuple(max(outputs, key=lambda output: output.size) for outputs in zip(*found, strict=True))
+
+    def _gear(self, inputs: Dataset) -> list[Shape]:
+        """Shapes of all inputs, as the control input says.   Raises: CallError 100017 when it names no gear."""
+        assert self.control is not None
+        at = len(self.inputs)
+        gear = tuple(self._read(at, self.control, inputs, self.control.shape).tolist())
+        if gear not in self.atc.gears:
+            raise CallError(
+                codes.MODEL_INPUT_NOT_MATCH,
+                f"model {self.name}: expected a gear of --{self.atc.kind} in input {self.control.name}, got {gear}. "
+                "Call acl.mdl.set_dynamic_batch_size, set_dynamic_hw_size or set_input_dynamic_dims first",
+            )
+        return self.atc.gear_shapes(self.inputs, gear)
 
     # -- runs -------------------------------------------------------------------------------------
 
@@ -105,8 +162,15 @@ class LoadedModel:
 
     def arrays(self, inputs: Dataset) -> dict[str, Array]:
         """The inputs by name, as views of the script's memory."""
-        self._check_count("input", len(self.inputs), inputs)
-        return {operand.name: self._array(at, operand, inputs) for at, operand in enumerate(self.inputs)}
+        self._check_count("input", len(self.fed), inputs)
+        if self.control is None:
+            shapes = [self._shape(at, operand, inputs) for at, operand in enumerate(self.inputs)]
+        else:
+            shapes = self._gear(inputs)
+        return {
+            operand.name: self._read(at, operand, inputs, shape)
+            for at, (operand, shape) in enumerate(zip(self.inputs, shapes, strict=True))
+        }
 
     def run(self, arrays: dict[str, Array]) -> dict[str, Any]:
         """Run once.   Raises: CallError 100017, 500002."""
@@ -162,9 +226,8 @@ class LoadedModel:
             code = codes.MODEL_INPUT_NOT_MATCH if io == "input" else codes.MODEL_OUTPUT_NOT_MATCH
             raise CallError(code, f"model {self.name}: expected {expected} {io} buffers in the dataset, got {got}")
 
-    def _array(self, at: int, operand: Operand, inputs: Dataset) -> Array:
+    def _read(self, at: int, operand: Operand, inputs: Dataset, shape: Shape) -> Array:
         buffer = find_buffer(inputs.buffers[at])
-        shape = self._shape(at, operand, inputs, buffer)
         needed = size_bytes(dtype_number(operand.dtype), shape)
         if buffer.size < needed:
             raise CallError(
@@ -174,11 +237,11 @@ class LoadedModel:
             )
         return read_array(buffer, operand.dtype, shape, f"input {operand.name}")
 
-    def _shape(self, at: int, operand: Operand, inputs: Dataset, buffer: DataBuffer) -> Shape:
+    def _shape(self, at: int, operand: Operand, inputs: Dataset) -> Shape:
         """Shape of an input: from its description, from a call on the model, from the model, from its size."""
-        desc = desc_of(inputs, at)
+        desc, buffer = desc_of(inputs, at), find_buffer(inputs.buffers[at])
         shape = desc.shape if desc is not None else self.fixed_shapes.get(at, operand.shape)
-        if not fits(shape, operand.shape):
+        if not operand.fits(shape):
             raise CallError(
                 codes.MODEL_INPUT_NOT_MATCH,
                 f"model {self.name}: expected input {operand.name} as {operand}, got shape {list(shape)}",
@@ -205,8 +268,14 @@ def load(source: str | bytes, function: str) -> int:
     if isinstance(source, bytes) and not source:
         raise CallError(codes.INVALID_PARAM, f"{function}: expected a model, got 0 bytes", NULL)
     model_id = next(process.model_ids)
-    process.models[model_id] = LoadedModel(open_model(source, model_id))
+    process.models[model_id] = described(source, open_model(source, model_id))
     return model_id
+
+
+def described(source: str | bytes, model: OnnxModel) -> LoadedModel:
+    """A model with what ATC was told of it.   Raises: CallError 100013."""
+    atc, where = atc_of(source, model.metadata)
+    return LoadedModel(model, atc, where)
 
 
 def open_model(source: str | bytes, model_id: int) -> OnnxModel:
@@ -253,13 +322,6 @@ def find_model(model_id: int) -> LoadedModel:
     return model
 
 
-def fits(shape: Shape, declared: Shape) -> bool:
-    """True when a shape may stand where a declared one has open sizes."""
-    return len(shape) == len(declared) and all(
-        size == expected or expected == UNKNOWN for size, expected in zip(shape, declared, strict=True)
-    )
-
-
 def read_array(buffer: DataBuffer, dtype: str, shape: Shape, name: str) -> Array:
     """The tensor that begins where a buffer does, in place where the memory allows it."""
     row = dtypes.dtype(dtype)
@@ -275,9 +337,3 @@ def write_array(buffer: DataBuffer, array: Array, name: str) -> None:
     if array.nbytes:
         memory = process.memory.array(buffer.address, array.nbytes, name, is_written=True)
         memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _operand(spec: TensorSpec) -> Operand:
-    sizes = () if spec.shape is None else spec.shape
-    shape = tuple(size if isinstance(size, int) else UNKNOWN for size in sizes)
-    return Operand(spec.name, spec.dtype, shape if spec.shape is not None else (UNKNOWN,))

@@ -188,14 +188,14 @@ def event_elapsed_time(start: int, end: int) -> float:
 def malloc(size: int, policy: int) -> int:
     """`ptr, ret = acl.rt.malloc(size, policy)`: memory of the device."""
     as_int(policy, "policy")
-    return process.memory.allocate(as_int(size, "size"), DEVICE)
+    return process.memory.allocate(_memory_size(size), DEVICE)
 
 
 @returns_value("aclrtMallocCached", 0)
 def malloc_cached(size: int, policy: int) -> int:
     """As `malloc`: all memory is cached here."""
     as_int(policy, "policy")
-    return process.memory.allocate(as_int(size, "size"), DEVICE)
+    return process.memory.allocate(_memory_size(size), DEVICE)
 
 
 @returns_code("aclrtFree")
@@ -206,7 +206,7 @@ def free(ptr: int) -> None:
 @returns_value("aclrtMallocHost", 0)
 def malloc_host(size: int) -> int:
     """`ptr, ret = acl.rt.malloc_host(size)`."""
-    return process.memory.allocate(as_int(size, "size"), HOST)
+    return process.memory.allocate(_memory_size(size), HOST)
 
 
 @returns_code("aclrtFreeHost")
@@ -253,6 +253,22 @@ def _device(device_id: int) -> int:
         raise CallError(
             codes.RT_INVALID_DEVICEID, f"device_id: expected 0 to {DEVICES - 1}, got {number}", codes.BAD_ARGUMENT
         )
+    return number
+
+
+def _memory_size(size: int) -> int:
+    """Raises: CallError 100000 for 0, which a model with open sizes reports."""
+    number = as_int(size, "size")
+    if number == 0:
+        for model in process.models.values():
+            for operand in (*model.fed, *model.outputs):
+                if operand.size == 0 and operand.is_dynamic:
+                    raise bad_argument(
+                        f"size: expected more than 0 bytes, got 0, which model {model.name} reports for "
+                        f"{operand.name}, {operand}. Choose the size of the memory yourself, or say in "
+                        f"{model.name}.atc beside the model what ATC was told, such as --input_shape or "
+                        "--dynamic_batch_size"
+                    )
     return number
 
 

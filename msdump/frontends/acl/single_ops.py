@@ -17,8 +17,9 @@ from msdump.errors import ExecutionError, FormatError, GraphError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dataset import DataBuffer
-from msdump.frontends.acl.models import Shape, loader, open_unwatched, read_array, write_array
+from msdump.frontends.acl.models import loader, open_unwatched, read_array, write_array
 from msdump.frontends.acl.op_types import OnnxOp, known_types, onnx_op
+from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import TensorDesc
 

@@ -1,0 +1,62 @@
+"""Operand: an input or output of a model as its description tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msdump.frontends.acl.tensor_desc import UNKNOWN, dtype_number, size_bytes
+
+if TYPE_CHECKING:
+    from msdump.frontends.onnx import TensorSpec
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input or output. Open sizes are -1; `dtype` is a name of the dtype table.
+
+    ranges   (least, most) of each size where somebody has said them, most -1 for no end; () where nobody has
+    largest  its shape when it is largest, where the model was compiled for some shapes; None: it has no largest
+    """
+
+    name: str
+    dtype: str
+    shape: Shape
+    ranges: tuple[tuple[int, int], ...] = ()
+    largest: Shape | None = None
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(size < 0 for size in self.shape)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the largest tensor that it may be; 0 when it has none.
+
+        Source: ACL, `aclmdlGetInputSizeByIndex`, on dynamic batches and sizes of -1.
+        """
+        shape = self.largest or tuple(most for _, most in self.ranges) or self.shape
+        return 0 if any(size < 0 for size in shape) else size_bytes(dtype_number(self.dtype), shape)
+
+    def fits(self, shape: Shape) -> bool:
+        """True when a tensor of this shape may be given for it."""
+        ranges = self.ranges or tuple((0, UNKNOWN) if size == UNKNOWN else (size, size) for size in self.shape)
+        return len(shape) == len(ranges) and all(
+            size == least if least == most else size == UNKNOWN or (least <= size and (most < 0 or size <= most))
+            for size, (least, most) in zip(shape, ranges, strict=True)
+        )
+
+    def __str__(self) -> str:
+        sizes = ["?" if size < 0 else str(size) for size in self.shape]
+        for at, (least, most) in enumerate(self.ranges):
+            if self.shape[at] < 0 <= most:
+                sizes[at] = f"{least}~{most}"
+        return f"{self.dtype}[{', '.join(sizes)}]"
+
+
+def operand_of(spec: TensorSpec) -> Operand:
+    """What a model declares; an open rank is one open size."""
+    sizes = (UNKNOWN,) if spec.shape is None else spec.shape
+    return Operand(spec.name, spec.dtype, tuple(size if isinstance(size, int) else UNKNOWN for size in sizes))
