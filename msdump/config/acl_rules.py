@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from msdump.config.acl_error import CHOICE, CONTENT, VALUE, conflict, item_refusal, missing_item
@@ -53,8 +53,9 @@ def check_section(section: DumpSection) -> None:
     if section.dump_debug == ON:
         return
     parse_steps(section.dump_step)
-    for check in _LIST_CHECKS:
-        check(section)
+    for index, item in enumerate(section.dump_list):
+        for check in _ITEM_CHECKS:
+            check(section, f"dump_list[{index}]", item)
     _check_stats(section)
 
 
@@ -164,56 +165,47 @@ def _check_overflow(section: DumpSection) -> None:
         raise conflict(reason, "dump_list", "no such key", count, "Take out dump_list or dump_debug.")
 
 
-def _items(section: DumpSection) -> Iterator[tuple[str, DumpListItem]]:
-    for index, item in enumerate(section.dump_list):
-        yield f"dump_list[{index}]", item
-
-
-def _check_names(section: DumpSection) -> None:
+def _check_names(section: DumpSection, where: str, item: DumpListItem) -> None:
     if section.dump_op_switch == ON:
         return
-    for where, item in _items(section):
-        for key in ("model_name", "layer"):
-            value = getattr(item, key)
-            if item.has(key) and not value:
-                fix = f"Take {key} out to mean all of them."
-                raise item_refusal(CONTENT, f"{where}.{key}", "the value is empty", "a name", value, fix)
+    for key in ("model_name", "layer"):
+        value = getattr(item, key)
+        if item.has(key) and not value:
+            fix = f"Take {key} out to mean all of them."
+            raise item_refusal(CONTENT, f"{where}.{key}", "the value is empty", "a name", value, fix)
 
 
-def _check_watchers(section: DumpSection) -> None:
+def _check_watchers(section: DumpSection, where: str, item: DumpListItem) -> None:
     key, scene = "watcher_nodes", section.dump_scene
-    for where, item in _items(section):
-        if scene == WATCHER:
-            expected = "names of operators to watch"
-            if not item.has(key):
-                raise missing_item(f"{where}.{key}", expected)
-            if not item.watcher_nodes:
-                raise item_refusal(CONTENT, f"{where}.{key}", "the value is empty", expected, item.watcher_nodes)
-            if item.has("model_name"):
-                reason = f"when dump_scene is {scene}, model_name cannot be configured"
-                where = f"{where}.model_name"
-                raise conflict(reason, where, "no such key", item.model_name, "The watcher looks at every model.")
-        elif item.watcher_nodes:
-            reason = f"when dump_scene is not {WATCHER}, {key} cannot be configured"
-            fix = f'Set dump_scene to "{WATCHER}", or take the key out.'
-            raise conflict(reason, f"{where}.{key}", "no such key", item.watcher_nodes, fix)
+    if scene == WATCHER:
+        expected = "names of operators to watch"
+        if not item.has(key):
+            raise missing_item(f"{where}.{key}", expected)
+        if not item.watcher_nodes:
+            raise item_refusal(CONTENT, f"{where}.{key}", "the value is empty", expected, item.watcher_nodes)
+        if item.has("model_name"):
+            reason = f"when dump_scene is {scene}, model_name cannot be configured"
+            where = f"{where}.model_name"
+            raise conflict(reason, where, "no such key", item.model_name, "The watcher looks at every model.")
+    elif item.watcher_nodes:
+        reason = f"when dump_scene is not {WATCHER}, {key} cannot be configured"
+        fix = f'Set dump_scene to "{WATCHER}", or take the key out.'
+        raise conflict(reason, f"{where}.{key}", "no such key", item.watcher_nodes, fix)
 
 
-def _check_blacklist_sizes(section: DumpSection) -> None:
-    for where, item in _items(section):
-        for key in _BLACKLISTS:
-            count = len(getattr(item, key))
-            if count > MOST_BLACKLIST_ENTRIES:
-                reason = f"the number of entries {count} exceeds the limit {MOST_BLACKLIST_ENTRIES}"
-                expected = f"at most {MOST_BLACKLIST_ENTRIES} entries"
-                raise item_refusal(VALUE, f"{where}.{key}", reason, expected, count)
+def _check_blacklist_sizes(section: DumpSection, where: str, item: DumpListItem) -> None:
+    for key in _BLACKLISTS:
+        count = len(getattr(item, key))
+        if count > MOST_BLACKLIST_ENTRIES:
+            reason = f"the number of entries {count} exceeds the limit {MOST_BLACKLIST_ENTRIES}"
+            expected = f"at most {MOST_BLACKLIST_ENTRIES} entries"
+            raise item_refusal(VALUE, f"{where}.{key}", reason, expected, count)
 
 
-def _check_blacklist_levels(section: DumpSection) -> None:
-    for where, item in _items(section):
-        for key in _BLACKLISTS:
-            if getattr(item, key):
-                _check_level(section, where, key)
+def _check_blacklist_levels(section: DumpSection, where: str, item: DumpListItem) -> None:
+    for key in _BLACKLISTS:
+        if getattr(item, key):
+            _check_level(section, where, key)
 
 
 def _check_level(section: DumpSection, where: str, key: str) -> None:
@@ -224,22 +216,21 @@ def _check_level(section: DumpSection, where: str, key: str) -> None:
         raise conflict(reason, f"{where}.{key}", f'dump_level "{LEVEL_OP}" beside it', section.dump_level, fix)
 
 
-def _check_ranges(section: DumpSection) -> None:
-    for where, item in _items(section):
-        if not item.opname_range:
-            continue
-        _check_level(section, where, "opname_range")
-        expected = "the name of the model that the range is in"
-        if not item.has("model_name"):
-            raise missing_item(f"{where}.model_name", expected)
-        if not item.model_name:
-            raise item_refusal(CONTENT, f"{where}.model_name", "the value is empty", expected, item.model_name)
-        for index, entry in enumerate(item.opname_range):
-            if not (entry.begin and entry.end):
-                item_path = f"{where}.opname_range[{index}]"
-                reason = "begin and end must both be given and non-empty"
-                value = {"begin": entry.begin, "end": entry.end}
-                raise item_refusal(VALUE, item_path, reason, "the names of two operators", value)
+def _check_ranges(section: DumpSection, where: str, item: DumpListItem) -> None:
+    if not item.opname_range:
+        return
+    _check_level(section, where, "opname_range")
+    expected = "the name of the model that the range is in"
+    if not item.has("model_name"):
+        raise missing_item(f"{where}.model_name", expected)
+    if not item.model_name:
+        raise item_refusal(CONTENT, f"{where}.model_name", "the value is empty", expected, item.model_name)
+    for index, entry in enumerate(item.opname_range):
+        if not (entry.begin and entry.end):
+            item_path = f"{where}.opname_range[{index}]"
+            reason = "begin and end must both be given and non-empty"
+            value = {"begin": entry.begin, "end": entry.end}
+            raise item_refusal(VALUE, item_path, reason, "the names of two operators", value)
 
 
 def _check_stats(section: DumpSection) -> None:
@@ -254,7 +245,8 @@ def _check_stats(section: DumpSection) -> None:
         raise conflict(reason, key, f'dump_data "{STATS}" beside it', section.dump_data, fix)
 
 
-_LIST_CHECKS: tuple[Callable[[DumpSection], None], ...] = (
+# CANN judges one element of dump_list by all of these before it looks at the next.
+_ITEM_CHECKS: tuple[Callable[[DumpSection, str, DumpListItem], None], ...] = (
     _check_names,
     _check_watchers,
     _check_blacklist_sizes,

@@ -5,10 +5,11 @@ The order of fields is the order in which wrong types are reported.   Source: AC
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from msdump.config.acl_error import CONTENT, AclConfigError, item_refusal
 from msdump.errors import did_you_mean
@@ -20,6 +21,10 @@ _TYPES = {
     "list_type": ("array", "a list", "Put it in square brackets."),
     "model_type": ("object", "an object", "Put it in braces."),
 }
+
+
+# Parts of dump_list[0].optype_blacklist, before the number of its element.
+_MEMBER_DEPTH = 3
 
 
 class Section(BaseModel):
@@ -75,13 +80,26 @@ class DumpSection(Section):
 
 
 def parse_section(value: Any) -> DumpSection:
-    """Types only.   Raises: AclConfigError EP0001: the first item of a wrong type, in the order of the fields."""
+    """Types only.   Raises: AclConfigError EP0001: the first item of a wrong type, in CANN's order."""
     try:
         return DumpSection.model_validate(value)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
+        problem = _first(error.errors(include_url=False))
     # Raised outside of `except`: pydantic's own account would only repeat this one in other words.
     raise _type_refusal(problem["loc"], problem["type"], problem["input"])
+
+
+def _first(problems: Sequence[ErrorDetails]) -> ErrorDetails:
+    """In the order of the fields, elements one after the other; but all elements of a blacklist or of ranges are
+    objects before anything in one of them is looked at.   Source: CANN, adump.
+    """
+    first = problems[0]
+    siblings = [
+        problem
+        for problem in problems
+        if problem["loc"][:_MEMBER_DEPTH] == first["loc"][:_MEMBER_DEPTH] and len(problem["loc"]) == _MEMBER_DEPTH + 1
+    ]
+    return siblings[0] if siblings and len(first["loc"]) > _MEMBER_DEPTH else first
 
 
 def item_path(location: tuple[int | str, ...]) -> str:

@@ -99,6 +99,54 @@ def test_of_two_mistakes_the_first_check_wins():
     assert pairs > 500
 
 
+# Mistakes of one element of dump_list, in the order in which CANN finds them there; dump_level is left out.
+ITEM_MISTAKES = (
+    ({"model_name": ""}, "model_name"),
+    ({"layer": []}, "layer"),
+    ({"watcher_nodes": ["a"]}, "watcher_nodes"),
+    ({"optype_blacklist": [{}] * 101}, "optype_blacklist"),
+    ({"opname_blacklist": [{}] * 101}, "opname_blacklist"),
+    ({"optype_blacklist": [{}]}, "optype_blacklist"),
+    ({"opname_blacklist": [{}]}, "opname_blacklist"),
+    ({"opname_range": [{"begin": "a", "end": "b"}]}, "opname_range"),
+)
+
+
+@given(st.lists(st.none() | st.integers(0, len(ITEM_MISTAKES) - 1), min_size=1, max_size=5), st.data())
+def test_of_mistakes_in_several_elements_that_of_the_first_element_wins(numbers, data):
+    """Whatever the elements behind it do wrong: each is judged by all rules before the next one is looked at."""
+    second = data.draw(st.integers(0, len(ITEM_MISTAKES) - 1))
+    items = [{"model_name": "m"} if number is None else dict(ITEM_MISTAKES[number][0]) for number in numbers]
+    at = next((at for at, number in enumerate(numbers) if number is not None), None)
+    if at is None:
+        assert parse(right(dump_list=items)).section is not None
+        return
+    number = numbers[at]
+    if not ITEM_MISTAKES[second][0].keys() & items[at].keys():
+        items[at].update(ITEM_MISTAKES[second][0])
+        number = min(number, second)
+    assert refusal(right(dump_list=items)).item == f"dump_list[{at}].{ITEM_MISTAKES[number][1]}"
+
+
+@pytest.mark.parametrize(
+    ("items", "wrong"),
+    [
+        ([{"layer": [3]}, 7], "[0].layer[0]"),
+        ([{"opname_range": 3}, {"model_name": 3}], "[0].opname_range"),
+        ([{"optype_blacklist": [{"pos": 3}, {"name": 3}]}], "[0].optype_blacklist[0].pos"),
+        ([{"optype_blacklist": [{"name": 3, "pos": 3}, "conv"]}], "[0].optype_blacklist[1]"),
+        ([{"opname_range": [{"end": 3}, {"begin": 3}, 3, 4]}], "[0].opname_range[2]"),
+        ([{"optype_blacklist": [{"name": 3}], "opname_range": [3]}], "[0].optype_blacklist[0].name"),
+        ([{"model_name": 3, "opname_range": [3]}, {"layer": 3}], "[0].model_name"),
+        ([{}, {"opname_blacklist": [{"pos": [3]}]}, 3], "[1].opname_blacklist[0].pos[0]"),
+    ],
+)
+def test_types_are_judged_element_by_element(items, wrong):
+    """In a list of objects all are objects before the keys of the first are looked at."""
+    error = refusal(right(dump_list=items, dump_level="op"))
+    assert (error.ep_code, error.item) == ("EP0001", f"dump_list{wrong}")
+
+
 def test_a_missing_path_stands_between_the_scene_and_the_steps():
     assert refusal({"dump_step": "x", "dump_list": [{"layer": []}]}).item == "dump_path"
     assert refusal({"dump_scene": "watcher", "dump_mode": "all"}).item == "dump_mode"
