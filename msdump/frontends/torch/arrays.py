@@ -19,12 +19,17 @@ _NAME_BY_DTYPE: dict[Any, str] = {
     if row.bits >= 8 and isinstance(getattr(torch, _TORCH_NAMES.get(row.name, row.name), None), torch.dtype)
 }
 _DTYPE_BY_NAME = {name: dtype for dtype, name in _NAME_BY_DTYPE.items()}
-# numpy has these only through ml_dtypes: the bits cross the border as integers of the same width.
-_INTEGER_BY_SIZE = {1: torch.int8, 2: torch.int16}
-_BORROWED: dict[Any, tuple[Any, Any]] = {
-    torch_dtype: (_INTEGER_BY_SIZE[dtypes.dtype(name).itemsize], dtypes.dtype(name).numpy)
+# numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.
+_INTEGER_BY_SIZE = {1: "|i1", 2: "<i2"}
+# dtype of PyTorch -> (type string of numpy's array interface, dtype of the array)
+_FORM_BY_DTYPE: dict[Any, tuple[str, Any]] = {
+    torch_dtype: (
+        _INTEGER_BY_SIZE[dtypes.dtype(name).itemsize]
+        if name == "bfloat16" or name.startswith("float8")
+        else np.dtype(dtypes.dtype(name).numpy).newbyteorder("=").str,
+        np.dtype(dtypes.dtype(name).numpy),
+    )
     for torch_dtype, name in _NAME_BY_DTYPE.items()
-    if name == "bfloat16" or name.startswith("float8")
 }
 
 
@@ -56,22 +61,50 @@ def why_unreadable(tensor: Any) -> str:
     return ""
 
 
+class _Memory:
+    """Memory of a tensor as numpy asks for it. Arrays made of it keep the memory alive, whatever becomes of the tensor.
+
+    Source: `Tensor.numpy` marks the storage, and PyTorch then refuses to resize it for ever; an address marks nothing.
+    """
+
+    __slots__ = ("__array_interface__", "storage")
+
+    def __init__(self, tensor: Any, typestr: str) -> None:
+        address = tensor.data_ptr()
+        if not address:
+            raise RuntimeError("the memory of the tensor is gone: its storage was resized to nothing")
+        self.storage = tensor.untyped_storage()
+        interface = {"data": (address, False), "shape": tuple(tensor.shape), "typestr": typestr, "version": 3}
+        if not tensor.is_contiguous():
+            size = tensor.element_size()
+            interface["strides"] = tuple([size * step for step in tensor.stride()])
+        self.__array_interface__ = interface
+
+
 def array_of(tensor: Any) -> Array:
     """The values of a tensor on the CPU.
 
-    Shapes:  any; strides stay as they are.
-    Edges:   memory is shared but for tensors with a conjugate or negative bit, whose values exist nowhere yet.
+    Shapes:  any; strides stay as they are, but for axes of one element.
+    Edges:   memory is shared but for tensors with a conjugate or negative bit, whose values exist nowhere yet. The
+             array keeps the memory alive, not the tensor, and does not stop the tensor from being resized: resizing
+             may free the memory, so it must not be read after the tensor's owner ran again.
+    Raises:  RuntimeError for a tensor whose storage holds nothing any more; TypeError for a dtype that numpy lacks.
     """
-    if tensor.requires_grad:
-        tensor = tensor.detach()
     if tensor.is_neg():
         tensor = tensor.resolve_neg()
     if tensor.is_conj():
         tensor = tensor.resolve_conj()
-    borrowed = _BORROWED.get(tensor.dtype)
-    if borrowed is None:
-        array: Array = tensor.numpy()
-        return array
-    integer, numpy_dtype = borrowed
-    bits: Array = tensor.view(integer).numpy()
-    return bits.view(np.dtype(numpy_dtype))
+    form = _FORM_BY_DTYPE.get(tensor.dtype)
+    if form is None:
+        raise TypeError(f"numpy has no dtype for {tensor.dtype}")
+    typestr, numpy_dtype = form
+    if not tensor.numel():
+        return np.empty(tuple(tensor.shape), numpy_dtype)
+    array: Array = np.asarray(_Memory(tensor, typestr))
+    return array if array.dtype == numpy_dtype else array.view(numpy_dtype)
+
+
+def bytes_of(tensor: Any) -> bytes:
+    """The elements of a tensor on any device, in row-major order."""
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return array_of(flat.view(torch.uint8)).tobytes() if flat.numel() else b""

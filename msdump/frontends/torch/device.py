@@ -49,7 +49,7 @@ class PinnedCopies:
         with self._beside(tensor):
             target = torch.empty(ROW_LENGTH, dtype=torch.int64, pin_memory=True)
             target.copy_(measure(tensor), non_blocking=True)
-        return target.numpy()
+        return array_of(target)
 
     @contextmanager
     def _beside(self, tensor: Any) -> Iterator[None]:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from msdump.events import Array
+from msdump.frontends.torch.arrays import array_of
 
 # A sparse tensor whose dense form is larger than this is not made dense.
 _DENSE_LIMIT_BYTES = 1 << 30
@@ -83,7 +84,7 @@ def _array_from_tensor(tensor: torch.Tensor) -> Array:
             tensor = tensor.dequantize()
         tensor = tensor.resolve_conj().resolve_neg()
         tensor = tensor.to(_WIDER.get(tensor.dtype, tensor.dtype))
-        array: Array = tensor.cpu().numpy()
+        array = array_of(tensor.cpu())
     except (RuntimeError, TypeError, ValueError, MemoryError) as error:  # NotImplementedError is a RuntimeError
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise NoArrayError(f"a {tensor.dtype} tensor of layout {tensor.layout}: {reason}") from error

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from msdump import dtypes  # noqa: E402
-from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of, dtype_name, why_unreadable  # noqa: E402
+from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of, bytes_of, dtype_name, why_unreadable  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", list(_NAME_BY_DTYPE), ids=str)
@@ -57,3 +57,43 @@ def test_shapes_without_elements_or_axes() -> None:
 )
 def test_what_no_array_can_show_has_a_reason(make: Any, reason: str) -> None:
     assert why_unreadable(make()) == reason
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64], ids=str)
+def test_a_tensor_that_was_read_can_be_resized(dtype: Any) -> None:
+    tensor = torch.ones(4, 4, dtype=dtype)
+    array_of(tensor)
+    assert bytes_of(tensor.t()) == array_of(tensor).tobytes()
+    tensor.resize_(8, 8)
+    assert tensor.shape == (8, 8)
+
+
+def test_an_array_keeps_the_memory_alive_whatever_becomes_of_the_tensor() -> None:
+    tensor = torch.arange(1 << 16)
+    array = array_of(tensor[2:].view(-1, 2).t())
+    other = torch.zeros(1 << 16, dtype=torch.int64)
+    tensor.set_(other)
+    del tensor
+    # What took the memory of the first tensor would show.
+    takers = [torch.full((1 << 16,), -1) for _ in range(4)]
+    np.testing.assert_array_equal(array, np.arange(2, 1 << 16).reshape(-1, 2).T)
+    assert len(takers) == 4
+
+
+def test_memory_dies_with_the_last_array() -> None:
+    tensor = torch.zeros(8)
+    reference = tensor.untyped_storage()._weak_ref()
+    array = array_of(tensor)[2:]
+    del tensor
+    assert not torch.UntypedStorage._expired(reference)
+    assert array.sum() == 0
+    del array
+    assert torch.UntypedStorage._expired(reference)
+    torch.UntypedStorage._free_weak_ref(reference)
+
+
+def test_a_storage_that_was_resized_to_nothing_is_not_read() -> None:
+    tensor = torch.ones(4)
+    tensor.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="its storage was resized to nothing"):
+        array_of(tensor)

@@ -13,6 +13,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
+from msdump.frontends.torch.arrays import bytes_of
+
 # Constants up to this size go into the script; larger ones are made up.
 _CONSTANT_LIMIT_BYTES = 1 << 20
 
@@ -107,8 +109,7 @@ def constant_text(value: torch.Tensor) -> str:
         return f"torch.empty({shape}, dtype={dtype}, device={device!r})"
     if size > _CONSTANT_LIMIT_BYTES:
         return f"rand_strided({shape}, {tuple(tensor.stride())}, dtype={dtype}, device={device!r})  # {size} bytes"
-    data = tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
-    packed = base64.b85encode(zlib.compress(data)).decode()
+    packed = base64.b85encode(zlib.compress(bytes_of(tensor))).decode()
     return f"_constant({packed!r}, {dtype}, {shape}, {device!r})"
 
 

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from msdump import dtypes
 from msdump._proto import ge_ir_pb2
 from msdump.errors import DtypeError
-from msdump.frontends.torch.arrays import dtype_name
+from msdump.frontends.torch.arrays import bytes_of, dtype_name
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.graph_dump.ordered import GraphDef, TensorDescriptor, attr
@@ -161,8 +161,7 @@ def _raw(constant: torch.Tensor | None) -> bytes:
     """The elements in little-endian order."""
     assert constant is not None
     with unset_fake_temporarily():
-        flat = constant.detach().cpu().contiguous().reshape(-1)
-        return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+        return bytes_of(constant)
 
 
 def _name_ends(target: Any, side: str, names: Sequence[str]) -> None:
