@@ -31,6 +31,7 @@ from msdump.analysis.metrics import PairMetrics
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
 from msdump.analysis.originals import gathered
 from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
+from msdump.analysis.unset import UNSET, UnsetTensors
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -63,17 +64,19 @@ def compare_dumps(
     has_divergence  also the KullbackLeiblerDivergence, which takes a second pass
     progress        called with (bytes done, bytes in all) from the calling thread
 
-    Edges:   damaged files are named in `damaged`, the rest is compared; the result does not depend on `thread_count`.
+    Edges:   tensors that differ in memory that no operator has written yet (`empty`) are not compared;
+             damaged files are named in `damaged`, the rest is compared; the result does not depend on `thread_count`.
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
-    found = [_steps(dump, rank, graph, iteration) for dump in dumps]
+    graphs = [GraphFiles(dump) for dump in dumps]
+    found = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
     for dump, steps in zip(dumps, found, strict=True):
         if not any(step.operators for step in steps):
             raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. {_where_to_look(dump)}")
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     sides = gathered(found, operator_map.originals)
-    work = _Work(dumps, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
+    work = _Work(graphs, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
     plans = work.plan(sides)
     if not any(plan.pairing.pairs for plan in plans):
         raise ConfigError(
@@ -100,12 +103,12 @@ def _opened(dump: DumpPath) -> DumpDir:
 
 def _steps(
     dump: DumpDir,
+    graphs: GraphFiles,
     rank: int | Collection[int] | None,
     graph: int | str | Collection[int] | None,
     iteration: int | Collection[int] | None,
 ) -> list[Step]:
     """Steps of a dump; a dump of outputs alone gets its inputs from the operators that made them."""
-    graphs = GraphFiles(dump)
     steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
     return [with_inputs(step, graphs.of(step.key)) for step in steps]
 
@@ -123,21 +126,23 @@ class _Plan:
     """One pair of steps before anything is measured.
 
     others   mine's operator -> the operator of the other low-precision run, by id
+    unset    of mine and of golden
     """
 
     mine: Step
     golden: Step
     pairing: Pairing
     others: dict[int, Operator]
+    unset: tuple[UnsetTensors, UnsetTensors]
 
 
 class _Work:
     """One comparison while it runs. `golden` of its plans is the reference when there is one."""
 
     def __init__(
-        self, dumps: Sequence[DumpDir], mapping: OperatorMap, tolerance: float | None, measurer: Measurer
+        self, graphs: Sequence[GraphFiles], mapping: OperatorMap, tolerance: float | None, measurer: Measurer
     ) -> None:
-        self._dumps = dumps
+        self._graphs = graphs
         self._mapping = mapping
         self._tolerance = tolerance
         self.measurer = measurer
@@ -155,7 +160,9 @@ class _Work:
             if other is not None:
                 found = pair_operators(mine.operators, other.operators, self._mapping)
                 by_id = {id(pair.mine): pair.golden for pair in found.pairs}
-            plans.append(_Plan(mine, golden, pairing, by_id))
+            steps = ((mine, self._graphs[0]), (golden, self._graphs[-1]))
+            ours, theirs = [UnsetTensors(step, graphs.of(step.key)) for step, graphs in steps]
+            plans.append(_Plan(mine, golden, pairing, by_id, (ours, theirs)))
         return plans
 
     def measure(self, plans: Sequence[_Plan]) -> None:
@@ -191,6 +198,9 @@ class _Work:
                 found = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
             else:
                 found = self._tensor_result(pair, io, slot, mine, golden, yardstick)
+            sides = zip(plan.unset, _both(pair), strict=True)
+            if found.status == DIFFERS and any(unset.has(operator, io, slot) for unset, operator in sides):
+                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
             results[io].append(found)
         return OperatorResult(plan.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
 

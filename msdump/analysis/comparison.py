@@ -10,6 +10,7 @@ from pathlib import Path
 from msdump.analysis.metrics import PairMetrics
 from msdump.analysis.operators import Operator, Slot, StepKey
 from msdump.analysis.pairing import OperatorPair
+from msdump.analysis.unset import UNSET
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 
@@ -83,7 +84,7 @@ class OperatorResult:
     @property
     def is_wrong(self) -> bool:
         """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs."""
-        has_inputs = any(tensor.status in (IDENTICAL, AGREES) for tensor in self.inputs)
+        has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
         if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):
             return False

@@ -18,6 +18,7 @@ from msdump.analysis.in_place import IN_PLACE, shows_result
 from msdump.analysis.operators import Operator, Slot, Step, StepKey, read_steps
 from msdump.analysis.payload import identity
 from msdump.analysis.statistic_steps import read_statistic_steps
+from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import ConfigError, DtypeError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -96,7 +97,8 @@ def find_non_finite(
     Statistics are believed where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
 
-    Edges:   a float without Inf (fp8) counts when it is at its largest value, where it saturates.
+    Edges:   a float without Inf (fp8) counts when it is at its largest value, where it saturates. What lies in memory
+             that no operator has written yet (`empty`) counts for nothing.
     Raises:  ConfigError when there is nothing to look at; FormatError when there is nothing at the path.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
@@ -110,7 +112,17 @@ def find_non_finite(
     steps = sorted([*steps, *others], key=_when)
     if not any(step.operators for step in steps):
         raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
-    found = [_look(with_inputs(step, graphs.of(step.key)), counts, graphs) for step in steps]
+
+    def look(step: Step) -> NonFinite | None:
+        graph = graphs.of(step.key)
+        whole = with_inputs(step, graph)
+        if step.key in known:
+            unset = UnsetTensors(whole, graph, lambda a, b: has_same_statistics(table.row(a), table.row(b)))
+        else:
+            unset = UnsetTensors(whole, graph)
+        return _look(whole, counts, graphs, unset)
+
+    found = [look(step) for step in steps]
     return NonFiniteReport(
         tuple(step for step in found if step is not None),
         len(steps),
@@ -210,12 +222,12 @@ def _count(tensor: DumpedTensor) -> tuple[int | None, int | None] | FormatError:
 # -- one step ------------------------------------------------------------------------------------------------------
 
 
-def _bad(operator: Operator, io: str, counts: _Counts) -> tuple[BadTensor, ...]:
+def _bad(operator: Operator, io: str, counts: _Counts, unset: UnsetTensors | None = None) -> tuple[BadTensor, ...]:
     found = []
     # What an operator has overwritten says nothing of what it read.
     blind = IN_PLACE[operator.op_type] if io == INPUT and shows_result(operator) else ()
     for slot, tensor in operator.tensors(io).items():
-        if slot.number in blind:
+        if slot.number in blind or (unset is not None and unset.has(operator, io, slot)):
             continue
         nan, inf = counts.get(_key(tensor), (0, 0))
         if nan != 0 or inf != 0:
@@ -223,9 +235,12 @@ def _bad(operator: Operator, io: str, counts: _Counts) -> tuple[BadTensor, ...]:
     return tuple(found)
 
 
-def _look(step: Step, counts: _Counts, graphs: GraphFiles) -> NonFinite | None:
+def _look(step: Step, counts: _Counts, graphs: GraphFiles, unset: UnsetTensors) -> NonFinite | None:
     operators = [operator for operator in step.operators if not operator.is_parameter]
-    bad = {id(operator): (_bad(operator, INPUT, counts), _bad(operator, OUTPUT, counts)) for operator in operators}
+    bad = {
+        id(operator): (_bad(operator, INPUT, counts, unset), _bad(operator, OUTPUT, counts, unset))
+        for operator in operators
+    }
     parameters = tuple(o.op_name for o in step.operators if o.is_parameter and _bad(o, OUTPUT, counts))
     place = next((at for at, operator in enumerate(operators) if any(bad[id(operator)])), None)
     if place is None:

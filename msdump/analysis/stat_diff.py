@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from msdump.analysis.bounds import Bounds, bounds_of
@@ -23,8 +23,10 @@ from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.operators import Operator, Slot, StepKey
 from msdump.analysis.pairing import OperatorPair, pair_operators, pair_steps
 from msdump.analysis.statistic_steps import StatisticSteps, read_statistic_steps
+from msdump.analysis.unset import UNSET, UnsetTensors, has_same_statistics
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.records import INPUT, OUTPUT
 
@@ -72,7 +74,13 @@ def compare_statistics(
     steps = []
     for one, other in pairs:
         pairing = pair_operators(one.operators, other.operators, operator_map)
-        results = [_operator(one.key, pair, (tables[0], tables[1]), tolerance) for pair in pairing.pairs]
+        unset = tuple(
+            UnsetTensors(step, files.of(step.key), _is_same_in(table))
+            for step, files, table in zip((one, other), graphs, tables, strict=True)
+        )
+        results = [
+            _without_unset(_operator(one.key, pair, (tables[0], tables[1]), tolerance), unset) for pair in pairing.pairs
+        ]
         results.sort(key=lambda result: result.pair.mine.is_parameter)
         steps.append(
             StepResult(one.key, other.key, tuple(results), pairing.only_mine, pairing.only_golden, pairing.expected)
@@ -97,6 +105,22 @@ def _operator(key: StepKey, pair: OperatorPair, tables: _Sides, tolerance: float
             for found in sides[INPUT]
         )
     return OperatorResult(key, pair, sides[INPUT], sides[OUTPUT])
+
+
+def _is_same_in(table: StatisticSteps) -> Callable[[DumpedTensor, DumpedTensor], bool]:
+    return lambda one, other: has_same_statistics(table.row(one), table.row(other))
+
+
+def _without_unset(result: OperatorResult, unset: Sequence[UnsetTensors]) -> OperatorResult:
+    """The result, where memory that no operator has written yet differs in nothing."""
+    sides = tuple(zip(unset, (result.pair.mine, result.pair.golden), strict=True))
+
+    def judged(found: TensorResult) -> TensorResult:
+        if found.status == DIFFERS and any(side.has(operator, found.io, found.slot) for side, operator in sides):
+            return replace(found, status=NOT_COMPARED, reason=UNSET)
+        return found
+
+    return replace(result, inputs=tuple(map(judged, result.inputs)), outputs=tuple(map(judged, result.outputs)))
 
 
 def _shows_result(operator: Operator, table: StatisticSteps) -> bool | None:

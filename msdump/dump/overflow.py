@@ -22,6 +22,7 @@ from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.records import TensorKey
 from msdump.stats import has_non_finite
+from msdump.unset_memory import unset_keys
 
 log = logging.getLogger("msdump")
 
@@ -68,6 +69,7 @@ class Overflow:
 class OverflowDumper:
     """Observer that looks at every float output once and writes the operators that overflow, at once.
 
+    Memory that no operator has written yet overflows nothing, whatever lies there.
     writers   get the records of an operator that overflowed
     opdebug   gets the record of its overflow file
     on_step   called before a watched iteration begins
@@ -101,6 +103,7 @@ class OverflowDumper:
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
+        self._unset: dict[int, frozenset[TensorKey]] = {}
         self._is_broken: dict[TensorKey, bool] = {}
         self._has_dumped = False
         self._is_closed = False
@@ -114,6 +117,9 @@ class OverflowDumper:
         self._floats[graph.graph_id] = floats = [
             (_float_slots(op.inputs), _float_slots(op.outputs)) for op in watched.ops
         ]
+        self._unset[graph.graph_id] = unset_keys(
+            (op.op_type, [info.key for info in op.inputs], [info.key for info in op.outputs]) for op in watched.ops
+        )
         mode = self._plan.op_debug_mode
         is_watched = [
             mask != 0 and outputs != () and is_watched_type(op.op_type, mode)
@@ -127,7 +133,7 @@ class OverflowDumper:
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.count_run(iteration, self._model_id)
-        self._is_broken.clear()
+        self._is_broken = dict.fromkeys(self._unset[graph.graph_id], False)
         self._has_dumped = False
         if self._is_over() or iteration not in self._plan.iterations:
             return False

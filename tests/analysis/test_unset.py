@@ -1,0 +1,75 @@
+"""Memory that no operator has written yet is blamed for nothing: neither for NaN nor for a difference."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
+from tests.analysis.small_dump import Array, floats, write_dump
+
+IN, OUT = ("input", 0), ("output", 0)
+X = floats(1, 2, 3)
+
+
+def chain(garbage: Array, mask: Array = X) -> list[tuple[str, dict[tuple[str, int], Array]]]:
+    """A mask as dropout makes it: memory, a view of it, and the operator that fills it."""
+    return [
+        ("D/aten_relu_default-op0", {IN: X, OUT: X}),
+        ("D/aten_empty_like_default-op1", {IN: X, OUT: garbage}),
+        ("D/aten_slice_Tensor-op2", {IN: garbage, OUT: garbage[1:]}),
+        ("D/aten_bernoulli_p-op3", {IN: garbage[1:], OUT: mask}),
+        ("D/aten_mul_Tensor-op4", {IN: mask, OUT: mask}),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["tensors", "statistics"])
+def test_what_lies_in_unset_memory_is_no_nan(tmp_path: Path, kind: str) -> None:
+    write_dump(tmp_path / "tensors", chain(floats(math.nan, math.inf, 1)))
+    (statistics,), _ = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    assert find_non_finite({"tensors": tmp_path / "tensors", "statistics": statistics}[kind]).first is None
+
+
+def test_an_operator_that_computes_with_it_is_the_maker(tmp_path: Path) -> None:
+    bad = floats(math.nan, 2, math.nan)
+    write_dump(tmp_path, [*chain(bad)[:2], ("D/aten_add_Tensor-op2", {IN: bad, ("input", 1): X, OUT: bad})])
+    first = find_non_finite(tmp_path).first
+    assert first is not None and first.operator.op_name == "aten_add_Tensor-op2" and first.how == "made"
+
+
+@pytest.mark.parametrize("writer", ["aten_slice_scatter_default", "aten_index_put_default", "aten_clone_default"])
+def test_what_is_only_partly_written_is_no_result_either(tmp_path: Path, writer: str) -> None:
+    bad = floats(math.nan, 2, math.nan)
+    write_dump(tmp_path, [*chain(bad)[:2], (f"D/{writer}-op2", {IN: bad, OUT: bad})])
+    assert find_non_finite(tmp_path).first is None
+
+
+@pytest.mark.parametrize("kind", ["tensors", "statistics"])
+def test_two_runs_need_not_agree_on_it(tmp_path: Path, kind: str) -> None:
+    sides = []
+    for name, garbage in (("mine", floats(7, 8, 9)), ("golden", floats(0, -1, 4))):
+        write_dump(tmp_path / name, chain(garbage))
+        (statistics,), _ = write_statistic_files(tmp_path / name, tmp_path / f"{name}_statistics")
+        sides.append({"tensors": tmp_path / name, "statistics": statistics}[kind])
+    found = (compare_dumps if kind == "tensors" else compare_statistics)(*sides)
+    assert found.first_wrong is None and found.is_agreeing
+
+
+def test_what_is_computed_from_it_must_agree(tmp_path: Path) -> None:
+    write_dump(tmp_path / "mine", chain(floats(7, 8, 9)))
+    write_dump(tmp_path / "golden", chain(floats(0, -1, 4), floats(1, 2, 5)))
+    found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
+    assert found.first_wrong is not None and found.first_wrong.pair.mine.op_name == "aten_bernoulli_p-op3"
+
+
+def test_another_operator_with_equal_values_is_compared(tmp_path: Path) -> None:
+    same = floats(7, 8, 9)
+    write_dump(tmp_path / "mine", chain(same))
+    golden = chain(same)
+    golden[0] = ("D/aten_relu_default-op0", {IN: X, OUT: np.flip(X)})
+    write_dump(tmp_path / "golden", golden)
+    found = compare_dumps(tmp_path / "mine", tmp_path / "golden")
+    assert found.first_wrong is not None and found.first_wrong.pair.mine.op_name == "aten_relu_default-op0"
