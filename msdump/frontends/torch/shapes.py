@@ -18,12 +18,16 @@ Sizes = Mapping[Any, int]
 
 
 def sizes_of(placeholders: Sequence[fx.Node], args: Sequence[Any]) -> dict[Any, int]:
-    """What the symbols in the types of the placeholders stand for, given the arguments of a call."""
+    """What the symbols in the types of the placeholders stand for, given the arguments of a call.
+
+    Edges: the length of a ragged axis is no number but a name, another one for each set of offsets: it stays open.
+    """
     sizes: dict[Any, int] = {}
     for node, arg in zip(placeholders, args, strict=True):
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
-            _bind(sizes, value, int(arg))
+            if not _is_ragged(arg):
+                _bind(sizes, value, int(arg))
         elif isinstance(value, torch.Tensor) and isinstance(arg, torch.Tensor) and arg.layout is torch.strided:
             for size, actual in zip(value.shape, arg.shape, strict=False):
                 _bind(sizes, size, int(actual))
@@ -44,6 +48,11 @@ def type_of(tensor: Any, sizes: Sizes) -> TensorType:
     name = dtype_name(tensor.dtype)
     assert name is not None, tensor.dtype
     return TensorType(name, tuple(_size(size, sizes) for size in tensor.shape))
+
+
+def _is_ragged(size: Any) -> bool:
+    """Source: PyTorch, nested tensors of layout jagged."""
+    return isinstance(size, torch.SymInt) and size.node.is_nested_int()
 
 
 def _bind(sizes: dict[Any, int], size: Any, actual: int) -> None:

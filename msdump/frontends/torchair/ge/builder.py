@@ -62,9 +62,15 @@ class Builder:
         name: str = "",
         hints: Mapping[str, Any] | None = None,
     ) -> tuple[GeTensor, ...]:
-        """As `op`, for an operator with any number of outputs."""
+        """As `op`, for an operator with any number of outputs.
+
+        Edges: an attribute is fixed when the graph is compiled; one that is a size becomes an input of its name.
+        """
         fed = {key: self._fed(value) for key, value in inputs.items()}
-        op = GeOp(name, op_type, fed, dict(attrs or {}), tuple(outputs), fx_node=self.node, hints=dict(hints or {}))
+        fixed = {key: value for key, value in (attrs or {}).items() if not _is_open(value)}
+        opened = {key: self._fed(value) for key, value in (attrs or {}).items() if key not in fixed}
+        op = GeOp(name, op_type, {**fed, **opened}, fixed, tuple(outputs), fx_node=self.node, hints=dict(hints or {}))
+        op.open_attrs = frozenset(opened)
         results = self._run_fake(op)
         if len(results) != len(op.output_names):
             raise GraphError(f"{op_type}: expected {len(op.output_names)} outputs, its kernel gave {len(results)}.")
@@ -86,6 +92,10 @@ class Builder:
         self.graph.add(op)
         return op.outputs[0]
 
+    def number(self, value: Any, dtype: torch.dtype) -> GeTensor:
+        """A number as an input: a Const of that dtype, or the size that it is."""
+        return value if isinstance(value, GeTensor) else self.const(value, dtype)
+
     def sizes(self, sizes: Sequence[Any]) -> GeTensor:
         """A list of sizes as an input: a Const, or a Pack of scalars when some of them are open.
 
@@ -105,11 +115,7 @@ class Builder:
     def promoted(self, *values: Feed, dtype: torch.dtype) -> tuple[GeTensor, ...]:
         """Operands of one dtype: tensors are cast, numbers become Consts of it."""
         return tuple(
-            self.cast(value, dtype)
-            if isinstance(value, GeTensor) and not value.is_host
-            else value
-            if isinstance(value, GeTensor)
-            else self.const(value, dtype)
+            self.cast(value, dtype) if isinstance(value, GeTensor) and not value.is_host else self.number(value, dtype)
             for value in values
         )
 
@@ -137,13 +143,14 @@ class Builder:
 
     def _run_fake(self, op: GeOp) -> tuple[Any, ...]:
         host = host_inputs(op)
-        given = [
-            None if tensor is None else tensor.value if name in host and _has_value(tensor) else tensor.fake
+        given = {
+            name: None if tensor is None else tensor.value if name in host and _has_value(tensor) else tensor.fake
             for name, tensor in op.inputs.items()
-        ]
+        }
+        opened = {name: given.pop(name) for name in op.open_attrs}
         # Some kernels of torch know open sizes in their Python form only.
         with self.fake_mode, enable_python_dispatcher(), torch.no_grad():
-            result = kernel_for(op).function(*given, **op.attrs, **op.hints)
+            result = kernel_for(op).function(*given.values(), **opened, **op.attrs, **op.hints)
         return tuple(result) if isinstance(result, tuple) else (result,)
 
 
@@ -162,6 +169,16 @@ def const_op(
     op = GeOp("", CONST, constant=constant, is_inline=is_inline, fx_node=node)
     op.outputs = (GeTensor(op, 0, fake=fake_mode.from_tensor(constant, static_shapes=True), value=known),)
     return op
+
+
+def real(value: Any) -> Any:
+    """A float; a size as it is."""
+    return value if isinstance(value, GeTensor) else float(value)
+
+
+def _is_open(value: Any) -> bool:
+    items = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(item, GeTensor) for item in items)
 
 
 def _has_value(tensor: GeTensor) -> bool:

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
-from msdump.frontends.torchair.ge.registry import converter_of
+from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
 
 
 def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
@@ -77,7 +77,16 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         return result
     function = converter_of(node.target)
     keywords: Any = fx.map_arg(node.kwargs, values.__getitem__)
-    result = function(builder, *args, **keywords)
+    try:
+        result = function(builder, *args, **keywords)
+    except TypeError as error:
+        if not any(isinstance(value, GeTensor) and value.is_host for value in _flat([*args, *keywords.values()])):
+            raise
+        raise NoConverterError(
+            f"torch.ops.{node.target} ge_converter takes no size where one is given: {error}\n"
+            f"%{node.name}: expected a number that is fixed when the graph is compiled, got a size that is open. "
+            "Compile with dynamic=False, or dump with config.debug.data_dump, which takes every operator."
+        ) from error
     _name_outputs(node, result)
     _check(node, result)
     _adopt(node, result)

@@ -82,6 +82,7 @@ class GeOp:
     is_inline a Const that the converter gave as a plain Python value
     fx_node   the FX node that it comes from; None for what passes add
     controls  operators that must have run before
+    open_attrs  names of inputs, the last ones, that are attributes whose value only a run tells, such as a size
     """
 
     name: str
@@ -95,6 +96,7 @@ class GeOp:
     is_inline: bool = False
     fx_node: fx.Node | None = None
     controls: list[GeOp] = field(default_factory=list)
+    open_attrs: frozenset[str] = frozenset()
 
     @property
     def producers(self) -> Iterator[GeOp]:

@@ -43,10 +43,11 @@ class GeModule:
 
     def _add(self, op: GeOp) -> None:
         host, kernel = host_inputs(op), kernel_for(op)
-        args = tuple(self._argument(tensor, name in host) for name, tensor in op.inputs.items())
+        given = {name: self._argument(tensor, name in host) for name, tensor in op.inputs.items()}
+        opened = {name: given.pop(name) for name in op.inputs if name in op.open_attrs}
         keywords = {**op.attrs, **op.hints}
         function = functools.partial(kernel.function, **keywords) if keywords else kernel.function
-        node = self.graph.create_node("call_function", function, args, name=op.name)
+        node = self.graph.create_node("call_function", function, tuple(given.values()), opened, name=op.name)
         self.nodes[op] = node
         if len(op.outputs) == 1:
             self._values[id(op), 0] = node

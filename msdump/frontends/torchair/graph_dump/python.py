@@ -156,7 +156,7 @@ def _call_line(op: GeOp) -> str:
 
 def _arguments(op: GeOp) -> list[str]:
     """Inputs in order; x0, x1, ... are one list."""
-    names = list(op.inputs)
+    names = [name for name in op.inputs if name not in op.open_attrs]
     arguments: list[str] = []
     while names:
         many = _FIRST_OF_MANY.fullmatch(names[0])
@@ -168,6 +168,7 @@ def _arguments(op: GeOp) -> list[str]:
         else:
             arguments.append(_argument(op.inputs[names[0]]))
         del names[: count or 1]
+    arguments += [f"{name}={_argument(op.inputs[name])}" for name in op.inputs if name in op.open_attrs]
     return arguments
 
 

@@ -6,18 +6,21 @@ from torch.fx import GraphModule, Node
 
 from msdump.frontends.torchair.passes.fx_pass import PassContext
 from msdump.frontends.torchair.passes.in_place import in_place_overload, reads_elsewhere
+from msdump.frontends.torchair.passes.promised_shapes import promised
 from msdump.frontends.torchair.passes.storages import Storages
 
 
 def run(module: GraphModule, _: PassContext) -> bool:
     """Turn `b = a + 1` into `b = a.add_(1)` where `a` was computed by this graph and is read here for the last time.
 
-    Edges: inputs, constants and what is returned are never overwritten, nor what the operator reads twice.
+    Edges: inputs, constants and what is returned are never overwritten, nor what the operator reads twice, nor memory
+           whose shape an operator of the script only promises.
     """
     is_changed = False
     storages = Storages(module.graph)
+    promises = promised(module.graph)
     for node in module.graph.nodes:
-        overload = in_place_overload(node)
+        overload = None if node in promises else in_place_overload(node)
         if overload is None:
             continue
         first = node.args[0]

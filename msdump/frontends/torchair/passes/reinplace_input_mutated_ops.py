@@ -7,18 +7,21 @@ from torch.fx import GraphModule, Node
 
 from msdump.frontends.torchair.passes.fx_pass import PassContext
 from msdump.frontends.torchair.passes.in_place import in_place_overload, reads_elsewhere
+from msdump.frontends.torchair.passes.promised_shapes import promised
 from msdump.frontends.torchair.passes.storages import Storages
 
 
 def run(module: GraphModule, _: PassContext) -> bool:
     """Turn `t = x + 1; x.copy_(t)` on an input `x` into `x.add_(1)`.
 
-    Edges: not where the old value is read in between, the result is returned, or something else was to be written.
+    Edges: not where the old value is read in between, the result is returned, or something else was to be written, nor
+           where an operator of the script only promises the shape.
     """
     is_changed = False
     storages = Storages(module.graph)
+    promises = promised(module.graph)
     for copy in list(module.graph.nodes):
-        if copy.op == "call_function" and copy.target is torch.ops.aten.copy_.default:
+        if copy.op == "call_function" and copy.target is torch.ops.aten.copy_.default and copy not in promises:
             is_changed |= _write_in_place(module, copy, storages)
     return is_changed
 

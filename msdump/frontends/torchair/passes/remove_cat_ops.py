@@ -10,6 +10,7 @@ from torch.fx import GraphModule, Node
 
 from msdump.frontends.torchair.passes.fake_values import are_static, computed, describe, tensor_of
 from msdump.frontends.torchair.passes.fx_pass import PassContext
+from msdump.frontends.torchair.passes.promised_shapes import promised
 
 aten = torch.ops.aten
 
@@ -18,11 +19,13 @@ def run(module: GraphModule, _: PassContext) -> bool:
     """Replace a `cat` by one buffer, into whose parts the operators before it write.
 
     Edges:  element-wise operators with nobody else to read them, of static shapes, whose parts are contiguous in the
-            buffer: others would compute in another order, and in other bits. All of them or none.
+            buffer: others would compute in another order, and in other bits. All of them or none. Not where an
+            operator of the script only promises the shape.
     """
     is_changed = False
+    promises = promised(module.graph)
     for node in list(module.graph.nodes):
-        if node.op == "call_function" and node.target is aten.cat.default:
+        if node.op == "call_function" and node.target is aten.cat.default and node not in promises:
             is_changed |= _remove(module, node)
     return is_changed
 

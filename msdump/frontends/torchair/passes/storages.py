@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 
 # They say nothing of it in their schemas, and may hand out their input all the same.
 _SILENT_ALIASES = ("_unsafe_view", "native_dropout")
-_PURE_NAMESPACES = ("aten", "prims")
+PURE_NAMESPACES = ("aten", "prims")
 
 
 class Storages:
@@ -105,7 +105,7 @@ def _shared_inputs(node: Node) -> list[Node]:
     target: Any = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return node.all_input_nodes
-    if target.namespace not in _PURE_NAMESPACES or target._schema.name.partition("::")[2] in _SILENT_ALIASES:
+    if target.namespace not in PURE_NAMESPACES or target._schema.name.partition("::")[2] in _SILENT_ALIASES:
         return node.all_input_nodes
     shared: list[Node] = []
     for number, argument in enumerate(target._schema.arguments):

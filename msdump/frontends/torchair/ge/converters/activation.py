@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.builder import Builder, real
 from msdump.frontends.torchair.ge.converters.elementwise import unary
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
@@ -27,7 +27,7 @@ def threshold_backward(ge: Builder, dy: GeTensor, x: GeTensor, threshold: Any) -
     inputs = {"gradients": dy, "features": x}
     if threshold == 0:
         return ge.op("ReluGrad", inputs, output="backprops")
-    return ge.op("ThresholdGradV2D", inputs, {"threshold": float(threshold)}, output="backprops")
+    return ge.op("ThresholdGradV2D", inputs, {"threshold": real(threshold)}, output="backprops")
 
 
 @converter("aten.threshold.default")
@@ -98,13 +98,13 @@ def log_sigmoid_backward(ge: Builder, dy: GeTensor, x: GeTensor, buffer: Any) ->
 
 @converter("aten.leaky_relu.default")
 def leaky_relu(ge: Builder, x: GeTensor, negative_slope: Any = 0.01) -> GeTensor:
-    return ge.op("LeakyRelu", {"x": x}, {"negative_slope": float(negative_slope)})
+    return ge.op("LeakyRelu", {"x": x}, {"negative_slope": real(negative_slope)})
 
 
 @converter("aten.leaky_relu_backward.default")
 def leaky_relu_backward(ge: Builder, dy: GeTensor, x: GeTensor, negative_slope: Any, is_result: bool) -> GeTensor:
     # A slope below zero is refused by torch for results, so that inputs and results have the same sign.
-    attrs = {"negative_slope": float(negative_slope)}
+    attrs = {"negative_slope": real(negative_slope)}
     return ge.op("LeakyReluGrad", {"gradients": dy, "features": x}, attrs, output="backprops")
 
 
@@ -120,37 +120,37 @@ def prelu_backward(ge: Builder, dy: GeTensor, x: GeTensor, weight: GeTensor) -> 
 
 @converter("aten.elu.default")
 def elu(ge: Builder, x: GeTensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> GeTensor:
-    attrs = {"alpha": float(alpha), "scale": float(scale), "input_scale": float(input_scale)}
+    attrs = {"alpha": real(alpha), "scale": real(scale), "input_scale": real(input_scale)}
     return ge.op("Elu", {"x": x}, attrs)
 
 
 @converter("aten.celu.default")
 def celu(ge: Builder, x: GeTensor, alpha: Any = 1.0) -> GeTensor:
-    return ge.op("CeluV2", {"x": x}, {"alpha": float(alpha)})
+    return ge.op("CeluV2", {"x": x}, {"alpha": real(alpha)})
 
 
 @converter("aten.elu_backward.default")
 def elu_backward(
     ge: Builder, dy: GeTensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: GeTensor
 ) -> GeTensor:
-    attrs = {"alpha": float(alpha), "scale": float(scale), "input_scale": float(input_scale), "is_result": is_result}
+    attrs = {"alpha": real(alpha), "scale": real(scale), "input_scale": real(input_scale), "is_result": is_result}
     return ge.op("EluGradV2", {"grads": dy, "activations": x}, attrs)
 
 
 @converter("aten.hardtanh_backward.default")
 def hardtanh_backward(ge: Builder, dy: GeTensor, x: GeTensor, min_val: Any, max_val: Any) -> GeTensor:
-    attrs = {"min_val": float(min_val), "max_val": float(max_val)}
+    attrs = {"min_val": real(min_val), "max_val": real(max_val)}
     return ge.op("HardtanhGrad", {"result": x, "grad": dy}, attrs)
 
 
 @converter("aten.softplus.default")
 def softplus(ge: Builder, x: GeTensor, beta: Any = 1, threshold: Any = 20) -> GeTensor:
-    return ge.op("SoftplusV2", {"x": x}, {"beta": float(beta), "threshold": float(threshold)})
+    return ge.op("SoftplusV2", {"x": x}, {"beta": real(beta), "threshold": real(threshold)})
 
 
 @converter("aten.softplus_backward.default")
 def softplus_backward(ge: Builder, dy: GeTensor, x: GeTensor, beta: Any, threshold: Any) -> GeTensor:
-    attrs = {"beta": float(beta), "threshold": float(threshold)}
+    attrs = {"beta": real(beta), "threshold": real(threshold)}
     return ge.op("SoftplusV2Grad", {"input_gradients": dy, "input_features": x}, attrs, output="output_backprops")
 
 

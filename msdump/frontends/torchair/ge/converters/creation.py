@@ -17,7 +17,7 @@ from msdump.frontends.torchair.ge.registry import converter
 def fill(ge: Builder, dims: GeTensor, value: Any) -> GeTensor:
     """Fill with the dtype and on the device of the node's result."""
     dtype = ge.result.dtype
-    number = value if isinstance(value, GeTensor) else ge.const(value, dtype)
+    number = ge.number(value, dtype)
     if not number.is_host:
         number = ge.cast(number, dtype)
     filled = ge.op("Fill", {"dims": dims, "value": number}, hints=placement.hints(None, ge.result.device))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.builder import Builder, real
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
@@ -12,12 +12,12 @@ from msdump.frontends.torchair.ge.registry import converter
 
 @converter("aten._cdist_forward.default")
 def cdist(ge: Builder, x1: GeTensor, x2: GeTensor, p: float, compute_mode: int | None) -> GeTensor:
-    return ge.op("Cdist", {"x1": x1, "x2": x2}, {"p": float(p)}, hints={"compute_mode": compute_mode})
+    return ge.op("Cdist", {"x1": x1, "x2": x2}, {"p": real(p)}, hints={"compute_mode": compute_mode})
 
 
 @converter("aten._cdist_backward.default")
 def cdist_backward(ge: Builder, grad: GeTensor, x1: GeTensor, x2: GeTensor, p: float, distances: GeTensor) -> GeTensor:
-    return ge.op("CdistGrad", {"grad": grad, "x1": x1, "x2": x2, "cdist": distances}, {"p": float(p)})
+    return ge.op("CdistGrad", {"grad": grad, "x1": x1, "x2": x2, "cdist": distances}, {"p": real(p)})
 
 
 @converter("aten.searchsorted.Tensor")

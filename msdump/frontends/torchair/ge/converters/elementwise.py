@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.builder import Builder, real
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
 
@@ -89,7 +89,7 @@ def add(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
     x1, x2 = ge.promoted(x, other, dtype=dtype)
     if alpha == 1:
         return ge.op("Add", {"x1": x1, "x2": x2})
-    return ge.op("AxpyV2", {"x1": x1, "x2": x2, "alpha": ge.const(alpha, dtype)})
+    return ge.op("AxpyV2", {"x1": x1, "x2": x2, "alpha": ge.number(alpha, dtype)})
 
 
 @converter("aten.sub.Tensor", "aten.sub.Scalar")
@@ -97,7 +97,7 @@ def sub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(x, other, dtype=dtype)
     if alpha != 1:
-        x2 = ge.op("Mul", {"x1": x2, "x2": ge.const(alpha, dtype)})
+        x2 = ge.op("Mul", {"x1": x2, "x2": ge.number(alpha, dtype)})
     return ge.op("Sub", {"x1": x1, "x2": x2})
 
 
@@ -105,7 +105,7 @@ def sub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
 def rsub(ge: Builder, x: Any, other: Any, alpha: Any = 1) -> GeTensor:
     dtype = ge.result.dtype
     x1, x2 = ge.promoted(other, x, dtype=dtype)
-    return ge.op("Sxpy", {"x1": x1, "x2": x2, "alpha": ge.const(alpha, dtype)})
+    return ge.op("Sxpy", {"x1": x1, "x2": x2, "alpha": ge.number(alpha, dtype)})
 
 
 @converter("aten.mul.Tensor", "aten.mul.Scalar")
@@ -194,7 +194,7 @@ def addcdiv(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, valu
 def _addc(ge: Builder, op_type: str, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any) -> GeTensor:
     dtype = ge.result.dtype
     x, x1, x2 = ge.promoted(x, tensor1, tensor2, dtype=dtype)
-    return ge.op(op_type, {"x": x, "x1": x1, "x2": x2, "value": ge.const(value, dtype)})
+    return ge.op(op_type, {"x": x, "x1": x1, "x2": x2, "value": ge.number(value, dtype)})
 
 
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
@@ -211,4 +211,4 @@ def frac(ge: Builder, x: GeTensor) -> GeTensor:
 @converter("aten.nan_to_num.default")
 def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> GeTensor:
     given = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    return ge.op("NanToNum", {"x": x}, {name: float(value) for name, value in given.items() if value is not None})
+    return ge.op("NanToNum", {"x": x}, {name: real(value) for name, value in given.items() if value is not None})

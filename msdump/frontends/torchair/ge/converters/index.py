@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msdump.frontends.torchair.ge import placement
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter
@@ -57,13 +58,8 @@ def embedding(
 def embedding_dense_backward(
     ge: Builder, grad: GeTensor, indices: GeTensor, num_weights: Any, padding_idx: int, scale_grad_by_freq: bool
 ) -> GeTensor:
-    """An open number of weights comes in as a third input: attributes are known when the graph is compiled."""
-    is_open = isinstance(num_weights, GeTensor)
-    inputs = {"grad": grad, "indices": indices, **({"num_weights": num_weights} if is_open else {})}
-    attrs = {} if is_open else {"num_weights": num_weights}
-    return ge.op(
-        "EmbeddingDenseGrad", inputs, {**attrs, "padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
-    )
+    attrs = {"num_weights": num_weights, "padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+    return ge.op("EmbeddingDenseGrad", {"grad": grad, "indices": indices}, attrs)
 
 
 @converter("aten.gather.default")
@@ -78,8 +74,11 @@ def scatter(ge: Builder, x: GeTensor, dim: int, index: GeTensor, src: GeTensor, 
 
 @converter("aten.scatter.value", "aten.scatter.value_reduce")
 def scatter_value(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any, reduce: str = "none") -> GeTensor:
-    number = value if isinstance(value, GeTensor) else ge.const(value, x.dtype)
-    updates = ge.op("BroadcastTo", {"x": number, "shape": ge.op("Shape", {"x": index})})
+    shape = ge.op("Shape", {"x": index})
+    if isinstance(value, GeTensor) and value.is_host:
+        filled = ge.op("Fill", {"dims": shape, "value": value}, hints=placement.hints(None, x.fake.device))
+        return _scatter(ge, x, dim, index, ge.cast(filled, x.dtype), reduce)
+    updates = ge.op("BroadcastTo", {"x": ge.number(value, x.dtype), "shape": shape})
     return _scatter(ge, x, dim, index, updates, reduce)
 
 
@@ -108,7 +107,7 @@ def _scatter(ge: Builder, x: GeTensor, dim: int, index: GeTensor, updates: GeTen
 
 @converter("aten.index_add.default")
 def index_add(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTensor, alpha: Any = 1) -> GeTensor:
-    inputs = {"var": x, "indices": index, "updates": source, "alpha": ge.const(alpha, x.dtype)}
+    inputs = {"var": x, "indices": index, "updates": source, "alpha": ge.number(alpha, x.dtype)}
     return ge.op("InplaceIndexAdd", inputs, {"axis": dim})
 
 
@@ -121,7 +120,7 @@ def index_copy(ge: Builder, x: GeTensor, dim: int, index: GeTensor, source: GeTe
 
 @converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any) -> GeTensor:
-    number = value if isinstance(value, GeTensor) else ge.const(value, x.dtype)
+    number = ge.number(value, x.dtype)
     return ge.op("InplaceIndexFill", {"x": x, "indices": index, "value": number}, {"dim": dim})
 
 

@@ -84,7 +84,7 @@ def triu(ge: Builder, x: GeTensor, diagonal: int = 0) -> GeTensor:
 
 @converter("aten.constant_pad_nd.default")
 def constant_pad_nd(ge: Builder, x: GeTensor, pad: Sequence[Any], value: Any = 0) -> GeTensor:
-    fill = value if isinstance(value, GeTensor) else ge.const(value, x.dtype)
+    fill = ge.number(value, x.dtype)
     return _pad(ge, x, pad, "constant", fill)
 
 

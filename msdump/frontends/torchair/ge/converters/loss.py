@@ -47,14 +47,14 @@ def smooth_l1_loss_backward(
 def huber_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN, delta: float = 1.0) -> GeTensor:
     """delta times the smooth L1 loss. Equal to eager but for rounding."""
     loss = smooth_l1_loss(ge, x, target, reduction, delta)
-    return ge.op("Mul", {"x1": loss, "x2": ge.const(delta, loss.dtype)})
+    return ge.op("Mul", {"x1": loss, "x2": ge.number(delta, loss.dtype)})
 
 
 @converter("aten.huber_loss_backward.default")
 def huber_loss_backward(
     ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int, delta: float
 ) -> GeTensor:
-    scaled = ge.op("Mul", {"x1": grad, "x2": ge.const(delta, grad.dtype)})
+    scaled = ge.op("Mul", {"x1": grad, "x2": ge.number(delta, grad.dtype)})
     return smooth_l1_loss_backward(ge, scaled, x, target, reduction, delta)
 
 

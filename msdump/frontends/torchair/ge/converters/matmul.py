@@ -68,4 +68,4 @@ def vdot(ge: Builder, x: GeTensor, other: GeTensor) -> GeTensor:
 
 def _scaled(ge: Builder, x: GeTensor, factor: Any) -> GeTensor:
     dtype: torch.dtype = x.dtype
-    return ge.op("Mul", {"x1": x, "x2": ge.const(factor, dtype)})
+    return ge.op("Mul", {"x1": x, "x2": ge.number(factor, dtype)})

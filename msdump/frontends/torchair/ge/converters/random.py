@@ -113,7 +113,7 @@ def native_dropout(ge: Builder, x: GeTensor, p: float, train: bool | None) -> tu
 def native_dropout_backward(ge: Builder, grad: GeTensor, mask: GeTensor, scale: float) -> GeTensor:
     dtype = ge.result.dtype
     kept = ge.op("Mul", {"x1": grad, "x2": ge.cast(mask, dtype)})
-    return ge.op("Mul", {"x1": kept, "x2": ge.const(scale, dtype)})
+    return ge.op("Mul", {"x1": kept, "x2": ge.number(scale, dtype)})
 
 
 def _stateless(ge: Builder, op_type: str, shape: GeTensor) -> GeTensor:

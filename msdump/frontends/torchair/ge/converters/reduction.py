@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.builder import Builder, real
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter
@@ -142,7 +142,7 @@ def vector_norm(
 ) -> GeTensor:
     if dtype is not None:
         x = ge.cast(x, dtype)
-    attrs = {"p": float(ord), "axes": _axes(x, dim or None), "keepdim": keepdim, "epsilon": 0.0}
+    attrs = {"p": real(ord), "axes": _axes(x, dim or None), "keepdim": keepdim, "epsilon": 0.0}
     return ge.cast(ge.op("LpNormV2", {"x": x}, attrs), ge.result.dtype)
 
 

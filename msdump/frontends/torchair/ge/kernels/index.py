@@ -50,14 +50,13 @@ def gather(x: Any, indices: Any, axis: int, *, negative_index_support: bool = Fa
 def embedding_dense_grad(
     grad: Any,
     indices: Any,
-    open_weights: Any = None,
     *,
-    num_weights: int | None = None,
+    num_weights: int,
     padding_idx: int,
     scale_grad_by_freq: bool,
 ) -> Any:
-    count = open_weights if num_weights is None else num_weights
-    return torch.ops.aten.embedding_dense_backward.default(grad, indices, count, padding_idx, scale_grad_by_freq)
+    backward = torch.ops.aten.embedding_dense_backward.default
+    return backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 @kernel("GatherElements")
