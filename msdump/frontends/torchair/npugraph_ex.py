@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -10,20 +11,31 @@ from msdump.frontends.torchair.backend import require_torch
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import open_debug_log, setup_logger
 from msdump.frontends.torchair.debug_save.switch import NPUGRAPH_EX
+from msdump.frontends.torchair.option_effects import without_effect
+from msdump.frontends.torchair.option_values import DictOptionValue, OptionValue
+
+log = logging.getLogger("msdump")
 
 MODE = "npugraph_ex"
 
 # Option of the backend -> option of the CompilerConfig, and whether it says the opposite.
 # Source: TorchAir, the backend npugraph_ex.
 _OPTIONS: dict[str, tuple[str, bool]] = {
+    "capture_error_mode": ("experimental_config.aclgraph._capture_error_mode", False),
     "capture_limit": ("debug.aclgraph.static_capture_size_limit", False),
     "clone_input": ("debug.aclgraph.clone_input", False),
     "clone_output": ("debug.aclgraph.enable_output_clone", False),
     "data_dump_dir": ("dump_config.dump_path", False),
     "data_dump_stage": ("dump_config.data_dump_stage", False),
     "deadlock_check": ("debug.deadlock_check", False),
+    "disable_static_kernel_compile_cache": (
+        "experimental_config.aclgraph._disable_static_kernel_compile_cache",
+        False,
+    ),
     "dump_tensor_data": ("dump_config.enable_dump", False),
     "force_eager": ("debug.run_eagerly", False),
+    "force_recapture": ("experimental_config.aclgraph._force_recapture", False),
+    "frozen_parameter": ("experimental_config.frozen_parameter", False),
     "inplace_pass": ("debug.aclgraph.disable_reinplace_inplaceable_ops_pass", True),
     "input_inplace_pass": ("debug.aclgraph.disable_reinplace_input_mutated_ops_pass", True),
     "pattern_fusion_pass": ("experimental_config.pattern_fusion_pass", False),
@@ -31,19 +43,34 @@ _OPTIONS: dict[str, tuple[str, bool]] = {
     "post_grad_custom_pre_pass": ("post_grad_custom_pre_pass", False),
     "remove_cat_ops": ("debug.aclgraph.remove_cat_ops", False),
     "remove_noop_ops": ("experimental_config.remove_noop_ops", False),
+    "reuse_graph_pool_in_same_fx": ("debug.aclgraph.disable_mempool_reuse_in_same_fx", True),
+    "static_kernel_compile": ("experimental_config.aclgraph._aclnn_static_shape_kernel", False),
+    "super_kernel_debug_options": ("experimental_config.aclgraph._super_kernel_debug_options", False),
+    "super_kernel_optimize": ("experimental_config.aclgraph._super_kernel_optimize", False),
+    "super_kernel_optimize_options": ("experimental_config.aclgraph._super_kernel_optimize_options", False),
+    "use_graph_pool": ("aclgraph_config.use_custom_pool", False),
 }
-_CAPTURE_ERROR_MODE = "capture_error_mode"
-_CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
-_ALLOWED = sorted([*_OPTIONS, _CAPTURE_ERROR_MODE])
+_SWITCHES = (
+    "disable_static_kernel_compile_cache",
+    "force_recapture",
+    "static_kernel_compile",
+    "super_kernel_optimize",
+)
+_ALLOWED = sorted(_OPTIONS)
+# What was said to have no effect, in this process.
+_told: set[str] = set()
 
 
 def backend(module: Any, example_inputs: Any, *, options: dict[str, Any] | None = None, **others: Any) -> Any:
     """Backend of that name; PyTorch finds it by its entry point.
 
+    Edges:  an option that means something to an NPU alone is taken, and named once in the log.
     Raises: ConfigError (a ValueError) for an option that is unknown or has a value that it does not take.
     """
     require_torch()
-    config = config_from_options({**(options or {}), **others})
+    given = {**(options or {}), **others}
+    config = config_from_options(given)
+    _tell_without_effect(config, given)
     setup_logger()
     open_debug_log(NPUGRAPH_EX)
     from msdump.frontends.torchair.aot import make_backend
@@ -56,19 +83,18 @@ def config_from_options(options: dict[str, Any]) -> CompilerConfig:
     """CompilerConfig that says what the options say.   Raises: ConfigError."""
     config = CompilerConfig()
     config.mode = MODE
+    own = _own_options()
     for name, value in options.items():
-        if name == _CAPTURE_ERROR_MODE:
-            if value not in _CAPTURE_ERROR_MODES:
-                raise ConfigError(
-                    f"npugraph_ex option {name}: expected one of {list(_CAPTURE_ERROR_MODES)}, got {value!r}."
-                )
-            continue
         if name not in _OPTIONS:
             raise ConfigError(
                 f"Invalid option '{name}', allowed options: {_ALLOWED}\n"
                 f'torch.compile(backend="npugraph_ex", options=...): expected these names, got {name!r}. '
                 f"{did_you_mean(name, _ALLOWED)}".rstrip()
             )
+        if name in own:
+            own[name].value = value
+            if own[name].is_default:
+                continue
         path, is_opposite = _OPTIONS[name]
         *groups, last = path.split(".")
         group: Any = config
@@ -76,3 +102,22 @@ def config_from_options(options: dict[str, Any]) -> CompilerConfig:
             group = getattr(group, part)
         setattr(group, last, (not value) if is_opposite and isinstance(value, bool) else value)
     return config
+
+
+def _own_options() -> dict[str, OptionValue]:
+    """Options that the CompilerConfig of TorchAir has no public place for, and so no check."""
+    own: dict[str, OptionValue] = {name: OptionValue(False, [True, False]) for name in _SWITCHES}
+    own["super_kernel_debug_options"] = DictOptionValue(None)
+    own["super_kernel_optimize_options"] = DictOptionValue(None)
+    for name, option in own.items():
+        option.where = f"npugraph_ex option {name}"
+    return own
+
+
+def _tell_without_effect(config: CompilerConfig, options: dict[str, Any]) -> None:
+    paths = {option.where.removeprefix("config.") for option in without_effect(config)}
+    names = [name for name in options if _OPTIONS[name][0] in paths and name not in _told]
+    _told.update(names)
+    if names:
+        text = ", ".join(f"{name} = {options[name]!r}" for name in names)
+        log.warning("npugraph_ex: these options have no effect without an NPU: %s.", text)

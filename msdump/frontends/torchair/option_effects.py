@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.option_values import OptionValue
 
 _EVERYWHERE = {
     "mode",
@@ -31,12 +32,15 @@ _GE = {
     "dump_config.dump_config_path",
 }
 _ACLGRAPH = {
+    "debug.aclgraph.disable_mempool_reuse_in_same_fx",
     "debug.aclgraph.disable_reinplace_inplaceable_ops_pass",
     "debug.aclgraph.disable_reinplace_input_mutated_ops_pass",
     "debug.aclgraph.remove_cat_ops",
     "debug.aclgraph.static_capture_size_limit",
     "dump_config.data_dump_stage",
     "aclgraph_config.use_custom_pool",
+    "experimental_config.aclgraph._capture_error_mode",
+    "experimental_config.frozen_parameter",
 }
 EFFECTIVE = {
     "max-autotune": _EVERYWHERE | _GE,
@@ -48,10 +52,15 @@ DATA_DUMP = "debug.data_dump."
 
 def options_without_effect(config: CompilerConfig) -> list[str]:
     """`name = value` of each option that was set and does nothing in the mode that was chosen."""
+    return [f"{option.where} = {option.raw!r}" for option in without_effect(config)]
+
+
+def without_effect(config: CompilerConfig) -> list[OptionValue]:
+    """Options that were set and do nothing in the mode that was chosen."""
     effective = EFFECTIVE[config.mode.value]
     is_dumping = config.debug.data_dump.type.value is not None
     return [
-        f"{option.where} = {option.raw!r}"
+        option
         for option in config.options()
         if not option.is_default
         and option.where.removeprefix("config.") not in effective

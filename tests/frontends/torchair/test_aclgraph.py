@@ -301,9 +301,59 @@ def test_options_of_that_backend_say_what_the_configuration_says(tmp_path: Path)
     assert config.debug.aclgraph.disable_reinplace_input_mutated_ops_pass
 
 
+OPTIONS: dict[str, tuple[str, Any]] = {
+    "frozen_parameter": ("experimental_config.frozen_parameter", True),
+    "use_graph_pool": ("aclgraph_config.use_custom_pool", (0, 1)),
+    "reuse_graph_pool_in_same_fx": ("debug.aclgraph.disable_mempool_reuse_in_same_fx", False),
+    "capture_error_mode": ("experimental_config.aclgraph._capture_error_mode", "relaxed"),
+}
+FOR_AN_NPU = {
+    "clone_input": False,
+    "clone_output": True,
+    "deadlock_check": True,
+    "disable_static_kernel_compile_cache": True,
+    "force_recapture": True,
+    "static_kernel_compile": True,
+    "super_kernel_debug_options": {"debug_per_op_max_core_num": 1},
+    "super_kernel_optimize": True,
+    "super_kernel_optimize_options": {"early_start": 1},
+}
+
+
+def test_all_options_of_that_backend_are_taken_and_those_for_an_npu_named_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npugraph_ex, "_told", set())
+    given = {**{name: value for name, (_, value) in OPTIONS.items()}, **FOR_AN_NPU}
+    for scale in (2, 3):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x, scale=scale: x * scale, backend=npugraph_ex.backend, options=given)
+        assert torch.equal(compiled(X), X * scale)
+    (record,) = [record for record in caplog.records if "no effect" in record.getMessage()]
+    assert all(f"{name} = " in record.getMessage() for name in FOR_AN_NPU)
+    assert not any(name in record.getMessage() for name in OPTIONS)
+    config: Any = npugraph_ex.config_from_options(given)
+    for path, value in OPTIONS.values():
+        option = config
+        for part in path.split("."):
+            option = getattr(option, part)
+        assert option.raw == (not value if "disable" in path else value)
+
+
+def test_defaults_of_that_backend_are_not_worth_a_word(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npugraph_ex, "_told", set())
+    defaults = {"static_kernel_compile": False, "super_kernel_optimize_options": None, "clone_input": True}
+    torch.compile(lambda x: x + 1, backend=npugraph_ex.backend, options=defaults)(X)
+    assert not [record for record in caplog.records if "no effect" in record.getMessage()]
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
+        ({"static_kernel_compile": "on"}, r"option static_kernel_compile: expected one of \[True, False\], got 'on'"),
+        ({"super_kernel_debug_options": [1]}, r"expected dict or None, got \[1\]"),
         ({"force_eagerly": True}, r"^Invalid option 'force_eagerly', allowed options: \['capture_error_mode', .*"),
         ({"capture_error_mode": "loud"}, r"expected one of \['global', 'thread_local', 'relaxed'\], got 'loud'"),
         ({"force_eager": "yes"}, r"Value 'yes' \(type: <class 'str'>\) not in optional list"),
@@ -336,6 +386,30 @@ def test_cuda_graphs_replay() -> None:
         model.zero_grad()
         model(x).sum().backward()
         torch.testing.assert_close(gradient, model[0].weight.grad)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize("reuses_pool", [False, True])
+def test_options_of_a_capture_change_no_result(is_frozen: bool, reuses_pool: bool) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).cuda()
+    options = {
+        "frozen_parameter": is_frozen,
+        "reuse_graph_pool_in_same_fx": reuses_pool,
+        "capture_error_mode": "thread_local",
+    }
+    compiled = torch.compile(model, backend=npugraph_ex.backend, options=options, dynamic=True)
+    inputs = [torch.randn(rows, 8, device="cuda") for rows in (4, 5, 4, 6, 5)]
+    with torch.no_grad():
+        results = [compiled(x) for x in inputs]
+        for captured, x in zip(results, inputs, strict=True):
+            torch.testing.assert_close(captured, model(x))
+        # Weights that are written where they lie, and weights that are put in their place.
+        model[0].weight.mul_(2)
+        torch.testing.assert_close(compiled(inputs[0]), model(inputs[0]))
+        model[0].weight.data = model[0].weight.data + 1
+        torch.testing.assert_close(compiled(inputs[0]), model(inputs[0]))
 
 
 def test_pytorch_finds_the_backend_by_its_name(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ _WARM_UP_RUNS = 2
 class CudaReplay:
     """Captures a program once per form of its inputs and replays it. One thread at a time may call it.
 
-    Inputs are copied to where the capture read them and results are copied out, so that they live on.
+    Inputs are copied to where the capture read them and results are copied out, so that they live on. Captures share
+    one pool of memory, as none of them leaves anything there; frozen parameters are read where they lie, and a capture
+    holds for that place alone.
     Edges: runs the program's calls instead where a capture does not fit: more forms than
            `debug.aclgraph.static_capture_size_limit`, or an operator that CUDA cannot capture (said once).
     """
@@ -30,11 +32,14 @@ class CudaReplay:
         self._program = program
         self._limit = int(config.debug.aclgraph.static_capture_size_limit.value)
         self._pool = config.aclgraph_config.use_custom_pool.value
+        self._shares_pool = not config.debug.aclgraph.disable_mempool_reuse_in_same_fx
+        self._is_frozen = bool(config.experimental_config.frozen_parameter)
+        self._error_mode = str(config.experimental_config.aclgraph._capture_error_mode.value)
         self._captured: dict[Any, tuple[Any, list[Any], Any]] = {}
         self._is_refused = False
 
     def run(self, args: list[Any]) -> Any:
-        form = tuple(map(_form, args))
+        form = tuple([(*_form(value), value.data_ptr()) if self._stays(value) else _form(value) for value in args])
         if form not in self._captured and not self._is_refused and len(self._captured) < self._limit:
             try:
                 self._captured[form] = self._capture(args)
@@ -45,14 +50,16 @@ class CudaReplay:
             return self._program.run(args)
         graph, inputs, outputs = self._captured[form]
         for own, given in zip(inputs, args, strict=True):
-            if isinstance(own, torch.Tensor):
+            if isinstance(own, torch.Tensor) and not self._stays(given):
                 own.copy_(given)
         args.clear()
         graph.replay()
         return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in outputs)
 
     def _capture(self, args: Sequence[Any]) -> tuple[Any, list[Any], Any]:
-        inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in args]
+        inputs = [
+            value.clone() if isinstance(value, torch.Tensor) and not self._stays(value) else value for value in args
+        ]
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -60,9 +67,14 @@ class CudaReplay:
                 self._program.run(list(inputs))
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode=self._error_mode):
             outputs = self._program.run(list(inputs))
+        if self._shares_pool and self._pool is None:
+            self._pool = graph.pool()
         return graph, inputs, outputs
+
+    def _stays(self, value: Any) -> bool:
+        return self._is_frozen and isinstance(value, torch.nn.Parameter)
 
 
 def fits(module: GraphModule) -> bool:

@@ -186,7 +186,9 @@ def _experimental() -> _ExperimentalConfig:
         remove_noop_ops=_switch(True),
         tiling_schedule_optimize=_switch(False),
         pattern_fusion_pass=_switch(True),
-        aclgraph=_AclGraphExperimentalConfig(),
+        aclgraph=_AclGraphExperimentalConfig(
+            _capture_error_mode=OptionValue("global", ["global", "thread_local", "relaxed"])
+        ),
     )
 
 
