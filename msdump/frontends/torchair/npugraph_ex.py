@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import sys
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
@@ -17,6 +20,9 @@ from msdump.frontends.torchair.option_values import DictOptionValue, OptionValue
 log = logging.getLogger("msdump")
 
 MODE = "npugraph_ex"
+_PACKAGE = "msdump.frontends.torchair"
+# Source: PyTorch, where backends of other distributions are found.
+_GROUP = "torch_dynamo_backends"
 
 # Option of the backend -> option of the CompilerConfig, and whether it says the opposite.
 # Source: TorchAir, the backend npugraph_ex.
@@ -61,8 +67,35 @@ _ALLOWED = sorted(_OPTIONS)
 _told: set[str] = set()
 
 
+def by_name(module: Any, example_inputs: Any, **settings: Any) -> Any:
+    """What PyTorch finds under the name: TorchAir's own backend where that is installed, else msdump's.
+
+    Edges:  in a script that has msdump's stand-in for torchair, msdump's.
+    Raises: as `backend`, or whatever the other backend raises.
+    """
+    other = None if _stands_in() else _other_backend()
+    return (backend if other is None else other)(module, example_inputs, **settings)
+
+
+def _stands_in() -> bool:
+    return getattr(sys.modules.get("torchair"), "__name__", "") == _PACKAGE
+
+
+@functools.cache
+def _other_backend() -> Callable[..., Any] | None:
+    """The backend of this name that another distribution has registered."""
+    for entry in entry_points(group=_GROUP, name=MODE):
+        if not entry.value.startswith("msdump."):
+            log.info(
+                "npugraph_ex: %s serves this name. For msdump's, pass msdump.torchair.npugraph_ex.backend.", entry.value
+            )
+            found: Callable[..., Any] = entry.load()
+            return found
+    return None
+
+
 def backend(module: Any, example_inputs: Any, *, options: dict[str, Any] | None = None, **others: Any) -> Any:
-    """Backend of that name; PyTorch finds it by its entry point.
+    """Backend for `torch.compile` that captures graphs, and dumps as its options say.
 
     Edges:  an option that means something to an NPU alone is taken, and named once in the log.
     Raises: ConfigError (a ValueError) for an option that is unknown or has a value that it does not take.

@@ -412,20 +412,54 @@ def test_options_of_a_capture_change_no_result(is_frozen: bool, reuses_pool: boo
         torch.testing.assert_close(compiled(inputs[0]), model(inputs[0]))
 
 
-def test_pytorch_finds_the_backend_by_its_name(tmp_path: Path) -> None:
+def installed(folder: Path, name: str, backends: str) -> Path:
+    """A distribution with these entry points."""
+    information = folder / f"{name}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(f"[torch_dynamo_backends]\n{backends.strip()}\n")
+    return folder
+
+
+def run_by_name(code: str, *folders: Path) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).resolve().parents[3]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*folders, root)))}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=240)
+
+
+def own_entry_points() -> str:
     settings = configparser.ConfigParser()
-    settings.read(root / "setup.cfg")
-    information = tmp_path / "found-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: found\nVersion: 1.0\n")
-    backends = settings["options.entry_points"]["torch_dynamo_backends"]
-    (information / "entry_points.txt").write_text(f"[torch_dynamo_backends]{backends}\n")
+    settings.read(Path(__file__).resolve().parents[3] / "setup.cfg")
+    return settings["options.entry_points"]["torch_dynamo_backends"]
+
+
+def test_pytorch_finds_the_backend_by_its_name(tmp_path: Path) -> None:
     code = (
         "import torch; x = torch.ones(3)\n"
         "f = torch.compile(lambda x: x.sin(), backend='npugraph_ex', options={'remove_noop_ops': False})\n"
         "assert torch.equal(f(x), x.sin())\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=240)
+    done = run_by_name(code, installed(tmp_path, "found", own_entry_points()))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("is_first", "stands_in"),
+    [(True, False), (False, False), (True, True)],
+    ids=["ours first", "theirs first", "ours first, with the stand-in"],
+)
+def test_the_name_belongs_to_torchair_where_that_is_installed(is_first: bool, stands_in: bool, tmp_path: Path) -> None:
+    ours = installed(tmp_path / "ours", "msdump", own_entry_points())
+    theirs = installed(tmp_path / "theirs", "npugraph_ex", "npugraph_ex = real_npugraph_ex:serve")
+    (theirs / "real_npugraph_ex.py").write_text(
+        "def serve(module, inputs, options=None):\n    print('theirs', options)\n    return module.forward\n"
+    )
+    code = (
+        "import torch, msdump.aliases\n"
+        f"if {stands_in}:\n    msdump.aliases.install_aliases(['torchair'], prefer_real=False)\n    import torchair\n"
+        "options = {'remove_noop_ops': False}\n"
+        "torch.compile(lambda x: x.sin(), backend='npugraph_ex', options=options)(torch.ones(3))\n"
+    )
+    done = run_by_name(code, *((ours, theirs) if is_first else (theirs, ours)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("" if stands_in else "theirs {'remove_noop_ops': False}\n")
