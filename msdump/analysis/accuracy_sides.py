@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from msdump import layouts
+from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.errors import FormatError, LayoutError
 from msdump.events import Array
 from msdump.formats.async_layout import safe_piece
 from msdump.formats.bin_reader import BinTensor, read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_name import parse_dump_name
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.records import OUTPUT
+from msdump.formats.npy import npy_array
+from msdump.records import INPUT, OUTPUT
 
 DUMP, NPY, PB, QUANT = "dump", "npy", "pb", "quant"
 _TIMESTAMP_DIGITS = 16
+# Numbers of dtypes that count as another one.   Source: CANN, UNDEFINED and RESOURCE.
+_STAND_INS = {0: "int8", 23: "int64"}
 
 
 @dataclass(frozen=True, slots=True)
 class SideTensor:
-    """One tensor of one side."""
+    """One tensor of one side.
+
+    dtype     as the file tells it; the bytes of UNDEFINED count as int8
+    op_name   as its file is named
+    address   in the device's memory; 0 where no file tells it
+    """
 
     op_name: str
     op_type: str
@@ -34,34 +41,42 @@ class SideTensor:
     dtype: str
     shape: tuple[int, ...]
     path: str
-    address: str
+    address: int
     source: DumpedTensor | BinTensor
 
-    def load(self, origin_format: str | None = None, origin_shape: tuple[int, ...] | None = None) -> Array:
-        """The tensor as the host has it; in the original operator's format where that is told.
+    @property
+    def is_device_dump(self) -> bool:
+        """False for a golden file of another framework."""
+        return isinstance(self.source, DumpedTensor) and self.source.file.form != NPY
 
-        Raises: FormatError, OSError.
-        """
-        if isinstance(self.source, BinTensor):
-            return self.source.host_array()
-        if origin_format not in ("NHWC", "HWCN") or self.source.format not in ("NC1HWC0", "FRACTAL_Z"):
-            return self.source.load_host()
-        array = self.source.load()
-        shape = origin_shape or self.source.original_shape
-        if shape is None or len(shape) != 4:
-            return array
-        try:
-            # Index rules are told for NCHW; the original's shape is in the original's order.
-            order = layouts.transpose_host(np.empty(shape, np.bool_), origin_format, "NCHW").shape
-            host = layouts.from_device(array, self.source.format, order, max(1, self.source.sub_format))
-            return layouts.transpose_host(host, "NCHW", origin_format)
-        except LayoutError as error:
-            raise FormatError(f"{self.path}: {error}") from error
+    @property
+    def original_shape(self) -> tuple[int, ...] | None:
+        """Without the padding of a device format; None where the file does not tell it."""
+        return self.source.original_shape
+
+    def load(self) -> Array:
+        """The tensor as the host has it, as numpy dtypes.   Raises: FormatError, OSError."""
+        source = self.source
+        return self._plain(source.host_array() if isinstance(source, BinTensor) else source.load_host())
+
+    def load_stored(self) -> Array:
+        """The tensor in the format in which it was dumped.   Raises: FormatError, OSError."""
+        source = self.source
+        return self._plain(source.array() if isinstance(source, BinTensor) else source.load())
+
+    def _plain(self, array: Array) -> Array:
+        """bfloat16 and its like become float32, which they are for msaccucmp as well."""
+        if self.dtype == "int8" and array.dtype == np.uint8:
+            return array.view(np.int8)
+        row = dtypes.BY_NAME.get(self.dtype)
+        is_plain = row is None or row.kind == dtypes.OTHER or array.dtype != row.numpy
+        return array if is_plain else npy_array(array, self.dtype)
 
 
 class Side:
     """One folder, or one file. `kind` is "dump", "npy", "pb" or "quant".
 
+    tensors   by operator, side and index, in the order of their files' time stamps
     Of several files of one operator the one with the newest time stamp counts.
     """
 
@@ -69,19 +84,29 @@ class Side:
         self.path = path
         self.kind = kind
         self._tensors = tensors
+        self._by_operator: dict[str, list[SideTensor]] = {}
+        for (name, _, _), tensor in tensors.items():
+            # The newest file of an operator decides its place in the order.
+            self._by_operator[name] = [*self._by_operator.pop(name, []), tensor]
 
     @property
     def op_names(self) -> list[str]:
         """Operators in the order of their time stamps, as their files are named."""
-        return list(dict.fromkeys(name for name, _, _ in self._tensors))
+        return list(self._by_operator)
+
+    @property
+    def has_addresses(self) -> bool:
+        """False where the result file has no column for addresses."""
+        return self.kind in (DUMP, PB)
 
     def find(self, op_name: str, io: str, index: int) -> SideTensor | None:
         """A tensor by the operator's own name."""
         return self._tensors.get((safe_piece(op_name), io, index))
 
-    def of(self, op_name: str) -> Iterator[SideTensor]:
-        safe = safe_piece(op_name)
-        return (tensor for (name, _, _), tensor in self._tensors.items() if name == safe)
+    def of(self, op_name: str) -> list[SideTensor]:
+        """Tensors of an operator, inputs first."""
+        tensors = self._by_operator.get(safe_piece(op_name), [])
+        return sorted(tensors, key=lambda tensor: (tensor.io != INPUT, tensor.index))
 
 
 def open_side(path: str) -> Side:
@@ -109,9 +134,9 @@ def open_side(path: str) -> Side:
         if is_there
     ]
     if not kinds:
-        raise AnalysisError(ExitCode.NO_DUMP_FILE, f"{path}: expected dump files, got none.")
+        raise AnalysisError(ExitCode.DUMP_FILE, f"{path}: expected dump files, got none.")
     if len(kinds) > 1:
-        raise AnalysisError(ExitCode.INVALID_PATH, f"{path}: expected files of one kind, got {', '.join(kinds)}.")
+        raise AnalysisError(ExitCode.DUMP_FILE, f"{path}: expected files of one kind, got {', '.join(kinds)}.")
     tensors: dict[tuple[str, str, int], SideTensor] = {}
     if kinds[0] in (PB, QUANT):
         for name in goldens:
@@ -127,14 +152,16 @@ def open_side(path: str) -> Side:
             tensors[key] = found
     if not tensors:
         reason = f" The first problem: {dump.damaged[0][1]}" if dump.damaged else ""
-        raise AnalysisError(ExitCode.NO_DUMP_FILE, f"{path}: expected dump files that can be read, got none.{reason}")
+        raise AnalysisError(ExitCode.DUMP_FILE, f"{path}: expected dump files that can be read, got none.{reason}")
     return Side(path, kinds[0], tensors)
 
 
 def _side_tensor(tensor: DumpedTensor, kind: str) -> SideTensor:
-    address = "" if tensor.block is None or kind == NPY else str(tensor.block.address)
+    block = None if kind == NPY else tensor.block
+    dtype = tensor.dtype if block is None else _STAND_INS.get(block.dtype_number, tensor.dtype)
+    address = 0 if block is None else block.address
     return SideTensor(
-        tensor.op_name, tensor.op_type, tensor.io, tensor.slot, tensor.dtype, tensor.shape, tensor.path, address, tensor
+        tensor.op_name, tensor.op_type, tensor.io, tensor.slot, dtype, tensor.shape, tensor.path, address, tensor
     )
 
 
@@ -148,5 +175,5 @@ def _add_golden(tensors: dict[tuple[str, str, int], SideTensor], path: str) -> N
         array = block.array()
         dtype = str(array.dtype)
         tensors[safe_piece(name.op_name), OUTPUT, index] = SideTensor(
-            name.op_name, "", OUTPUT, index, dtype, tuple(array.shape), path, "", block
+            name.op_name, "", OUTPUT, index, dtype, tuple(array.shape), path, 0, block
         )

@@ -21,30 +21,45 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Compare = Callable[[Array, Array, Mapping[str, Any]], tuple[str, str]]
 
 
-def chosen_metrics(text: str, script_folder: str | None) -> dict[str, Compare | None]:
+def chosen_metrics(
+    text: str, script_folder: str | None, warn: Callable[[str], None] = lambda text: None
+) -> dict[str, Compare | None]:
     """Metrics of `-alg` in their order: names or numbers with commas, or "all"; None for those that are built in.
 
-    Raises: AnalysisError for one that is neither built in nor a script, and for a script that anybody may change.
+    Edges:   a name that is neither built in nor a script is left out and handed to `warn`.
+    Raises:  AnalysisError when no metric is left, for a folder that is not there, and for a script that does not load
+             or that anybody may change.
     """
-    if text == "all":
+    if not text:
+        raise AnalysisError(ExitCode.INVALID_PARAM, "-alg: expected a metric, got an empty text.")
+    if script_folder is not None and not os.path.isdir(script_folder):
+        raise AnalysisError(ExitCode.INVALID_PATH, f"-c: expected a folder with scripts, got {script_folder}.")
+    if text.lower() == "all":
         return dict.fromkeys(METRICS)
-    found: dict[str, Compare | None] = {}
-    for part in (part.strip() for part in text.split(",")):
+    chosen: dict[str, Compare | None] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
         if part.isdecimal() and int(part) < len(METRICS):
-            found[METRICS[int(part)]] = None
+            chosen[METRICS[int(part)]] = None
         elif part in METRICS:
-            found[part] = None
+            chosen[part] = None
+        elif (path := _script(part, script_folder)) is not None:
+            chosen[part] = _load(part, path)
         else:
-            found[part] = _load(part, script_folder)
-    return found
-
-
-def _load(name: str, script_folder: str | None) -> Compare:
-    path = None if script_folder is None else Path(script_folder, "algorithm", f"alg_{name}.py")
-    if path is None or not _NAME.fullmatch(name) or not path.is_file():
+            warn(f'-alg: expected "all", 0 to 9, or names of {list(METRICS)}, got "{part}". It is left out.')
+    if not chosen:
         raise AnalysisError(
-            ExitCode.INVALID_ALGORITHM, f'-alg: expected "all", 0 to 9, or names of {list(METRICS)}, got "{name}".'
+            ExitCode.INVALID_ALGORITHM, f'-alg: expected "all", 0 to 9, or names of {list(METRICS)}, got "{text}".'
         )
+    return chosen
+
+
+def _script(name: str, script_folder: str | None) -> Path | None:
+    """File of a metric of the user's; None when there is none."""
+    path = None if script_folder is None else Path(script_folder, "algorithm", f"alg_{name}.py")
+    return path if path is not None and _NAME.fullmatch(name) and path.is_file() else None
+
+
+def _load(name: str, path: Path) -> Compare:
     if os.stat(path).st_mode & stat.S_IWOTH:
         raise AnalysisError(ExitCode.DANGER_FILE, f"{path}: expected a script that not everybody may change.")
     spec = importlib.util.spec_from_file_location(f"msdump_custom_{name}", path)
@@ -74,18 +89,16 @@ def run_custom(compare: Compare, mine: Array, golden: Array, args: Mapping[str, 
 
 def metric_arguments(text: str | None) -> dict[str, dict[str, str]]:
     """`Name:key=value,key=value;Name2:...` by name; numbers stand for names.   Raises: AnalysisError."""
-    found: dict[str, dict[str, str]] = {}
-    for part in (text or "").split(";"):
-        if not part.strip():
-            continue
-        name, colon, pairs = part.partition(":")
-        values = [pair.partition("=") for pair in pairs.split(",") if pair]
-        if not colon or not all(equals and key for key, equals, _ in values):
+    arguments: dict[str, dict[str, str]] = {}
+    for part in filter(None, (text or "").split(";")):
+        name, *pairs = part.split(":")
+        name = name.strip()
+        values = [[word.strip() for word in pair.split("=")] for pair in ",".join(pairs).split(",") if pair.strip()]
+        if not name or len(pairs) != 1 or not all(len(words) == 2 and all(words) for words in values):
             raise AnalysisError(
                 ExitCode.INVALID_PARAM, f'-a: expected "Name:key=value,key=value;Name2:...", got "{text}".'
             )
-        name = name.strip()
         if name.isdecimal() and int(name) < len(METRICS):
             name = METRICS[int(name)]
-        found[name] = {key.strip(): value.strip() for key, _, value in values}
-    return found
+        arguments.setdefault(name, {}).update((key, value) for key, value in values)
+    return arguments

@@ -21,7 +21,7 @@ SUBCOMMANDS = {
     "overflow": ("msdump.cli.msaccucmp_overflow", "say which operators overflowed first"),
 }
 NO_COMMAND = 6
-_PATH = re.compile(r"[_A-Za-z0-9/.,-]+")
+_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
     """Run one command line of the original; the result is the exit status of the process."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(prog=program, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=program)
     _add_subcommands(parser, arguments)
     args = parser.parse_args(arguments)
     if args.subcommand is None:
@@ -76,7 +76,7 @@ def log(level: str, text: str) -> None:
 
 
 def path_argument(text: str) -> str:
-    """A path as the original takes it.   Raises: argparse's error, which ends the process with 2."""
+    """A path as msaccucmp takes it, "" included.   Raises: argparse's error, which ends the process with 2."""
     if not _PATH.fullmatch(text):
         raise argparse.ArgumentTypeError(
             f"{text!r}: expected letters, digits and _ / . , - only. `msdump convert` takes any path."

@@ -18,7 +18,7 @@ _SHAPE = re.compile(r"([0-9]+,)+[0-9]+")
 
 def add_parser(subparsers: Any) -> None:
     """Add this sub-command."""
-    parser = subparsers.add_parser("convert", help=SUBCOMMANDS["convert"][1], allow_abbrev=False)
+    parser = subparsers.add_parser("convert", help=SUBCOMMANDS["convert"][1])
     add = parser.add_argument
     add(
         "-d",
@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         type=path_argument,
         help="folder that holds format_convert; with -f",
     )
-    add("-out", "--output", dest="output", default=".", type=path_argument, help="folder for the results (.)")
+    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
     add(
         "-v",
         "--version",

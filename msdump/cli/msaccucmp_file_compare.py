@@ -15,11 +15,11 @@ _LEFT_OUT = ("KullbackLeiblerDivergence", "StandardDeviation")
 
 def add_parser(subparsers: Any) -> None:
     """Add this sub-command."""
-    parser = subparsers.add_parser("file_compare", help=SUBCOMMANDS["file_compare"][1], allow_abbrev=False)
+    parser = subparsers.add_parser("file_compare", help=SUBCOMMANDS["file_compare"][1])
     add = parser.add_argument
     add("-m", "--my_dump_path", dest="mine", required=True, type=path_argument, help="my file, .npy")
     add("-g", "--golden_dump_path", dest="golden", required=True, type=path_argument, help="the golden file, .npy")
-    add("-out", "--output", dest="output", default=".", type=path_argument, help="folder for the result (.)")
+    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the result (.)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,11 +12,11 @@ from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
 
 def add_parser(subparsers: Any) -> None:
     """Add this sub-command."""
-    parser = subparsers.add_parser("overflow", help=SUBCOMMANDS["overflow"][1], allow_abbrev=False)
+    parser = subparsers.add_parser("overflow", help=SUBCOMMANDS["overflow"][1])
     add = parser.add_argument
     add("-d", "--dump_path", dest="dump_path", required=True, type=path_argument, help="folder of the dump")
-    add("-out", "--output", dest="output", default=".", type=path_argument, help="folder for the results (.)")
-    add("-n", "--top_num", dest="top_num", type=int, choices=range(1, 6), default=1, help="how many overflows (1)")
+    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
+    add("-n", "--top_n", dest="top_num", type=int, choices=range(1, 6), default=1, help="how many overflows (1)")
 
 
 def run(args: argparse.Namespace) -> int:
