@@ -244,7 +244,9 @@ def test_no_result_is_written_through_a_link(fused: tuple[Path, Path, Path], tmp
         out = tmp_path / name.replace(".", "_")
         out.mkdir()
         (out / name).symlink_to(tmp_path / "target")
-        assert compare(*pair, *more, "-out", out) != 0
+        # A link that has the name of a result of an earlier run goes with those; any other stops the comparison.
+        status = compare(*pair, *more, "-out", out)
+        assert (status != 0) == (out / name).is_symlink()
         assert (tmp_path / "target").read_text() == "kept"
 
 
