@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("msdump")
 
+# Held while the session is opened, while a graph is compiled and made known to observers, and while a run is observed:
+# observers take one run at a time, from whichever thread.
+lock = threading.RLock()
+
 
 @dataclass(frozen=True)
 class RunReport:
@@ -81,14 +85,20 @@ class Session:
 
     def count_skipped(self, reason: str, count: int = 1) -> None:
         """Tensors that a frontend cannot show to anybody, for the report."""
-        self._tally.skipped[reason] += count
+        self._tally.count_skipped(reason, count)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the session belongs to the process that this one was forked from: its observers see no run here."""
+        return self._is_foreign
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
         if self._is_foreign:
             _warn_of_fork()
-        self._next_iteration += 1
-        return self._next_iteration - 1
+        with lock:
+            self._next_iteration += 1
+            return self._next_iteration - 1
 
     def close(self) -> None:
         """Finish what is pending.
@@ -157,12 +167,10 @@ def open_mindspore(
     The environment and the JSON are read once, at the first call; a call that raises decides nothing.
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
-    if _is_decided:
-        return current()
     from msdump.config.environment import Environment
     from msdump.config.plan import plan_mindspore
 
-    return _open(plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level))
+    return _open_once(lambda: plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level))
 
 
 def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...]) -> Session | None:
@@ -172,31 +180,37 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
     categories  columns of statistic.csv when the configuration chooses none
     Raises: as `open_mindspore`.
     """
-    if _is_decided:
-        return current()
-    from msdump.config.environment import Environment
-    from msdump.config.plan import plan_mindspore
 
-    environment = Environment.from_os()
-    chosen = environment.device_id if environment.device_id is not None else device_id
-    plan = plan_mindspore(environment, "CPU", chosen)
-    if plan is not None:
-        plan = replace(
+    def plan_torch() -> DumpPlan | None:
+        from msdump.config.environment import Environment
+        from msdump.config.plan import plan_mindspore
+
+        environment = Environment.from_os()
+        chosen = environment.device_id if environment.device_id is not None else device_id
+        plan = plan_mindspore(environment, "CPU", chosen)
+        if plan is None:
+            return None
+        return replace(
             plan,
             rank_id=plan.rank_id if rank_id is None else rank_id,
             statistic_categories=plan.statistic_categories or categories,
         )
-    return _open(plan)
+
+    return _open_once(plan_torch)
 
 
-def _open(plan: DumpPlan | None) -> Session | None:
-    """Start what the plan asks for, once per process."""
+def _open_once(make_plan: Callable[[], DumpPlan | None]) -> Session | None:
+    """Start what the plan selects, once per process, whichever thread compiles first."""
     global _session, _is_decided
-    if plan is not None and plan.is_device_enabled:
-        _session = _start(plan)
-        call_when_process_ends(_close_at_exit)
-    _is_decided = True
-    return _session
+    if not _is_decided:
+        with lock:
+            if not _is_decided:
+                plan = make_plan()
+                if plan is not None and plan.is_device_enabled:
+                    _session = _start(plan)
+                    call_when_process_ends(_close_at_exit)
+                _is_decided = True
+    return current()
 
 
 def is_decided() -> bool:

@@ -59,7 +59,7 @@ class Delivery:
 
     def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int, model: Hashable = None) -> Round:
         """A dumped iteration of a graph begins.   `model`: as `Tally.count_dumped`."""
-        return Round(writers, graph_id, iteration, partial(self._count_iteration, model))
+        return Round(writers, graph_id, iteration, partial(self._tally.count_dumped, model=model))
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
         """No more records of that round come. `is_complete`: the step has ended and nothing of it was lost."""
@@ -139,8 +139,8 @@ class Delivery:
         with self._counting:
             lost, written = state.lost_records + self._lost, state.written_records
             # Others that write on their own add to the same tally.
-            self._tally.lost += lost - self._counted[0]
-            self._tally.tensors_written += written - self._counted[1]
+            self._tally.count_lost(lost - self._counted[0])
+            self._tally.count_written(written - self._counted[1])
             self._counted = (lost, written)
 
     def close(self, writers: Sequence[Writer]) -> None:
@@ -170,11 +170,8 @@ class Delivery:
     # -- parts ------------------------------------------------------------------------------------
 
     def _stop(self, error: BaseException) -> None:
-        with self._counting:
-            if self._tally.error:
-                return
-            self._tally.error = str(error) or type(error).__name__
-        log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
+        if self._tally.fail(error):
+            log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 
     def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
         if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:
@@ -185,10 +182,6 @@ class Delivery:
         if found is None:
             found = self._offsets[name] = self._data_offsets(records)
         return found
-
-    def _count_iteration(self, model: Hashable, iteration: int) -> None:
-        with self._counting:
-            self._tally.count_dumped(iteration, model)
 
 
 class Round:

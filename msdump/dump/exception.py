@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Hashable, Sequence
 
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.input_copies import InputCopies
-from msdump.dump.snapshot import op_records
+from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import MsdumpError
@@ -55,13 +54,12 @@ class ExceptionDumper:
         return not self._tally.error and self._plan.is_device_enabled
 
     def before_op(self, event: OpEvent) -> None:
-        started = time.perf_counter()
-        try:
-            self._copies.take(event, event.op.mutates)
-        except MemoryError:
-            self._tally.error = "no memory for copies of what operators overwrite"
-            log.error("Dump stopped, training goes on: %s", self._tally.error)
-        self._tally.seconds += time.perf_counter() - started
+        with self._tally.timed():
+            try:
+                self._copies.take(event, event.op.mutates)
+            except MemoryError:
+                self._tally.fail(MemoryError("no memory for copies of what operators overwrite"))
+                log.error("Dump stopped, training goes on: %s", self._tally.error)
 
     def after_op(self, event: OpEvent) -> None:
         """Nothing: an operator that returns is not dumped."""
@@ -77,7 +75,11 @@ class ExceptionDumper:
             operands = tuple(operand for operand in operands if 0 not in operand.info.shape)
         if self._tally.error or not (operands or self.saves_without_operands):
             return
-        started = time.perf_counter()
+        with self._tally.timed():
+            self._dump(event, operands, error)
+
+    def _dump(self, event: OpEvent, operands: Sequence[Operand], error: BaseException) -> None:
+        op = event.op
         kept = self._copies.arrays if op.mutates else {}
         try:
             found = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
@@ -85,16 +87,15 @@ class ExceptionDumper:
             made = zip(operands, found, strict=True)
             records = [record for operand, record in made if record.data.size or 0 in operand.info.shape]
             place = self._save(records, event, error)
-            self._tally.tensors_written += len(records)
-            self._tally.iterations_dumped += 1
-            self._tally.overflows = [*(self._tally.overflows or []), op.full_name]
+            self._tally.count_written(len(records))
+            self._tally.count_dumped(event.iteration, object())  # operators outside of models count each call
+            self._tally.add_overflow(op.full_name)
             name, kind = op.full_name, type(error).__name__
             log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, place)
         except (MsdumpError, OSError, MemoryError) as failure:
-            self._tally.lost += len(operands)
-            self._tally.error = str(failure) or type(failure).__name__
+            self._tally.count_lost(len(operands))
+            self._tally.fail(failure)
             log.error("%s raised %s and could not be dumped: %s", op.full_name, type(error).__name__, failure)
-        self._tally.seconds += time.perf_counter() - started
 
     def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
         """What the log says of the place, where nobody knows it.   Raises: MsdumpError, OSError, MemoryError."""
@@ -108,5 +109,5 @@ class ExceptionDumper:
             for writer in self._writers:
                 writer.close()
         except (MsdumpError, OSError) as failure:
-            self._tally.error = self._tally.error or str(failure)
+            self._tally.fail(failure)
             log.error("Dump stopped: %s", failure)

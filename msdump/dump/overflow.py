@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -152,13 +151,12 @@ class OverflowDumper:
     def after_op(self, event: OpEvent) -> None:
         if self._is_over():
             return
-        started = time.perf_counter()
-        op = event.op
-        inputs, outputs = self._floats[op.graph_id][op.index]
-        slots = tuple([slot for slot in outputs if self._breaks(op.outputs[slot], event.outputs[slot])])
-        if slots and not any(self._breaks(op.inputs[slot], self._as_read(event, slot)) for slot in inputs):
-            self._dump(event, slots)
-        self._tally.seconds += time.perf_counter() - started
+        with self._tally.timed():
+            op = event.op
+            inputs, outputs = self._floats[op.graph_id][op.index]
+            slots = tuple([slot for slot in outputs if self._breaks(op.outputs[slot], event.outputs[slot])])
+            if slots and not any(self._breaks(op.inputs[slot], self._as_read(event, slot)) for slot in inputs):
+                self._dump(event, slots)
 
     def on_iteration_end(self, step: FinishedStep) -> None:
         self._end_iteration(step.graph.graph_id, step.iteration)
@@ -202,8 +200,7 @@ class OverflowDumper:
         operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]
         kept = self._copies.arrays if op.mutates else {}
         self.found.append(Overflow(op.graph_id, event.iteration, op.full_name, slots))
-        if self._tally.overflows is not None:
-            self._tally.overflows.append(op.full_name)
+        self._tally.add_overflow(op.full_name)
         outputs = ", ".join(map(str, slots))
         log.warning(
             "iteration %d: %s overflows: output %s holds Inf or NaN, no input does.",
@@ -218,7 +215,7 @@ class OverflowDumper:
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
             for writer in self._writers:
                 writer.write(records)
-            self._tally.tensors_written += len(records)
+            self._tally.count_written(len(records))
             # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
             task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
             content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
@@ -232,9 +229,9 @@ class OverflowDumper:
         try:
             yield
         except (MsdumpError, OSError, MemoryError) as error:
-            self._tally.lost += max(0, asked - (self._tally.tensors_written - before))
-            self._tally.error = str(error) or type(error).__name__
-            log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
+            self._tally.count_lost(max(0, asked - (self._tally.tensors_written - before)))
+            if self._tally.fail(error):
+                log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 
 
 def is_watched_type(op_type: str, op_debug_mode: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -59,7 +58,6 @@ class SyncDumper:
         self._clock = clock or Clock()
         self._recorder = GraphRecorder(layout)
         self._watched: dict[int, WatchedGraph] = {}
-        self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
@@ -139,7 +137,7 @@ class SyncDumper:
         for record in records:
             if record.data.size == 0:
                 # Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics.
-                self._tally.skipped["empty tensor"] += 1
+                self._tally.count_skipped("empty tensor")
                 if record.io == OUTPUT and not record.is_parameter:
                     for writer in self._writers:
                         if writer.takes_empty:
@@ -162,8 +160,7 @@ class SyncDumper:
             return  # a writer that cannot write must not stop a dump that has nothing more for it
         for writer in self._writers:
             writer.write(records)
-        with self._lock:
-            self._tally.tensors_written += len(records)
+        self._tally.count_written(len(records))
 
     def _parameter_records(self, watched: WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
         for value in watched.parameters:
@@ -189,13 +186,13 @@ class SyncDumper:
             if value.constant is not None
         ]
         self._constants.write(records)
-        self._tally.tensors_written += len(records)
+        self._tally.count_written(len(records))
 
     def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
         """A string cannot be saved: an error is logged, other data is not affected.   Source: MindSpore dump guide."""
         for node, mask in zip(graph.kernels, watched.masks, strict=True):
             if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
-                self._tally.skipped["string operand"] += 1
+                self._tally.count_skipped("string operand")
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 
     @contextmanager
@@ -208,6 +205,6 @@ class SyncDumper:
         try:
             yield
         except (DumpError, OSError, MemoryError) as error:
-            tally.lost += max(0, asked - (tally.tensors_written - before))
-            tally.error = str(error) or type(error).__name__
-            log.error("Dump stopped, training goes on: %s", tally.error)
+            tally.count_lost(max(0, asked - (tally.tensors_written - before)))
+            if tally.fail(error):
+                log.error("Dump stopped, training goes on: %s", tally.error)

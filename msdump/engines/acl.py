@@ -152,8 +152,8 @@ class AclDump:
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
         """Values that a frontend cannot show to anybody, for the report: once for a model, however often it runs."""
-        with self._lock:
-            self._tally.skipped.update(count_by_reason)
+        for reason, count in count_by_reason.items():
+            self._tally.count_skipped(reason, count)
 
     def wants_arena(self) -> bool:
         """True when models should keep all their values in one piece of memory, so that one may trample on another."""

@@ -71,17 +71,15 @@ class Executor:
             launches.append(_Launch(node, kernel, inputs, node.primitive.attrs, outputs, op))
         return launches
 
-    def run(self, arrays: Sequence[Array], iteration: int = 0) -> list[Array]:
-        """Run once.
+    def run(self, arrays: Sequence[Array], iteration: int = 0, is_observed: bool = True) -> list[Array]:
+        """Run once; the observers see nothing of it when `is_observed` is false.
 
         Shapes:  array i has exactly the type of graph input i; outputs are fresh copies.
         Raises:  ExecutionError for a wrong number, shape or dtype of inputs; what a kernel raises, unchanged but
                  for a note that names the operator and its source line (Python 3.11 and later).
         """
         self._load(arrays)
-        watching = (
-            [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)] if self._observers else []
-        )
+        watching = [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)] if is_observed else []
         if watching:
             self._run_watched(watching, iteration)
         else:

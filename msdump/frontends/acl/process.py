@@ -55,6 +55,8 @@ class Process:
         self._current = _Current()
         self._last_context = 0
         self.context_by_device: dict[int, int] = {}
+        # Held while something is made that all threads share.
+        self.lock = threading.RLock()
 
     def stream(self, handle: int) -> Stream:
         """The stream behind a handle; 0 is the default one.   Raises: CallError."""

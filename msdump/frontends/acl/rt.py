@@ -22,8 +22,9 @@ _COPY_KINDS = range(8)
 @returns_code("aclrtSetDevice")
 def set_device(device_id: int) -> None:
     number = _device(device_id)
-    if number not in process.context_by_device:
-        process.context_by_device[number] = process.handles.add(Context(number))
+    with process.lock:
+        if number not in process.context_by_device:
+            process.context_by_device[number] = process.handles.add(Context(number))
     process.enter(process.context_by_device[number])
     process.dump.is_device_set = True
 

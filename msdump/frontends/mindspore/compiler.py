@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class CompiledGraph:
 
     cells   every cell that took part with the flags it was traced with: other flags need another graph
     draw    counter that random operators read, None when there are none
+    lock    held while the graph runs: its memory, and the observers of the process, take one run at a time
     """
 
     executor: Executor
@@ -42,6 +44,7 @@ class CompiledGraph:
     cells: tuple[tuple[Cell, tuple[object, ...]], ...]
     session: sessions.Session | None
     draw: Parameter | None = None
+    lock: AbstractContextManager[object] = field(default_factory=threading.RLock)
 
     @property
     def is_current(self) -> bool:
@@ -49,10 +52,12 @@ class CompiledGraph:
 
     def run(self, leaves: Sequence[Tensor]) -> Any:
         """Run once on the tensors of a call."""
-        iteration = self.session.next_iteration() if self.session is not None else 0
-        if self.draw is not None:
-            self.draw.memory.array += 1
-        arrays = self.executor.run([leaf.array for leaf in leaves], iteration)
+        with self.lock:
+            iteration = self.session.next_iteration() if self.session is not None else 0
+            if self.draw is not None:
+                self.draw.memory.array += 1
+            is_observed = self.session is not None and not self.session.is_foreign
+            arrays = self.executor.run([leaf.array for leaf in leaves], iteration, is_observed)
         return unflatten(self.outputs, iter([Tensor.of_array(array) for array in arrays]))
 
 
@@ -127,11 +132,15 @@ def _compiled(
     jit_level: str,
 ) -> CompiledGraph:
     signature = (structure, get_context("reserve_class_name_in_scope"))
-    known = cache.find(signature)
-    if known is None:
-        known = _compile(function, args, kwargs, cell, jit_level)
-        cache.add(signature, known)
-    return known
+    graph = cache.find(signature)
+    if graph is None:
+        with sessions.lock:
+            # Another thread may have compiled it in the meantime.
+            graph = cache.find(signature)
+            if graph is None:
+                graph = _compile(function, args, kwargs, cell, jit_level)
+                cache.add(signature, graph)
+    return graph
 
 
 def _compile(
@@ -154,7 +163,8 @@ def _compile(
     saved.save_compiled(graph)
     announce_marks(session, graph)
     executor = Executor(graph, session.observers if session is not None else ())
-    return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter)
+    lock = threading.RLock() if session is None else sessions.lock
+    return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, lock)
 
 
 def announce_marks(session: sessions.Session | None, graph: Graph) -> None:

@@ -74,8 +74,9 @@ def run_step(
         iteration = session.next_iteration()
         if session.plan.watches(iteration):
             return _run_watched(session, iteration, function, cache, args, kwargs, cell)
-        for observer in session.observers:
-            observer.on_iteration_begin(_UNSEEN, iteration)
+        with sessions.lock:
+            for observer in session.observers:
+                observer.on_iteration_begin(_UNSEEN, iteration)
         if cell is None:
             return function(*args, **kwargs)
         with cell.entered(None):
@@ -100,12 +101,15 @@ def _run_watched(
     try:
         result = trace(tracer, function, args, kwargs, cell)
     except Exception as error:
-        known = _known_step(session, cache, tracer, recorder, cell, leaves)
-        _hand_over(session, known, tracer, recorder, iteration, error)
+        with sessions.lock:
+            known = _known_step(session, cache, tracer, recorder, cell, leaves)
+            _hand_over(session, known, tracer, recorder, iteration, error)
         raise
     flatten(result, leaves)
-    known = _known_step(session, cache, tracer, recorder, cell, leaves)
-    _hand_over(session, known, tracer, recorder, iteration, None)
+    # Only here: a step that waits for a step of another thread must not keep it from ending.
+    with sessions.lock:
+        known = _known_step(session, cache, tracer, recorder, cell, leaves)
+        _hand_over(session, known, tracer, recorder, iteration, None)
     for leaf in leaves:
         leaf.detach()
     return result

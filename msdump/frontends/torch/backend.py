@@ -91,9 +91,10 @@ def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any
 
 def _steps_of(session: sessions.Session) -> Steps:
     global _steps
-    if _steps is None or _steps[0] is not session:
-        _steps = session, Steps(session.next_iteration)
-    return _steps[1]
+    with sessions.lock:
+        if _steps is None or _steps[0] is not session:
+            _steps = session, Steps(session.next_iteration)
+        return _steps[1]
 
 
 def _open_outputs(graph: fx.GraphModule) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Hashable
 from typing import Any
 
@@ -25,12 +24,9 @@ from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.frontends.torch.watched_run import ObservedGraph, WatchedRun
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
-from msdump.session import Session
+from msdump.session import Session, lock
 
 log = logging.getLogger("msdump")
-
-# Backward graphs of CUDA models run in a thread of autograd's; observers expect one call at a time.
-_lock = threading.RLock()
 
 
 class CompiledModel:
@@ -103,8 +99,9 @@ class GraphRunner:
             model.link = link[0]
 
     def __call__(self, args: list[Any]) -> Any:
-        iteration = self._iteration(args)
-        with _lock:
+        # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.
+        with lock:
+            iteration = self._iteration(args)
             seen = self._observed(args)
             watching = [
                 observer
@@ -120,7 +117,8 @@ class GraphRunner:
         if not watching:
             outputs = self._program.run(args)
         if self._linked_at is not None:
-            self._model.runs.add(outputs[self._linked_at].data_ptr(), iteration)
+            with lock:
+                self._model.runs.add(outputs[self._linked_at].data_ptr(), iteration)
         return outputs
 
     def _link(self) -> tuple[str, int] | None:
