@@ -24,7 +24,7 @@ from msdump.analysis.comparison import (
     TensorResult,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import IN_PLACE, OTHER_MOMENT, shows_result
+from msdump.analysis.in_place import OTHER_MOMENT, Moment, slots_of_other_moments
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.measure import Measurer
 from msdump.analysis.metrics import PairMetrics
@@ -126,6 +126,7 @@ class _Plan:
     """One pair of steps before anything is measured.
 
     others   mine's operator -> the operator of the other low-precision run, by id
+    moments  of mine and golden
     unset    of mine and of golden
     """
 
@@ -133,6 +134,7 @@ class _Plan:
     golden: Step
     pairing: Pairing
     others: dict[int, Operator]
+    moments: tuple[Moment, Moment]
     unset: tuple[UnsetTensors, UnsetTensors]
 
 
@@ -160,9 +162,10 @@ class _Work:
             if other is not None:
                 found = pair_operators(mine.operators, other.operators, self._mapping)
                 by_id = {id(pair.mine): pair.golden for pair in found.pairs}
-            steps = ((mine, self._graphs[0]), (golden, self._graphs[-1]))
-            ours, theirs = [UnsetTensors(step, graphs.of(step.key)) for step, graphs in steps]
-            plans.append(_Plan(mine, golden, pairing, by_id, (ours, theirs)))
+            steps = ((mine, self._graphs[0].of(mine.key)), (golden, self._graphs[-1].of(golden.key)))
+            moments = (Moment(*steps[0]), Moment(*steps[1]))
+            unset = (UnsetTensors(*steps[0]), UnsetTensors(*steps[1]))
+            plans.append(_Plan(mine, golden, pairing, by_id, moments, unset))
         return plans
 
     def measure(self, plans: Sequence[_Plan]) -> None:
@@ -188,7 +191,7 @@ class _Work:
 
     def _operator_result(self, plan: _Plan, pair: OperatorPair) -> OperatorResult:
         other = plan.others.get(id(pair.mine))
-        blind = _slots_of_other_moments(pair)
+        blind = slots_of_other_moments(pair.mine, pair.golden, plan.moments)
         results: dict[str, list[TensorResult]] = {INPUT: [], OUTPUT: []}
         for io, slot, mine, golden in _common_tensors(pair):
             yardstick = None if other is None else other.tensors(io).get(slot)
@@ -279,10 +282,3 @@ def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
 
 def _shape_text(tensor: DumpedTensor) -> str:
     return str(list(host_shape(tensor)))
-
-
-def _slots_of_other_moments(pair: OperatorPair) -> tuple[int, ...]:
-    """Inputs that one dump shows before the operator overwrote them and the other after."""
-    if pair.mine.op_type != pair.golden.op_type:
-        return ()
-    return IN_PLACE.get(pair.mine.op_type, ()) if {shows_result(side) for side in _both(pair)} == {True, False} else ()

@@ -20,6 +20,7 @@ from msdump.plain_files import GRAPH_BYTES, read_plain
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
+_CONSTANT_NAMES = ("Default--data-", "Default_data-")
 # Folders of frameworks: frames in them say nothing of the user's own lines.
 _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|mindspore|msdump/frontends)/|^\.\.\.")
 
@@ -30,6 +31,11 @@ class Origin:
 
     name: str
     slot: int | None
+
+    @property
+    def is_constant(self) -> bool:
+        """True for a value that MindSpore fixed when the graph was compiled; it may be an attribute as well."""
+        return self.slot is None and self.name.startswith(_CONSTANT_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

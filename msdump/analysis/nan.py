@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from msdump import dtypes
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import IN_PLACE, shows_result
+from msdump.analysis.in_place import Moment
 from msdump.analysis.operators import Operator, Slot, Step, StepKey, read_steps
 from msdump.analysis.payload import identity
 from msdump.analysis.statistic_steps import read_statistic_steps
@@ -222,10 +222,16 @@ def _count(tensor: DumpedTensor) -> tuple[int | None, int | None] | FormatError:
 # -- one step ------------------------------------------------------------------------------------------------------
 
 
-def _bad(operator: Operator, io: str, counts: _Counts, unset: UnsetTensors | None = None) -> tuple[BadTensor, ...]:
+def _bad(
+    operator: Operator,
+    io: str,
+    counts: _Counts,
+    moment: Moment | None = None,
+    unset: UnsetTensors | None = None,
+) -> tuple[BadTensor, ...]:
     found = []
     # What an operator has overwritten says nothing of what it read.
-    blind = IN_PLACE[operator.op_type] if io == INPUT and shows_result(operator) else ()
+    blind = () if moment is None else moment.blind_slots(operator)
     for slot, tensor in operator.tensors(io).items():
         if slot.number in blind or (unset is not None and unset.has(operator, io, slot)):
             continue
@@ -237,9 +243,9 @@ def _bad(operator: Operator, io: str, counts: _Counts, unset: UnsetTensors | Non
 
 def _look(step: Step, counts: _Counts, graphs: GraphFiles, unset: UnsetTensors) -> NonFinite | None:
     operators = [operator for operator in step.operators if not operator.is_parameter]
+    moment = Moment(step, graphs.of(step.key))
     bad = {
-        id(operator): (_bad(operator, INPUT, counts, unset), _bad(operator, OUTPUT, counts, unset))
-        for operator in operators
+        id(one): (_bad(one, INPUT, counts, moment, unset), _bad(one, OUTPUT, counts, None, unset)) for one in operators
     }
     parameters = tuple(o.op_name for o in step.operators if o.is_parameter and _bad(o, OUTPUT, counts))
     place = next((at for at, operator in enumerate(operators) if any(bad[id(operator)])), None)

@@ -21,7 +21,7 @@ from msdump import dtypes
 from msdump.analysis.bounds import BOUNDS, bounds_of, reason_to_differ
 from msdump.analysis.find_operator import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphNode
-from msdump.analysis.in_place import IN_PLACE, shows_result
+from msdump.analysis.in_place import Moment
 from msdump.analysis.metrics import PairMetrics, compare_arrays
 from msdump.analysis.operators import Slot
 from msdump.analysis.program_source import TORCH, program_source
@@ -113,7 +113,7 @@ def inputs_of(found: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
             f"{operator.label}: expected all its inputs in the dump, got none of number {', '.join(missing)}. "
             'Dump inputs and outputs ("input_output": 0) of this operator.'
         )
-    if operator.op_type in IN_PLACE and shows_result(operator):
+    if Moment(found.step).shows_result(operator):
         raise ConfigError(
             f"{operator.label}: expected its inputs as it read them, got what it left there. "
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
@@ -124,11 +124,7 @@ def inputs_of(found: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
 
 def _wanted_slots(node: GraphNode) -> list[int]:
     """Inputs that must be there: those that operators or parameters made; constants may be attributes as well."""
-    return [number for number, origin in enumerate(node.inputs) if origin is not None and not _is_constant(origin.name)]
-
-
-def _is_constant(name: str) -> bool:
-    return name.startswith(("Default--data-", "Default_data-"))
+    return [number for number, origin in enumerate(node.inputs) if origin is not None and not origin.is_constant]
 
 
 def _widened(array: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from msdump.analysis.bounds import Bounds, bounds_of
@@ -18,15 +18,14 @@ from msdump.analysis.comparison import (
     TensorResult,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import IN_PLACE, OTHER_MOMENT
+from msdump.analysis.in_place import OTHER_MOMENT, Moment, SameBytes, slots_of_other_moments
 from msdump.analysis.mapping import OperatorMap, read_mapping
-from msdump.analysis.operators import Operator, Slot, StepKey
+from msdump.analysis.operators import Slot, StepKey
 from msdump.analysis.pairing import OperatorPair, pair_operators, pair_steps
 from msdump.analysis.statistic_steps import StatisticSteps, read_statistic_steps
 from msdump.analysis.unset import UNSET, UnsetTensors, has_same_statistics
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.records import INPUT, OUTPUT
 
@@ -74,12 +73,18 @@ def compare_statistics(
     steps = []
     for one, other in pairs:
         pairing = pair_operators(one.operators, other.operators, operator_map)
-        unset = tuple(
-            UnsetTensors(step, files.of(step.key), _is_same_in(table))
-            for step, files, table in zip((one, other), graphs, tables, strict=True)
+        steps_and_graphs = ((one, graphs[0].of(one.key)), (other, graphs[1].of(other.key)))
+        moments = (
+            Moment(*steps_and_graphs[0], _has_same_rows(tables[0])),
+            Moment(*steps_and_graphs[1], _has_same_rows(tables[1])),
         )
+        unset = tuple(
+            UnsetTensors(step, graph, _has_same_rows(table))
+            for (step, graph), table in zip(steps_and_graphs, tables, strict=True)
+        )
+        sources = (tables[0], tables[1])
         results = [
-            _without_unset(_operator(one.key, pair, (tables[0], tables[1]), tolerance), unset) for pair in pairing.pairs
+            _without_unset(_operator(one.key, pair, sources, moments, tolerance), unset) for pair in pairing.pairs
         ]
         results.sort(key=lambda result: result.pair.mine.is_parameter)
         steps.append(
@@ -95,19 +100,20 @@ def compare_statistics(
     return Comparison(dumps[0].path, dumps[1].path, None, tuple(steps), only[0], only[1], tuple(damaged))
 
 
-def _operator(key: StepKey, pair: OperatorPair, tables: _Sides, tolerance: float | None) -> OperatorResult:
+def _operator(
+    key: StepKey, pair: OperatorPair, tables: _Sides, moments: tuple[Moment, Moment], tolerance: float | None
+) -> OperatorResult:
     sides = {io: tuple(_tensors(pair, io, tables, tolerance)) for io in (INPUT, OUTPUT)}
-    moments = {_shows_result(side, table) for side, table in zip((pair.mine, pair.golden), tables, strict=True)}
-    if moments == {True, False}:
-        blind = IN_PLACE[pair.mine.op_type]
-        sides[INPUT] = tuple(
-            replace(found, status=NOT_COMPARED, reason=OTHER_MOMENT) if found.slot.number in blind else found
-            for found in sides[INPUT]
-        )
-    return OperatorResult(key, pair, sides[INPUT], sides[OUTPUT])
+    blind = slots_of_other_moments(pair.mine, pair.golden, moments)
+    inputs = tuple(
+        replace(result, status=NOT_COMPARED, reason=OTHER_MOMENT) if result.slot.number in blind else result
+        for result in sides[INPUT]
+    )
+    return OperatorResult(key, pair, inputs, sides[OUTPUT])
 
 
-def _is_same_in(table: StatisticSteps) -> Callable[[DumpedTensor, DumpedTensor], bool]:
+def _has_same_rows(table: StatisticSteps) -> SameBytes:
+    """Whether two tensors of a table are the same, told by MD5 or by equal numbers."""
     return lambda one, other: has_same_statistics(table.row(one), table.row(other))
 
 
@@ -121,15 +127,6 @@ def _without_unset(result: OperatorResult, unset: Sequence[UnsetTensors]) -> Ope
         return found
 
     return replace(result, inputs=tuple(map(judged, result.inputs)), outputs=tuple(map(judged, result.outputs)))
-
-
-def _shows_result(operator: Operator, table: StatisticSteps) -> bool | None:
-    """As `in_place.shows_result`, told by MD5 or by equal numbers."""
-    before, after = operator.inputs.get(Slot(0)), operator.outputs.get(Slot(0))
-    if operator.op_type not in IN_PLACE or before is None or after is None:
-        return None
-    one, other = table.row(before), table.row(after)
-    return all(getattr(one, name) == getattr(other, name) for name in ("md5", "max", "min", "avg", "zero"))
 
 
 def _tensors(pair: OperatorPair, io: str, tables: _Sides, tolerance: float | None) -> Iterator[TensorResult]:
