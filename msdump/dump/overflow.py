@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from msdump import dtypes
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
@@ -19,6 +21,7 @@ from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, OpInfo, T
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.infinities import places_constant
 from msdump.records import TensorKey
 from msdump.stats import has_non_finite
 from msdump.unset_memory import unset_keys
@@ -50,6 +53,9 @@ ATOMIC_OP_TYPES = frozenset(
         "UnsortedSegmentSum",
     }
 )
+
+# State of a tensor. PLACED: all that is not finite in it is an Inf that the script wrote down, such as a mask.
+_FINITE, _PLACED, _BROKEN = 0, 1, 2
 
 # The bits have no public meaning; any of them means that there was an overflow.
 _STATUS = 1
@@ -103,7 +109,7 @@ class OverflowDumper:
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
         self._unset: dict[int, frozenset[TensorKey]] = {}
-        self._is_broken: dict[TensorKey, bool] = {}
+        self._states: dict[TensorKey, int] = {}
         self._has_dumped = False
         self._is_closed = False
         self.found: list[Overflow] = []
@@ -132,7 +138,7 @@ class OverflowDumper:
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.count_run(iteration, self._model_id)
-        self._is_broken = dict.fromkeys(self._unset[graph.graph_id], False)
+        self._states = dict.fromkeys(self._unset[graph.graph_id], _FINITE)
         self._has_dumped = False
         if self._is_over() or iteration not in self._plan.iterations:
             return False
@@ -153,9 +159,11 @@ class OverflowDumper:
             return
         with self._tally.timed():
             op = event.op
-            inputs, outputs = self._floats[op.graph_id][op.index]
-            slots = tuple([slot for slot in outputs if self._breaks(op.outputs[slot], event.outputs[slot])])
-            if slots and not any(self._breaks(op.inputs[slot], self._as_read(event, slot)) for slot in inputs):
+            _, outputs = self._floats[op.graph_id][op.index]
+            slots = tuple([slot for slot in outputs if self._state(op.outputs[slot], event.outputs[slot]) != _FINITE])
+            if slots:
+                slots = self._overflowing(event, slots)
+            if slots:
                 self._dump(event, slots)
 
     def on_iteration_end(self, step: FinishedStep) -> None:
@@ -182,12 +190,28 @@ class OverflowDumper:
     def _is_over(self) -> bool:
         return self._is_closed or bool(self._tally.error) or 0 < self._plan.overflow_number <= len(self.found)
 
-    def _breaks(self, info: TensorInfo, array: Array) -> bool:
+    def _state(self, info: TensorInfo, array: Array) -> int:
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
-        known = self._is_broken.get(info.key)
-        if known is None:
-            known = self._is_broken[info.key] = has_non_finite(array, info.dtype)
-        return known
+        state = self._states.get(info.key)
+        if state is None:
+            state = self._states[info.key] = _BROKEN if has_non_finite(array, info.dtype) else _FINITE
+        return state
+
+    def _overflowing(self, event: OpEvent, slots: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of the outputs with Inf or NaN that tell of an overflow: none where an input was broken already.
+
+        An Inf that the script wrote down is none, nor where operators pass it on; a NaN that becomes of it is one.
+        """
+        op = event.op
+        inputs, _ = self._floats[op.graph_id][op.index]
+        read = [self._state(op.inputs[slot], self._as_read(event, slot)) for slot in inputs]
+        if _BROKEN in read:
+            return ()
+        if _PLACED not in read and not places_constant(op.op_type):
+            return slots
+        placed = [slot for slot in slots if not _has_nan(op.outputs[slot], event.outputs[slot])]
+        self._states |= {op.outputs[slot].key: _PLACED for slot in placed}
+        return tuple([slot for slot in slots if slot not in placed])
 
     def _as_read(self, event: OpEvent, slot: int) -> Array:
         """An input as it was before the operator ran; memory that it overwrote may be named by several slots."""
@@ -238,6 +262,11 @@ def is_watched_type(op_type: str, op_debug_mode: int) -> bool:
     """Whether a mode looks at operators of this type.   Source: MindSpore dump guide, `op_debug_mode`."""
     is_atomic = op_type in ATOMIC_OP_TYPES
     return op_debug_mode == BOTH_MODE or op_debug_mode == (ATOMIC_MODE if is_atomic else AI_CORE_MODE)
+
+
+def _has_nan(info: TensorInfo, array: Array) -> bool:
+    """True also where a dtype does not tell NaN from Inf."""
+    return dtypes.dtype(info.dtype).kind == dtypes.OTHER or bool(np.isnan(array).any())
 
 
 def _float_slots(infos: Sequence[TensorInfo]) -> tuple[int, ...]:
