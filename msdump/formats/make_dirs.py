@@ -21,9 +21,8 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
             is not.
     Raises: WriteError when a file sits in the way, or the system refuses.
     """
-    target = os.fspath(path)
     missing: list[str] = []
-    probe = target
+    probe = _without_slash(path)
     while not os.path.isdir(probe):
         missing.append(probe)
         parent = os.path.dirname(probe)
@@ -47,7 +46,7 @@ def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
 
     Raises: WriteError when the system refuses, or a file sits above it.
     """
-    folder = os.fspath(path)
+    folder = _without_slash(path)
     parent = os.path.dirname(folder) or "."
     make_dirs(parent, mode)
     parent_fd = _folder_handle(parent, folder)
@@ -55,6 +54,12 @@ def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
         return _make_dir(parent_fd, folder, mode, is_claimed=True)
     finally:
         os.close(parent_fd)
+
+
+def _without_slash(path: str | os.PathLike[str]) -> str:
+    """The path by which its last part has a name: a slash at the end names nothing in the folder."""
+    text = os.fspath(path)
+    return text.rstrip("/") or text[:1]
 
 
 def _folder_handle(name: str, folder: str, parent_fd: int | None = None) -> int:

@@ -97,3 +97,13 @@ def test_a_link_to_a_folder_that_was_there_is_followed(tmp_path: Path) -> None:
     (tmp_path / "rank_0").symlink_to("disk")
     make_dirs(tmp_path / "rank_0" / "Net")
     assert (tmp_path / "disk" / "Net").is_dir()
+
+
+@pytest.mark.parametrize("path", ["out/", "out//", "a/b/", "a//b", "a/./b/", "a/../b/"])
+def test_a_path_is_made_however_it_is_written(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_dirs(path)
+    assert Path(path).is_dir()
+    make_dirs(path)
+    assert claim_dir(path) is False
+    assert claim_dir(f"new/{path}") is True and Path(f"new/{path}").is_dir()
