@@ -1,52 +1,43 @@
-"""Where NaN and Inf come from: the first operator that makes one out of finite inputs, and those it infects.
+"""Where NaN and Inf come from: the first NaN, the first Inf that was not meant, whom they infect, what grew before.
 
 from msdump.analysis import find_non_finite
-found = find_non_finite("dump")
-found.first.operator.label, found.first.line, found.first.infected
+report = find_non_finite("dump")
+report.first_nan.operator.label, report.first_nan.line, report.first_nan.infected
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from msdump import dtypes
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import Moment
-from msdump.analysis.operators import Operator, Slot, Step, StepKey, read_steps
-from msdump.analysis.payload import identity
+from msdump.analysis.growth import Growth, find_growth
+from msdump.analysis.health import HealthTable, Progress
+from msdump.analysis.infinity_flow import CAME_IN, CONSTANT, MADE, UNKNOWN, BadTensor, InfinityFlow, InfRoot
+from msdump.analysis.operators import Operator, Step, StepKey, read_steps
+from msdump.analysis.stage import AFTER_OUTPUT, Stages
 from msdump.analysis.statistic_steps import read_statistic_steps
 from msdump.analysis.unset import UnsetTensors, has_same_statistics
-from msdump.errors import ConfigError, DtypeError, FormatError
+from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.source_line import SourceLine
 from msdump.records import INPUT, OUTPUT
-from msdump.stats import has_non_finite, statistics
 
-# How the first non-finite value of a step came about.
-MADE, CAME_IN, UNKNOWN = "made", "came in", "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class BadTensor:
-    """A tensor with values that are not finite; counts are None where only their presence is known."""
-
-    io: str
-    slot: Slot
-    tensor: DumpedTensor
-    nan: int | None
-    inf: int | None
+NAN, INF = "NaN", "Inf"
+__all__ = [
+    "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf", "NonFinite",
+    "NonFiniteReport", "find_non_finite",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """One step that holds a NaN or Inf.
+    """The first NaN, or the first Inf that was not meant, of one step.
 
     operator    the first operator that has one
-    how         "made": out of finite inputs; "came in": an input has one that no operator of the step made;
+    how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
                 "unknown": the dump does not hold its inputs
     line        of the user's script, where a graph file tells it
     tensors     of that operator: its bad outputs, or the input that brought them
@@ -55,6 +46,11 @@ class NonFinite:
     also_made   later operators that make some of their own out of finite inputs
     stopped     later operators with bad inputs whose outputs are finite
     parameters  names of parameters that are bad after the step
+    kind        NAN or INF
+    sources     operators whose Inf became the NaN
+    stage       "loss": made in the loss, so after the model's output; "after output": it came into the backward graph
+                with the gradient of the model's output, so that code which is not in the dump made it; else ""
+    after       where it came in: the graph of the same iteration that had ended just before, without a bad value
     """
 
     step: StepKey
@@ -67,20 +63,59 @@ class NonFinite:
     also_made: tuple[Operator, ...]
     stopped: tuple[Operator, ...]
     parameters: tuple[str, ...]
+    kind: str = NAN
+    sources: tuple[Operator, ...] = ()
+    stage: str = ""
+    after: StepKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BenignInf:
+    """An Inf that was meant.
+
+    operator  that put it there, or the first that read it
+    how       "constant": the script wrote it down; else as in NonFinite, and then `stops` stopped it
+    """
+
+    step: StepKey
+    operator: Operator
+    how: str
+    line: SourceLine | None
+    tensors: tuple[BadTensor, ...]
+    stops: tuple[Operator, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteReport:
-    """All that `find_non_finite` found; `steps` holds those that are bad, in the order in which they ran."""
+    """All that `find_non_finite` found, each in the order in which it happened.
 
-    steps: tuple[NonFinite, ...]
+    nan, inf   of each step that has one: its first NaN, its first Inf that was not meant
+    benign     every Inf that was meant
+    grew       the first tensor that rose steeply from one iteration to the next
+    """
+
+    nan: tuple[NonFinite, ...]
+    inf: tuple[NonFinite, ...]
     step_count: int
     tensor_count: int
     damaged: tuple[tuple[str, FormatError], ...]
+    benign: tuple[BenignInf, ...] = ()
+    grew: Growth | None = None
+    steps: tuple[NonFinite, ...] = ()
 
     @property
     def first(self) -> NonFinite | None:
+        """The first of both kinds."""
         return self.steps[0] if self.steps else None
+
+    @property
+    def first_nan(self) -> NonFinite | None:
+        return self.nan[0] if self.nan else None
+
+    @property
+    def first_inf(self) -> NonFinite | None:
+        """The first Inf that was not meant."""
+        return self.inf[0] if self.inf else None
 
 
 def find_non_finite(
@@ -90,44 +125,48 @@ def find_non_finite(
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
     thread_count: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> NonFiniteReport:
-    """Look for the first NaN or Inf of each step of a dump.
+    """Look for the first NaN and the first Inf that was not meant in each step of a dump, and for what grew.
 
     Statistics are believed where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
 
-    Edges:   a float without Inf (fp8) counts when it is at its largest value, where it saturates. What lies in memory
-             that no operator has written yet (`empty`) counts for nothing.
+    Edges:   a float without Inf (fp8) counts as Inf when it is at its largest value, where it saturates. What lies in
+             memory that no operator has written yet (`empty`) counts for nothing.
     Raises:  ConfigError when there is nothing to look at; FormatError when there is nothing at the path.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-    graphs = GraphFiles(dump)
+    graphs, health = GraphFiles(dump), HealthTable()
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
-    steps = list(table.steps)
-    counts = _counts_of_rows(table.row, (tensor for step in steps for tensor in _tensors(step)), damaged)
-    known = {step.key for step in steps}
-    others = [step for step in read_steps(dump, rank=rank, graph=graph, iteration=iteration) if step.key not in known]
-    counts |= _counts_of_tensors([t for step in others for t in _tensors(step)], damaged, thread_count, progress)
-    steps = sorted([*steps, *others], key=_when)
+    measured = list(table.steps)
+    health.add_rows(table.row, _tensors(measured), damaged)
+    keys = {step.key for step in measured}
+    others = [step for step in read_steps(dump, rank=rank, graph=graph, iteration=iteration) if step.key not in keys]
+    health.add_tensors(_tensors(others), damaged, thread_count, progress)
+    steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
         raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
 
-    def look(step: Step) -> NonFinite | None:
+    def unset_in(step: Step) -> UnsetTensors:
         graph = graphs.of(step.key)
-        whole = with_inputs(step, graph)
-        if step.key in known:
-            unset = UnsetTensors(whole, graph, lambda a, b: has_same_statistics(table.row(a), table.row(b)))
-        else:
-            unset = UnsetTensors(whole, graph)
-        return _look(whole, counts, graphs, unset)
+        if step.key not in keys:
+            return UnsetTensors(step, graph)
+        return UnsetTensors(step, graph, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
 
-    found = [look(step) for step in steps]
+    stages = Stages()
+    whole = [with_inputs(step, graphs.of(step.key)) for step in steps]
+    unset = [unset_in(step) for step in whole]
+    searches = [_Search(step, health, graphs, stages, tensors) for step, tensors in zip(whole, unset, strict=True)]
     return NonFiniteReport(
-        tuple(step for step in found if step is not None),
+        tuple(search.nan for search in searches if search.nan is not None),
+        tuple(search.inf for search in searches if search.inf is not None),
         len(steps),
-        len(counts),
+        len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
+        tuple(benign for search in searches for benign in search.benign),
+        find_growth(zip(whole, unset, strict=True), health, graphs),
+        tuple(search.first for search in searches if search.first is not None),
     )
 
 
@@ -137,155 +176,119 @@ def _when(step: Step) -> tuple[int, ...]:
     return tuple(-1 if part is None else part for part in (step.time_us, key.iteration, key.rank_id, key.graph_id))
 
 
-def _tensors(step: Step) -> Iterable[DumpedTensor]:
-    return (tensor for operator in step.operators for io in (INPUT, OUTPUT) for tensor in operator.tensors(io).values())
-
-
-# -- counting ------------------------------------------------------------------------------------------------------
-
-_Key = tuple[object, ...]
-# (NaN, Inf) of each bad or good tensor; a count is None where only the presence is known.
-_Counts = dict[_Key, tuple[int | None, int | None]]
-
-
-def _key(tensor: DumpedTensor) -> _Key:
-    try:
-        return identity(tensor)
-    except OSError:
-        return (tensor.where,)
-
-
-def _counts_of_rows(
-    row_of: Callable[..., object], tensors: Iterable[DumpedTensor], damaged: list[tuple[str, FormatError]]
-) -> _Counts:
-    counts: _Counts = {}
-    complained: set[str] = set()
-    for tensor in tensors:
-        row = row_of(tensor)
-        nan = getattr(row, "nan", None)
-        infinities = getattr(row, "negative_inf", None), getattr(row, "positive_inf", None)
-        if nan is None and infinities == (None, None) and tensor.path not in complained:
-            complained.add(tensor.path)
-            text = 'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got none of them.'
-            damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))
-        counts[_key(tensor)] = nan or 0, sum(number or 0 for number in infinities)
-    return counts
-
-
-def _counts_of_tensors(
-    tensors: Iterable[DumpedTensor],
-    damaged: list[tuple[str, FormatError]],
-    thread_count: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> _Counts:
-    """Each distinct tensor once, on all cores."""
-    distinct = {_key(tensor): tensor for tensor in tensors}
-    total, done = sum(tensor.size_bytes for tensor in distinct.values()), 0
-    counts: _Counts = {}
-    problems: dict[_Key, FormatError] = {}
-    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-nan")
-    try:
-        futures = {pool.submit(_count, tensor): key for key, tensor in distinct.items()}
-        for future in as_completed(futures):
-            key, result = futures[future], future.result()
-            if isinstance(result, FormatError):
-                problems[key] = result
-            else:
-                counts[key] = result
-            done += distinct[key].size_bytes
-            if progress is not None:
-                progress(done, total)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
-    return counts
-
-
-def _count(tensor: DumpedTensor) -> tuple[int | None, int | None] | FormatError:
-    if tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind not in ("float", "complex", "other"):
-        return 0, 0
-    try:
-        array = tensor.load()
-        name = dtypes.dtype_from_numpy(array.dtype).name
-        if not has_non_finite(array, name):
-            return 0, 0
-        numbers = statistics(array, name)
-        return numbers.nan, numbers.negative_inf + numbers.positive_inf
-    except DtypeError:
-        return None, None
-    except FormatError as error:
-        return error
-    except OSError as error:
-        return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
+    return [
+        tensor
+        for step in steps
+        for operator in step.operators
+        for io in (INPUT, OUTPUT)
+        for tensor in operator.tensors(io).values()
+    ]
 
 
 # -- one step ------------------------------------------------------------------------------------------------------
 
 
-def _bad(
-    operator: Operator,
-    io: str,
-    counts: _Counts,
-    moment: Moment | None = None,
-    unset: UnsetTensors | None = None,
-) -> tuple[BadTensor, ...]:
-    found = []
-    # What an operator has overwritten says nothing of what it read.
-    blind = () if moment is None else moment.blind_slots(operator)
-    for slot, tensor in operator.tensors(io).items():
-        if slot.number in blind or (unset is not None and unset.has(operator, io, slot)):
-            continue
-        nan, inf = counts.get(_key(tensor), (0, 0))
-        if nan != 0 or inf != 0:
-            found.append(BadTensor(io, slot, tensor, nan, inf))
-    return tuple(found)
+class _Search:
+    """The answers of one step."""
+
+    def __init__(
+        self, step: Step, health: HealthTable, graphs: GraphFiles, stages: Stages, unset: UnsetTensors
+    ) -> None:
+        self._step = step
+        self._flow = InfinityFlow(step, health, graphs.of(step.key), unset)
+        self._spoiled = {
+            operator.op_name: bad
+            for operator in step.operators
+            if operator.is_parameter and (bad := _bad_parameter(operator, health))
+        }
+        self._before = stages.before(step.key)
+        self._stages = stages
+        self.benign = tuple(self._benign(root) for root in self._flow.roots if root.is_benign)
+        self._reads = [self._bad(index, bads) for index, bads in enumerate(self._flow.inputs)]
+        self._writes = [self._bad(index, bads) for index, bads in enumerate(self._flow.outputs)]
+        nan, inf = self._first_nan(), self._first_inf()
+        self.nan = None if nan is None else self._result(nan, NAN)
+        self.inf = None if inf is None else self._result(inf, INF)
+        if self.nan is None and self.inf is None and self._spoiled:
+            kind = NAN if any(bad.health.has_nan for bads in self._spoiled.values() for bad in bads) else INF
+            only = self._only_parameters(kind)
+            self.nan, self.inf = (only, None) if kind == NAN else (None, only)
+        places = [(place, result) for place, result in ((nan, self.nan), (inf, self.inf)) if result is not None]
+        self.first = min(places, key=lambda one: -1 if one[0] is None else one[0])[1] if places else None
+        stages.end(step.key, is_bad=self.first is not None)
+
+    def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
+        return tuple(bad for bad in tensors if self._flow.has_trouble(index, bad))
+
+    def _first_nan(self) -> int | None:
+        sides = enumerate(zip(self._flow.inputs, self._flow.outputs, strict=True))
+        return next((i for i, (read, left) in sides if any(bad.health.has_nan for bad in (*read, *left))), None)
+
+    def _first_inf(self) -> int | None:
+        return min((root.operator for root in self._flow.roots if not root.is_benign), default=None)
+
+    def _result(self, index: int, kind: str) -> NonFinite:
+        flow, operator = self._flow, self._flow.operators[index]
+        inputs = [bad for bad in flow.inputs[index] if _is_of(kind, bad) and flow.has_trouble(index, bad)]
+        outputs = [bad for bad in flow.outputs[index] if _is_of(kind, bad) and flow.has_trouble(index, bad)]
+        how = CAME_IN if inputs else MADE if flow.has_inputs(index) else UNKNOWN
+        parameter = None
+        if inputs:
+            origin = flow.origin(index, inputs[0].slot)
+            parameter = origin.name if origin is not None and origin.slot is None else None
+        later = range(index + 1, len(flow.operators))
+        hit = [other for other in later if self._reads[other]]
+        fresh = [other for other in later if self._writes[other] and not self._reads[other]]
+        node = flow.node(index)
+        return NonFinite(
+            self._step.key,
+            operator,
+            how,
+            None if node is None else node.own_line,
+            tuple(inputs or outputs),
+            parameter,
+            self._operators(other for other in hit if self._writes[other] or not flow.operators[other].outputs),
+            self._operators(fresh),
+            self._operators(o for o in hit if flow.operators[o].outputs and not self._writes[o]),
+            tuple(self._spoiled),
+            kind,
+            self._sources(index) if kind == NAN and not inputs else (),
+            self._stages.stage_of(operator, how, parameter, self._before),
+            self._before if how == CAME_IN else None,
+        )
+
+    def _sources(self, index: int) -> tuple[Operator, ...]:
+        """Operators whose Inf an operator read."""
+        roots = [root for bad in self._flow.inputs[index] for root in self._flow.roots_of(index, bad)]
+        return self._operators(dict.fromkeys(root.operator for root in roots if root.operator != index))
+
+    def _operators(self, places: Iterable[int]) -> tuple[Operator, ...]:
+        return tuple(self._flow.operators[place] for place in places)
+
+    def _benign(self, root: InfRoot) -> BenignInf:
+        node = self._flow.node(root.operator)
+        return BenignInf(
+            self._step.key,
+            self._flow.operators[root.operator],
+            root.how,
+            None if node is None else node.own_line,
+            root.tensors,
+            self._operators(dict.fromkeys(root.stops)),
+        )
+
+    def _only_parameters(self, kind: str) -> NonFinite:
+        """A step of which only parameters are bad."""
+        name, tensors = next(iter(self._spoiled.items()))
+        first = next(o for o in self._step.operators if o.is_parameter and o.op_name == name)
+        names = tuple(self._spoiled)
+        return NonFinite(self._step.key, first, UNKNOWN, None, tensors, name, (), (), (), names, kind)
 
 
-def _look(step: Step, counts: _Counts, graphs: GraphFiles, unset: UnsetTensors) -> NonFinite | None:
-    operators = [operator for operator in step.operators if not operator.is_parameter]
-    moment = Moment(step, graphs.of(step.key))
-    bad = {
-        id(one): (_bad(one, INPUT, counts, moment, unset), _bad(one, OUTPUT, counts, None, unset)) for one in operators
-    }
-    parameters = tuple(o.op_name for o in step.operators if o.is_parameter and _bad(o, OUTPUT, counts))
-    place = next((at for at, operator in enumerate(operators) if any(bad[id(operator)])), None)
-    if place is None:
-        return None if not parameters else _only_parameters(step, parameters, counts)
-    operator = operators[place]
-    inputs, outputs = bad[id(operator)]
-    how = CAME_IN if inputs else MADE if operator.inputs or _has_no_inputs(operator, step, graphs) else UNKNOWN
-    node = graphs.node(step.key, operator)
-    parameter = None
-    if inputs and node is not None and inputs[0].slot.number < len(node.inputs):
-        origin = node.inputs[inputs[0].slot.number]
-        parameter = origin.name if origin is not None and origin.slot is None else None
-    later = [other for other in operators[place + 1 :] if bad[id(other)][0]]
-    fresh = [other for other in operators[place + 1 :] if bad[id(other)][1] and not bad[id(other)][0]]
-    return NonFinite(
-        step.key,
-        operator,
-        how,
-        None if node is None else node.own_line,
-        inputs or outputs,
-        parameter,
-        tuple(o for o in later if bad[id(o)][1] or not o.outputs),
-        tuple(fresh),
-        tuple(o for o in later if o.outputs and not bad[id(o)][1]),
-        parameters,
-    )
+def _bad_parameter(operator: Operator, health: HealthTable) -> tuple[BadTensor, ...]:
+    tensors = [BadTensor(OUTPUT, slot, tensor, health.of(tensor)) for slot, tensor in operator.outputs.items()]
+    return tuple(bad for bad in tensors if bad.health.is_bad)
 
 
-def _has_no_inputs(operator: Operator, step: Step, graphs: GraphFiles) -> bool:
-    """True when the graph file says that an operator without dumped inputs has none."""
-    node = graphs.node(step.key, operator)
-    return node is not None and not node.inputs
-
-
-def _only_parameters(
-    step: Step, names: tuple[str, ...], counts: Mapping[_Key, tuple[int | None, int | None]]
-) -> NonFinite:
-    """A step of which only parameters were dumped."""
-    first = next(o for o in step.operators if o.is_parameter and _bad(o, OUTPUT, dict(counts)))
-    return NonFinite(
-        step.key, first, UNKNOWN, None, _bad(first, OUTPUT, dict(counts)), first.op_name, (), (), (), names
-    )
+def _is_of(kind: str, bad: BadTensor) -> bool:
+    return bad.health.has_nan if kind == NAN else bad.health.has_inf

@@ -20,7 +20,7 @@ COMMANDS = {
     "convert": "convert dump files to npy, bin, torch or safetensors files",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
     "compare": "compare two dumps and name the first operator that goes wrong",
-    "nan": "find the first operator that makes a NaN or Inf",
+    "nan": "find the first NaN, the first unexpected Inf, and what grew before",
     "stat": "measure every tensor of a dump, or compare the statistics of two",
     "where": "name the operators and files of a line of the script",
     "show": "show one operator: tensors, statistics, attributes, source trace",

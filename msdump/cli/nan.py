@@ -1,9 +1,10 @@
-"""`msdump nan DIR`: the first operator that makes a NaN or Inf, its source line, and the operators it infects."""
+"""`msdump nan DIR`: the first NaN, the first Inf that was not meant, their source lines, and what grew before them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
@@ -12,13 +13,18 @@ from msdump.cli.tables import progress_bar
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
-    from msdump.analysis.nan import BadTensor, NonFinite
+    from msdump.analysis.growth import Growth
+    from msdump.analysis.nan import BadTensor, BenignInf, NonFinite, NonFiniteReport
+    from msdump.analysis.operators import Operator
 
 FINITE, FOUND, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
 _EPILOG = """
 Takes tensors or statistics alone (statistic.csv), of a whole dump, of one folder, or one file.
-exit status: 0 everything is finite; 1 a NaN or Inf was found; 2 wrong usage, or nothing to look at; 4 what could be
-read is finite, but there are damaged files.
+An Inf is benign when it comes from a constant, or when all that read it stop it: a softmax, a choice (where, gather),
+an extreme (max, clamp, relu), a function with a bound (sigmoid). What grew: the first tensor whose largest absolute
+value is 100 times that of the iteration before.
+exit status: 0 everything is finite, or every Inf is benign; 1 a NaN or unexpected Inf was found; 2 wrong usage, or
+nothing to look at; 4 what could be read is finite, but there are damaged files.
 """
 
 
@@ -27,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "nan",
         help=COMMANDS["nan"],
-        description="Find the first operator that makes a NaN or Inf out of finite inputs, and those it infects.",
+        description="Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -56,45 +62,104 @@ def run(args: argparse.Namespace) -> int:
         # 1 would say that something was found.
         print(f"msdump nan: {error}", file=sys.stderr)
         return WRONG_USAGE
-    for step in found.steps if args.shows_all else found.steps[:1]:
-        _print_step(step)
-    if found.first is None:
-        print(f"finite: {found.tensor_count} tensors of {found.step_count} steps hold no NaN and no Inf.")
-    elif not args.shows_all and len(found.steps) > 1:
-        print(f"{len(found.steps) - 1} more steps hold NaN or Inf (--all)")
-    for _, problem in found.damaged:
-        print(f"damaged: {problem}", file=sys.stderr)
+    _print_report(found, args.shows_all)
     return FOUND if found.steps else DAMAGED if found.damaged else FINITE
 
 
-def _print_step(step: NonFinite) -> None:
-    operator = step.operator
-    print(f"{_HEADS[step.how]}: {operator.label} ({operator.op_type}), {step.step}")
-    if step.line is not None:
-        print(f"  {step.line}  {step.line.code.strip()}")
-    for tensor in step.tensors:
-        name = f" ({step.parameter})" if step.parameter is not None and tensor.io == "input" else ""
+def _print_report(report: NonFiniteReport, shows_all: bool) -> None:
+    if not report.steps:
+        what = "no Inf" if not report.benign else "no Inf that was not meant"
+        print(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
+    else:
+        for kind, results in (("NaN", report.nan), ("unexpected Inf", report.inf)):
+            if not results:
+                print(f"no {kind}")
+            for result in results if shows_all else results[:1]:
+                _print_first(result, kind)
+        if not shows_all and len(report.steps) > 1:
+            print(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
+    _print_benign(report.benign, shows_all)
+    if report.grew is not None:
+        _print_growth(report.grew)
+    for _, problem in report.damaged:
+        print(f"damaged: {problem}", file=sys.stderr)
+
+
+def _print_first(result: NonFinite, kind: str) -> None:
+    operator = result.operator
+    print(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
+    if result.line is not None:
+        print(f"  {result.line}  {result.line.code.strip()}")
+    for tensor in result.tensors:
+        name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
         print(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
+    if result.stage:
+        print(f"  {_STAGES[result.stage]}")
+    if result.after is not None:
+        print(f"  {result.after} had ended without one just before")
     for label, operators in (
-        ("infects", step.infected),
-        ("stops at", step.stopped),
-        ("made elsewhere too", step.also_made),
+        ("made of the Inf of", result.sources),
+        ("infects", result.infected),
+        ("stops at", result.stopped),
+        ("made elsewhere too", result.also_made),
     ):
-        if operators:
-            print(f"  {label}: {len(operators)} operators")
-            for other in operators[:_SHOWN]:
-                print(f"    {other.label}")
-            if len(operators) > _SHOWN:
-                print(f"    and {len(operators) - _SHOWN} more")
-    if step.parameters:
-        print(f"  parameters after the step: {', '.join(step.parameters)}")
+        _print_operators(label, operators)
+    if result.parameters:
+        print(f"  parameters after the step: {', '.join(result.parameters)}")
+
+
+def _head(result: NonFinite) -> str:
+    if result.how == "made":
+        return "made out of Inf" if result.sources else "made out of finite inputs"
+    return _HEADS[result.how]
+
+
+def _print_operators(label: str, operators: Sequence[Operator]) -> None:
+    if not operators:
+        return
+    print(f"  {label}: {len(operators)} operators")
+    for other in operators[:_SHOWN]:
+        print(f"    {other.label}")
+    if len(operators) > _SHOWN:
+        print(f"    and {len(operators) - _SHOWN} more")
+
+
+def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
+    """One line for each operator, whatever the number of its steps."""
+    steps: dict[str, int] = {}
+    for one in benign:
+        stops = ", ".join(dict.fromkeys(other.label for other in one.stops[:3]))
+        reasons = ["from a constant"] if one.how == "constant" else []
+        reasons += [f"stopped by {stops}"] if stops else []
+        text = f"{one.operator.label} ({one.operator.op_type}), {'; '.join(reasons)}"
+        steps[text] = steps.get(text, 0) + 1
+    shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
+    for text, count in shown:
+        print(f"benign Inf: {text}" + (f" (in {count} steps)" if count > 1 else ""))
+    if len(shown) < len(steps):
+        print(f"benign Inf: {len(steps) - len(shown)} more operators (--all)")
+
+
+def _print_growth(grew: Growth) -> None:
+    tensor = f"{grew.io} {grew.slot} of {grew.operator.label} ({grew.operator.op_type})"
+    print(f"what grew first: {tensor}, {grew.step}")
+    if grew.line is not None:
+        print(f"  {grew.line}  {grew.line.code.strip()}")
+    before = f"iteration {grew.before.iteration}" if grew.before.iteration is not None else str(grew.before)
+    print(
+        f"  largest absolute value {grew.largest:.6g}, {grew.factor:.3g} times the {grew.largest_before:.6g} "
+        f"of {before}"
+    )
 
 
 _SHOWN = 10
 _HEADS = {
-    "made": "first operator that makes NaN or Inf out of finite inputs",
-    "came in": "NaN or Inf came in from outside; the first operator that reads it",
-    "unknown": "first operator with NaN or Inf; its inputs are not in the dump",
+    "came in": "came in from outside; the first operator that reads it",
+    "unknown": "made by an operator whose inputs are not in the dump, or by one before it",
+}
+_STAGES = {
+    "loss": "made in the loss, after the model's output",
+    "after output": "made after the model's output, in code that is not in the dump: the loss, or code between graphs",
 }
 
 

@@ -169,9 +169,8 @@ def test_command(tmp_path: Path) -> None:
 
     code, text = nan(str(tmp_path / "bad"))
     assert code == 1
-    assert text.startswith(
-        "first operator that makes NaN or Inf out of finite inputs: D/Log-op2 (Log), rank 0, graph 0"
-    )
+    assert text.startswith("first NaN, made out of finite inputs: D/Log-op2 (Log), rank 0, graph 0")
+    assert "\nfirst unexpected Inf, made out of finite inputs: D/Div-op5 (Div), rank 0, graph 0" in text
     assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operators\n    D/Mul-op3" in text
     assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
     code, text = nan(str(tmp_path / "missing"))

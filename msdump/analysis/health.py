@@ -1,0 +1,171 @@
+"""How many NaN and Inf each tensor of a dump holds, and its largest finite value: from tensors or from statistics."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.payload import identity
+from msdump.errors import DtypeError, FormatError
+from msdump.events import Array
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.stats import has_non_finite, statistics
+
+Damaged = list[tuple[str, FormatError]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is not finite in a tensor; of complex numbers either part counts.
+
+    nan, negative_inf, positive_inf   counts; None where only their presence is known
+    largest   absolute value of the finite elements; None where there are none or they have no order
+    """
+
+    nan: int | None = 0
+    negative_inf: int | None = 0
+    positive_inf: int | None = 0
+    largest: float | None = None
+
+    @property
+    def inf(self) -> int | None:
+        if self.negative_inf is None or self.positive_inf is None:
+            return None
+        return self.negative_inf + self.positive_inf
+
+    @property
+    def has_nan(self) -> bool:
+        """Also where it may be an Inf instead."""
+        return self.nan != 0
+
+    @property
+    def has_inf(self) -> bool:
+        return bool(self.inf)
+
+    @property
+    def is_bad(self) -> bool:
+        return self.has_nan or self.has_inf
+
+
+_FINE = Health()
+_NOT_FINITE = Health(None, None, None)
+_Key = tuple[object, ...]
+
+
+class HealthTable:
+    """Health of tensors; equal bytes on disk share an entry. A tensor that could not be read has no bad values."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[_Key, Health] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, tensor: DumpedTensor) -> Health:
+        return self._by_key.get(key_of(tensor), _FINE)
+
+    def add_rows(
+        self, row_of: Callable[[DumpedTensor], object], tensors: Iterable[DumpedTensor], damaged: Damaged
+    ) -> None:
+        """Believe statistics; a file without counts of NaN and Inf goes to `damaged`."""
+        reported: set[str] = set()
+        for tensor in tensors:
+            row = row_of(tensor)
+            nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
+            if nan is None and infinities == [None, None] and tensor.path not in reported:
+                reported.add(tensor.path)
+                text = 'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got none of them.'
+                damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))
+            largest = _largest(getattr(row, "max", None), getattr(row, "min", None))
+            self._by_key[key_of(tensor)] = Health(nan or 0, infinities[0] or 0, infinities[1] or 0, largest)
+
+    def add_tensors(
+        self,
+        tensors: Iterable[DumpedTensor],
+        damaged: Damaged,
+        thread_count: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Measure each distinct tensor once, on all cores; what cannot be read goes to `damaged`."""
+        distinct = {key_of(tensor): tensor for tensor in tensors}
+        problems: dict[_Key, FormatError] = {}
+        for key, result in _measured(distinct, thread_count, progress):
+            if isinstance(result, FormatError):
+                problems[key] = result
+            else:
+                self._by_key[key] = result
+        damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
+
+
+def key_of(tensor: DumpedTensor) -> _Key:
+    """Equal keys are the same bytes on disk."""
+    try:
+        return identity(tensor)
+    except OSError:
+        return (tensor.where,)
+
+
+def _measured(
+    distinct: Mapping[_Key, DumpedTensor], thread_count: int | None, progress: Progress | None
+) -> Iterable[tuple[_Key, Health | FormatError]]:
+    total, done = sum(tensor.size_bytes for tensor in distinct.values()), 0
+    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-nan")
+    try:
+        futures = {pool.submit(_measure, tensor): key for key, tensor in distinct.items()}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+            done += distinct[futures[future]].size_bytes
+            if progress is not None:
+                progress(done, total)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _measure(tensor: DumpedTensor) -> Health | FormatError:
+    row = dtypes.BY_NAME.get(tensor.dtype)
+    if row is None or row.kind not in (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER):
+        return _FINE
+    try:
+        return _health(tensor.load())
+    except FormatError as error:
+        return error
+    except OSError as error:
+        return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+
+
+def _health(array: Array) -> Health:
+    row = dtypes.dtype_from_numpy(array.dtype)
+    if row.kind == dtypes.COMPLEX:
+        parts = np.ascontiguousarray(array).reshape(-1)
+        array = parts.view(parts.real.dtype)
+        row = dtypes.dtype_from_numpy(array.dtype)
+    try:
+        numbers = statistics(array, row.name)
+    except DtypeError:
+        return _NOT_FINITE if has_non_finite(array, row.name) else _FINE
+    largest = _largest(numbers.max, numbers.min)
+    if row.bits <= 8 and not _has_inf(array.dtype) and has_non_finite(array, row.name):
+        # The largest value of a dtype without Inf is where it saturates.
+        values = array.astype(np.float32)
+        top = float(ml_dtypes.finfo(array.dtype).max)  # type: ignore[no-untyped-call]
+        return Health(numbers.nan, int((values == -top).sum()), int((values == top).sum()), largest)
+    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest)
+
+
+def _has_inf(dtype: np.dtype[Any]) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isinf(np.full(1, np.inf, np.float32).astype(dtype).astype(np.float32)).all())
+
+
+def _largest(*extremes: float | int | None) -> float | None:
+    finite = [abs(float(value)) for value in extremes if value is not None and math.isfinite(value)]
+    return max(finite, default=None)

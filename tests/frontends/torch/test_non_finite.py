@@ -1,0 +1,83 @@
+"""`msdump nan` on a real model with a mask of -Inf: where the NaN was made, and where it only came in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msdump.analysis import NonFiniteReport, find_non_finite
+from tests.frontends.torch.dumping import close, configure
+
+torch = pytest.importorskip("torch")
+
+
+class Attention(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self, ending: Any) -> None:
+        super().__init__()
+        self.query = torch.nn.Linear(8, 8)
+        self.norm = torch.nn.LayerNorm(8)
+        self.ending = ending
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        scores = (self.query(x) @ x.transpose(-1, -2)).masked_fill(mask, float("-inf"))
+        return self.ending(self.norm(torch.softmax(scores, -1) @ x))
+
+
+def train(run: Any, ending: Any, loss: Any) -> None:
+    """One step forward and backward; `run` compiles a model."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    mask = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1)
+    loss(run(Attention(ending))(torch.randn(2, 5, 8), mask)).backward()
+
+
+def report_of(way: str, folder: Path, patch: pytest.MonkeyPatch, ending: Any, loss: Any = torch.sum) -> NonFiniteReport:
+    """What `msdump nan` says of one step, dumped in one of the ways."""
+    if way == "torchair":
+        from tests.frontends.torchair.dumps import backend_for
+
+        train(lambda model: torch.compile(model, backend=backend_for(folder)), ending, loss)
+        return find_non_finite(folder)
+    root = configure(
+        folder, patch, is_sync=way != "asynchronous", saved_data="statistic" if way == "statistics" else "tensor"
+    )
+    train(lambda model: torch.compile(model, backend="msdump"), ending, loss)
+    close()
+    return find_non_finite(root)
+
+
+WAYS = ["tensors", "statistics", "asynchronous", "torchair"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_mask_is_benign_and_the_square_root_is_named(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = report_of(way, tmp_path, monkeypatch, torch.sqrt)
+    assert report.first is not None and report.first is report.first_nan
+    assert report.first.how == "made" and "sqrt" in report.first.operator.op_type
+    assert [benign.how for benign in report.benign] == ["constant"]
+    assert "masked_fill" in report.benign[0].operator.op_type
+    assert "softmax" in report.benign[0].stops[0].op_type
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_nan_of_the_loss_is_said_to_come_after_the_models_output(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = report_of(way, tmp_path, monkeypatch, torch.relu, lambda output: torch.sqrt(output * 0).sum())
+    assert report.first is not None and report.first.how == "came in"
+    assert report.first.stage == "after output"
+    assert report.first.after is not None
+    assert report.first_inf is None and len(report.benign) == 1
+
+
+def test_overflow_detection_names_the_square_root_and_not_the_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path, monkeypatch, is_sync=False, op_debug_mode=3)
+    train(lambda model: torch.compile(model, backend="msdump"), torch.sqrt, torch.sum)
+    (overflow, *_) = close().overflows or ()
+    assert "sqrt" in overflow
