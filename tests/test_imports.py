@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import functools
 import json
 import re
@@ -141,3 +142,14 @@ def missing_at_import(file: Path) -> frozenset[str]:
 def test_tests_that_need_an_optional_package_skip_without_it() -> None:
     files = [file for file in (ROOT / "tests").rglob("*.py") if file.name.startswith(("test_", "conftest", "__init__"))]
     assert not {str(file): needed for file in files if (needed := missing_at_import(file))}
+
+
+def test_no_module_takes_the_name_of_an_entry_point() -> None:
+    """Importing a module sets its name in its package, over a function of that name."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    targets = re.findall(r"= (msdump[\w.]*):(\w+)", "\n".join(config["options.entry_points"].values()))
+    assert len(targets) >= 3
+    for module, name in targets:
+        folder = ROOT.joinpath(*module.split("."))
+        assert not (folder / name).exists() and not (folder / f"{name}.py").exists(), f"{module}:{name}"

@@ -16,7 +16,7 @@ def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., A
     Raises: ConfigError for a PyTorch that is too old, and whatever is wrong with the configuration of the dump.
     """
     check_version()
-    from msdump.frontends.torch.backend import backend as compile_graph
+    from msdump.frontends.torch.compiled_graph import compile_graph
 
     return compile_graph(module, example_inputs, **options)
 

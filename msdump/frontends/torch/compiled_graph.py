@@ -36,7 +36,7 @@ CATEGORIES = (
 _steps: tuple[sessions.Session, Steps] | None = None
 
 
-def backend(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
 
     Edges:  without a configuration the operators run and nobody looks.
