@@ -129,6 +129,7 @@ class ShownTensor:
     origin      who made an input, where a graph file tells it
     numbers     None where there are none; `problem` then says why
     preview     its first elements as text
+    shape       of what was measured; None where it could not be
     """
 
     io: str
@@ -138,6 +139,7 @@ class ShownTensor:
     numbers: Statistics | None
     preview: str
     problem: str = ""
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,11 @@ def show_operator(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    is_raw: bool = False,
 ) -> ShownOperator:
     """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator.
+
+    is_raw  show data in a device format as they are stored, with their padding, not as the host has them
 
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
@@ -177,7 +182,7 @@ def show_operator(
             origin = None
             if io == INPUT and node is not None and slot.number < len(node.inputs):
                 origin = node.inputs[slot.number]
-            tensors.append(_shown(io, slot, tensor, origin))
+            tensors.append(_shown(io, slot, tensor, origin, is_raw))
     readers: tuple[str, ...] = ()
     file = GraphFiles(dump).of(found.key)
     if node is not None and file is not None:
@@ -211,17 +216,18 @@ def _notes(tensors: Collection[DumpedTensor]) -> tuple[dict[str, object], str]:
     return attributes, "\n".join(messages)
 
 
-def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None) -> ShownTensor:
+def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None, is_raw: bool) -> ShownTensor:
     try:
-        array = tensor.load()
+        array = tensor.load() if is_raw else tensor.load_host()
+        shape = tuple(array.shape)
         first = array.reshape(-1)[:_PREVIEW] if array.flags.c_contiguous else array.ravel()[:_PREVIEW]
         text = ", ".join(_element_text(value) for value in np.asarray(first))
         preview = f"[{text}{', ...' if array.size > _PREVIEW else ''}]"
         try:
             numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
-            return ShownTensor(io, slot, tensor, origin, numbers, preview)
+            return ShownTensor(io, slot, tensor, origin, numbers, preview, shape=shape)
         except DtypeError as error:
-            return ShownTensor(io, slot, tensor, origin, None, preview, str(error))
+            return ShownTensor(io, slot, tensor, origin, None, preview, str(error), shape)
     except (FormatError, OSError) as error:
         return ShownTensor(io, slot, tensor, origin, None, "", str(error))
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,16 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class TensorStatistics:
-    """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks."""
+    """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks.
+
+    shape   of what was measured: that of the host, unless padding and device format were measured as well
+    """
 
     step: StepKey
     tensor: DumpedTensor
     numbers: Statistics | StatisticRow
     md5: str | None
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ def tensor_statistics(
     iteration: int | Collection[int] | None = None,
     op_type: str | Collection[str] | None = None,
     has_md5: bool = False,
+    is_raw: bool = False,
     thread_count: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StatisticReport:
@@ -65,6 +71,7 @@ def tensor_statistics(
 
     op_type    only operators of these types
     has_md5    also the MD5 of the bytes, which takes longer than all other columns together
+    is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     progress   called with (bytes done, bytes in all)
 
     Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
@@ -75,7 +82,9 @@ def tensor_statistics(
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     covered = {step.key for step in steps}
     listed = [(step.key, tensor) for step in steps for tensor in _tensors(step, op_type)]
-    measured, problems = _measure_all([tensor for _, tensor in listed], has_md5, thread_count, progress)
+    measured, problems = _measure_all(
+        [tensor for _, tensor in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
+    )
     rows = [
         TensorStatistics(key, tensor, *measured[_key(tensor)]) for key, tensor in listed if _key(tensor) in measured
     ]
@@ -83,7 +92,7 @@ def tensor_statistics(
         if step.key not in covered:
             for tensor in _tensors(step, op_type):
                 row = table.row(tensor)
-                rows.append(TensorStatistics(step.key, tensor, row, row.md5))
+                rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
@@ -102,7 +111,7 @@ def _tensors(step: Step, op_type: str | Collection[str] | None) -> list[DumpedTe
 
 
 _Key = tuple[object, ...]
-_Measured = tuple[Statistics, str | None]
+_Measured = tuple[Statistics, str | None, tuple[int, ...]]
 
 
 def _key(tensor: DumpedTensor) -> _Key:
@@ -114,7 +123,7 @@ def _key(tensor: DumpedTensor) -> _Key:
 
 def _measure_all(
     tensors: Sequence[DumpedTensor],
-    has_md5: bool,
+    measure: Callable[[DumpedTensor], _Measured | FormatError],
     thread_count: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[dict[_Key, _Measured], list[tuple[str, FormatError]]]:
@@ -124,7 +133,7 @@ def _measure_all(
     problems: dict[_Key, FormatError] = {}
     pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-stat")
     try:
-        futures = {pool.submit(_measure, tensor, has_md5): key for key, tensor in distinct.items()}
+        futures = {pool.submit(measure, tensor): key for key, tensor in distinct.items()}
         for future in as_completed(futures):
             key, result = futures[future], future.result()
             if isinstance(result, FormatError):
@@ -139,11 +148,16 @@ def _measure_all(
     return found, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
-def _measure(tensor: DumpedTensor, has_md5: bool) -> _Measured | FormatError:
+def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
+    """A tensor as the host has it, or as it is stored.   Raises: as DumpedTensor.load."""
+    return tensor.load() if is_raw else tensor.load_host()
+
+
+def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool) -> _Measured | FormatError:
     try:
-        array = tensor.load()
+        array = loaded(tensor, is_raw)
         numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
-        return numbers, md5_hex(array) if has_md5 else None
+        return numbers, md5_hex(array) if has_md5 else None, tuple(array.shape)
     except FormatError as error:
         return error
     except DtypeError as error:
@@ -162,10 +176,13 @@ def write_statistic_files(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    is_raw: bool = False,
     thread_count: int | None = None,
 ) -> tuple[list[Path], list[tuple[str, FormatError]]]:
     """Write the statistic.csv that the dump would have had: one for each folder of tensors, in the same place below
     `target`; the files, and what could not be measured.
+
+    is_raw  as in `tensor_statistics`
 
     Raises:  ConfigError when a file is there already or there are no tensors; WriteError.
     """
@@ -183,20 +200,20 @@ def write_statistic_files(
         path = Path(target, os.path.relpath(folder, root), STATISTIC_FILE)
         if path.exists():
             raise ConfigError(f"{path}: expected a place for a new file, got one that is there. Choose another folder.")
-        problems += _write_statistics(path.parent, tensors, thread_count)
+        problems += _write_statistics(path.parent, tensors, is_raw, thread_count)
         written.append(path)
     return written, [*dump.damaged, *problems]
 
 
 def _write_statistics(
-    folder: Path, tensors: Sequence[DumpedTensor], thread_count: int | None
+    folder: Path, tensors: Sequence[DumpedTensor], is_raw: bool, thread_count: int | None
 ) -> list[tuple[str, FormatError]]:
     # Rows keep the order of the dump, which execution order files tell better than time stamps.
     writer = StatisticWriter(lambda record: folder, mode=0o600, md5_threads=0)
 
     def write(place: int, tensor: DumpedTensor) -> FormatError | None:
         try:
-            writer.write([_record(tensor, tensor.load())])
+            writer.write([_record(tensor, loaded(tensor, is_raw))])
         except FormatError as error:
             return error
         except DtypeError as error:
@@ -260,7 +277,7 @@ def _columns(report: StatisticReport) -> dict[str, list[Any]]:
         "io": [row.tensor.io for row in report.rows],
         "slot": [row.tensor.slot for row in report.rows],
         "dtype": [row.tensor.dtype for row in report.rows],
-        "shape": [list(row.tensor.shape) for row in report.rows],
+        "shape": [list(row.shape) for row in report.rows],
         "size_bytes": [row.tensor.size_bytes for row in report.rows],
     }
     for name in NUMBERS:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.stat import RAW_HELP
 from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
 
@@ -32,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
+    parser.add_argument("--raw", action="store_true", help=RAW_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.look_up import show_operator
 
     try:
-        shown = show_operator(args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration)
+        shown = show_operator(
+            args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration, is_raw=args.raw
+        )
     except MsdumpError as error:
         print(f"msdump show: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -72,5 +76,5 @@ def _cells(shown: ShownTensor) -> tuple[str, ...]:
     if shown.origin is not None:
         name = shown.origin.name.rsplit("/", 1)[-1]
         origin = name if shown.origin.slot is None else f"{name} output {shown.origin.slot}"
-    shape = "x".join(map(str, shown.tensor.shape)) or "()"
+    shape = "x".join(map(str, shown.tensor.shape if shown.shape is None else shown.shape)) or "()"
     return (f"{shown.io} {shown.slot}", shown.tensor.dtype, shape, *values, shown.preview, origin)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
 _TITLES = ("iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero")
+RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
 _EPILOG = """
 exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wrong usage, or nothing to measure;
 4 there are damaged files.
@@ -42,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
     add("--op-type", action="append", metavar="TYPE", help="only operators of this type; may be given several times")
     add_step_options(parser)
+    add("--raw", action="store_true", help=RAW_HELP)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
 
 
@@ -87,8 +89,9 @@ def _write_csv(args: argparse.Namespace) -> int:
     if args.op_type or args.parquet:
         raise ConfigError("--csv: expected it without --op-type and --parquet. It writes what a dump would have had.")
     written, damaged = write_statistic_files(
-        args.dump, args.csv, rank=args.rank, graph=args.graph, iteration=args.iteration, thread_count=args.threads
-    )
+        args.dump, args.csv, rank=args.rank, graph=args.graph, iteration=args.iteration, is_raw=args.raw,
+        thread_count=args.threads,
+    )  # fmt: skip
     for path in written:
         print(path)
     return _end(damaged)
@@ -101,7 +104,7 @@ def _measure(args: argparse.Namespace) -> int:
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(
             args.dump, rank=args.rank, graph=args.graph, iteration=args.iteration, op_type=args.op_type,
-            has_md5=args.md5, thread_count=args.threads, progress=advance,
+            has_md5=args.md5, is_raw=args.raw, thread_count=args.threads, progress=advance,
         )  # fmt: skip
     if args.parquet is not None:
         write_parquet(report, args.parquet)
@@ -129,7 +132,7 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
         tensor.op_name or tensor.op_type,
         f"{tensor.io} {tensor.slot_text}",
         tensor.dtype,
-        "x".join(map(str, tensor.shape)) or "()",
+        "x".join(map(str, row.shape)) or "()",
         *(_number(value) for value in (numbers.max, numbers.min, numbers.avg, numbers.l2norm)),
         _number(numbers.nan),
         _number(sum(infinities) if infinities else None),
