@@ -14,7 +14,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
-from msdump.graph_files.read_pb import BOOKKEEPING, GraphSummary, read_model
+from msdump.graph_files.read_pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph_files.source_line import SourceLine
 from msdump.plain_files import GRAPH_BYTES, read_plain
 
@@ -63,13 +63,19 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """One graph: operators in execution order, and their places by full name and by last part of it."""
+    """One graph: operators in execution order, and their places by full name and by last part of it.
+
+    inputs     names of its parameters and data inputs
+    gradients  output (full name of its operator, slot) -> input of the model whose gradient it is, where the file tells
+    """
 
     path: Path
     graph_id: int
     rank_id: int | None
     nodes: tuple[GraphNode, ...]
     by_name: Mapping[str, GraphNode] = field(repr=False)
+    inputs: tuple[str, ...] = ()
+    gradients: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     def find(self, *names: str | None) -> GraphNode | None:
         return next((self.by_name[name] for name in names if name is not None and name in self.by_name), None)
@@ -126,14 +132,26 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     """
     path = Path(path)
     match = _GRAPH_FILE.fullmatch(path.name)
+    inputs: tuple[str, ...]
+    gradients: Mapping[tuple[str, int], str] = {}
     if path.suffix == ".ir":
         try:
             nodes = _ir_nodes(parse_ir(read_plain(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
+        inputs = _origins_outside(nodes)
     else:
-        nodes = _pb_nodes(read_model(path))
-    return GraphFile(path, 0 if match is None else int(match[1]), _rank_of(path), nodes, _by_name(nodes))
+        graph = read_model(path)
+        nodes, gradients = _pb_nodes(graph)
+        inputs = tuple(parameter.name for parameter in graph.parameters)
+    graph_id = 0 if match is None else int(match[1])
+    return GraphFile(path, graph_id, _rank_of(path), nodes, _by_name(nodes), inputs, gradients)
+
+
+def _origins_outside(nodes: Sequence[GraphNode]) -> tuple[str, ...]:
+    """Names of what operators read and no operator makes, but for constants."""
+    origins = (origin for node in nodes for origin in node.inputs if origin is not None and origin.slot is None)
+    return tuple(dict.fromkeys(origin.name for origin in origins if not origin.is_constant))
 
 
 def _rank_of(path: Path) -> int | None:
@@ -192,7 +210,7 @@ class _Origins:
         return found[0]
 
 
-def _pb_nodes(graph: GraphSummary) -> tuple[GraphNode, ...]:
+def _pb_nodes(graph: GraphSummary) -> tuple[tuple[GraphNode, ...], dict[tuple[str, int], str]]:
     by_number = {node.name: node for node in graph.nodes}
     items = {constant.key: constant.value for constant in graph.constants if isinstance(constant.value, int)}
     constants = {constant.key: constant.full_name for constant in graph.constants}
@@ -209,12 +227,19 @@ def _pb_nodes(graph: GraphSummary) -> tuple[GraphNode, ...]:
         return node.inputs[0], items.get(node.inputs[1], 0) if is_item else None
 
     origins = _Origins(follow)
-    return tuple(
+    nodes = tuple(
         GraphNode(
             node.full_name, node.op_type, node.source, tuple(map(origins.of, node.inputs)), node.attrs, node.input_names
         )
         for node in graph.kernels
     )
+    gradients = {}
+    for node in graph.nodes:
+        for name, number in zip(node.attrs.get(GRADIENT_OF, ()), node.inputs, strict=False):
+            made_by = origins.of(number)
+            if isinstance(name, str) and name and made_by is not None and made_by.slot is not None:
+                gradients[made_by.name, made_by.slot] = name
+    return nodes, gradients
 
 
 def _ir_nodes(graph: IrGraph) -> tuple[GraphNode, ...]:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from msdump import dtypes
@@ -156,7 +155,7 @@ def _health(array: Array) -> Health:
     if row.bits <= 8 and not _has_inf(array.dtype) and has_non_finite(array, row.name):
         # The largest value of a dtype without Inf is where it saturates.
         values = array.astype(np.float32)
-        top = float(ml_dtypes.finfo(array.dtype).max)  # type: ignore[no-untyped-call]
+        top = _top(array.dtype)
         return Health(numbers.nan, int((values == -top).sum()), int((values == top).sum()), largest)
     return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest)
 
@@ -164,6 +163,12 @@ def _health(array: Array) -> Health:
 def _has_inf(dtype: np.dtype[Any]) -> bool:
     with np.errstate(all="ignore"):
         return bool(np.isinf(np.full(1, np.inf, np.float32).astype(dtype).astype(np.float32)).all())
+
+
+def _top(dtype: np.dtype[Any]) -> float:
+    """Largest finite value of a dtype of one byte."""
+    values = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    return float(values[np.isfinite(values)].max())
 
 
 def _largest(*extremes: float | int | None) -> float | None:

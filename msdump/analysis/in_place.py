@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,14 @@ def mutated_slots(op_type: str) -> tuple[int, ...]:
     if definition is not None:
         return definition.mutates
     return (0,) if _ATEN_IN_PLACE.fullmatch(op_type) else ()
+
+
+def written_inputs(op_type: str) -> Mapping[int, int]:
+    """Output slot -> input slot whose memory it is, written in place."""
+    definition = REGISTRY.get(op_type)
+    if definition is not None:
+        return definition.aliases
+    return {0: 0} if mutated_slots(op_type) else {}
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,7 @@ class Moment:
         return next((told for told in map(self._told_by_operator, writers) if told is not None), None)
 
     def _told_by_operator(self, operator: Operator) -> bool | None:
-        definition = REGISTRY.get(operator.op_type)
-        aliases = {0: 0} if definition is None else definition.aliases
+        aliases = written_inputs(operator.op_type)
         for output, written in aliases.items():
             before, after = operator.inputs.get(Slot(written)), operator.outputs.get(Slot(output))
             if before is not None and after is not None:

@@ -8,16 +8,18 @@ for row in tensor_statistics("dump").rows:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msdump import dtypes
+from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.operators import Step, StepKey, read_steps
 from msdump.analysis.payload import identity
+from msdump.analysis.roles import Role, Roles
 from msdump.analysis.statistic_steps import read_statistic_steps
 from msdump.errors import ConfigError, DtypeError, FormatError
 from msdump.events import Array
@@ -25,7 +27,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.layout import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
-from msdump.records import TensorKey, TensorRecord
+from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
 
 NUMBERS = (
@@ -38,6 +40,7 @@ class TensorStatistics:
     """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks.
 
     shape   of what was measured: that of the host, unless padding and device format were measured as well
+    role    parameter, layer, whether it is a gradient
     """
 
     step: StepKey
@@ -45,6 +48,7 @@ class TensorStatistics:
     numbers: Statistics | StatisticRow
     md5: str | None
     shape: tuple[int, ...]
+    role: Role = field(default_factory=Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +85,38 @@ def tensor_statistics(
     steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     covered = {step.key for step in steps}
-    listed = [(step.key, tensor) for step in steps for tensor in _tensors(step, op_type)]
+    roles = Roles(GraphFiles(dump))
+    listed = [one for step in steps for one in _tensors(step, op_type, roles)]
     measured, problems = _measure_all(
-        [tensor for _, tensor in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
+        [tensor for tensor, _ in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
     )
     rows = [
-        TensorStatistics(key, tensor, *measured[_key(tensor)]) for key, tensor in listed if _key(tensor) in measured
+        TensorStatistics(_step_of(tensor), tensor, *measured[_key(tensor)], role)
+        for tensor, role in listed
+        if _key(tensor) in measured
     ]
     for step in table.steps:
         if step.key not in covered:
-            for tensor in _tensors(step, op_type):
+            for tensor, role in _tensors(step, op_type, roles):
                 row = table.row(tensor)
-                rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape))
+                rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape, role))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
     return StatisticReport(tuple(rows), problem_list)
 
 
-def _tensors(step: Step, op_type: str | Collection[str] | None) -> list[DumpedTensor]:
-    wanted = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
-    return [
-        tensor
-        for operator in step.operators
-        if wanted is None or operator.op_type in wanted
-        for tensors in (operator.inputs, operator.outputs)
-        for tensor in tensors.values()
-    ]
+def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles) -> Iterator[tuple[DumpedTensor, Role]]:
+    types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
+    for operator in step.operators:
+        if types is None or operator.op_type in types:
+            for io in (INPUT, OUTPUT):
+                for slot, tensor in operator.tensors(io).items():
+                    yield tensor, roles.of(step.key, operator, io, slot)
+
+
+def _step_of(tensor: DumpedTensor) -> StepKey:
+    return StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
 
 
 _Key = tuple[object, ...]
@@ -274,6 +283,9 @@ def _columns(report: StatisticReport) -> dict[str, list[Any]]:
         "op_type": [row.tensor.op_type for row in report.rows],
         "op_name": [row.tensor.op_name for row in report.rows],
         "full_name": [row.tensor.full_name for row in report.rows],
+        "parameter": [row.role.parameter for row in report.rows],
+        "layer": [row.role.layer for row in report.rows],
+        "is_gradient": [row.role.is_gradient for row in report.rows],
         "io": [row.tensor.io for row in report.rows],
         "slot": [row.tensor.slot for row in report.rows],
         "dtype": [row.tensor.dtype for row in report.rows],

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from msdump.analysis.stat import TensorStatistics
 
 FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
-_TITLES = ("iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero")
+_TITLES = (
+    "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", "parameter",
+    "layer", "is_gradient",
+)  # fmt: skip
 RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
+_NO_NORM = """\
+msdump stat: a statistic.csv without the column "L2Norm Value" does not tell l2norm. Name l2norm in statistic_category,
+or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
 exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wrong usage, or nothing to measure;
 4 there are damaged files.
@@ -112,6 +118,8 @@ def _measure(args: argparse.Namespace) -> int:
         tells_graph = has_several_graphs(row.step for row in report.rows)
         rows = [_cells(row, tells_graph) for row in report.rows]
         print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+    if any(row.numbers.l2norm is None for row in report.rows):
+        print(_NO_NORM, file=sys.stderr)
     return _end(report.damaged)
 
 
@@ -137,6 +145,9 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
         _number(numbers.nan),
         _number(sum(infinities) if infinities else None),
         share,
+        row.role.parameter or "-",
+        row.role.layer or "-",
+        "yes" if row.role.is_gradient else "no",
     )
 
 

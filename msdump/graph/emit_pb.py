@@ -21,6 +21,7 @@ from msdump.errors import GraphError
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
 from msdump.graph.types import TensorType
+from msdump.graph_files.read_pb import GRADIENT_OF
 from msdump.graph_files.source_line import format_source_line
 
 if TYPE_CHECKING:
@@ -121,10 +122,13 @@ class _GraphWriter:
         names = [self.name_by_value[value.id] for value in outputs]
         output = self.proto.outputs.add()
         fill_type(output.type, [value.type for value in outputs])
-        if len(outputs) == 1:
+        gradients = tuple(self.graph.gradient_of.get(value.id, "") for value in outputs)
+        if len(outputs) == 1 and not any(gradients):
             output.name = names[0]
             return
         proto = self._new_bookkeeping_node("MakeTuple", "Default", names)
+        if any(gradients):
+            fill_value(proto.attribute.add(name=GRADIENT_OF).value, gradients, GRADIENT_OF)
         fill_type(proto.output_type, [value.type for value in outputs])
         output.name = proto.name
 

@@ -134,6 +134,7 @@ class Graph:
     held       ids of values whose memory nobody writes as long as somebody refers to it: they need no copies
     borrowed   ids of values whose memory nobody writes before the run ends: it is the user's then
     is_dynamic  compiled for inputs whose shape the script has declared open
+    gradient_of  id of an output -> name of the input of the model whose gradient it is, where another library tells it
     """
 
     name: str = "kernel_graph_0"
@@ -147,6 +148,7 @@ class Graph:
     held: set[int] = field(default_factory=set)
     borrowed: set[int] = field(default_factory=set)
     is_dynamic: bool = False
+    gradient_of: dict[int, str] = field(default_factory=dict)
     _next_id: int = 0
 
     # -- building ---------------------------------------------------------------------------------

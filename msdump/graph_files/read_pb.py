@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # Nodes that are never launched: they have no data file and no line in the execution order.
 BOOKKEEPING = frozenset({"Depend", "Load", "MakeTuple", "Return", "StopGradient", "TupleGetItem", "UpdateState"})
 
+# Attribute of the node that gathers a graph's outputs: whose gradient each one is, "" for none. Only msdump writes it.
+GRADIENT_OF = "gradient_of"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:

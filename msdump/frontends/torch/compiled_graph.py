@@ -24,6 +24,7 @@ CATEGORIES = (
     "max",
     "min",
     "avg",
+    "l2norm",
     "count",
     "negative zero count",
     "positive zero count",

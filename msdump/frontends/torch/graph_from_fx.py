@@ -41,6 +41,7 @@ class Origin:
     open_outputs how many of the first outputs go to the user, who may write them later
     shared       names of placeholders whose memory somebody may write later
     forward      nodes of the forward graph by FX `seq_nr`, for a backward graph
+    gradients    name and shape of the input of the model whose gradient each output of a backward graph is
     """
 
     stage: str
@@ -48,6 +49,7 @@ class Origin:
     open_outputs: int
     shared: frozenset[str] = frozenset()
     forward: Mapping[int, Node] = field(default_factory=dict)
+    gradients: Sequence[tuple[str, tuple[int, ...]] | None] = ()
 
 
 @dataclass(eq=False)
@@ -157,6 +159,9 @@ def _add_outputs(found: FxGraph, node: fx.Node, origin: Origin, open_roots: set[
         value = found.value_of(item) if isinstance(item, fx.Node) else None
         if value is not None:
             found.graph.outputs.append(value)
+            gradient = origin.gradients[index] if index < len(origin.gradients) else None
+            if gradient is not None and gradient[1] == value.type.shape:
+                found.graph.gradient_of.setdefault(value.id, gradient[0])
             if index < origin.open_outputs:
                 open_roots.add(found.roots[value.id])
 

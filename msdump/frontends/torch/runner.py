@@ -63,7 +63,13 @@ class CompiledModel:
             for node, path in ((node, producer_of(node)) for node in forward.by_name.values())
             if path in forward.values and forward.values[path].id in forward.graph.held
         }
-        return Origin(stage, names, open_outputs, frozenset(names) - safe, forward.by_seq_nr)
+        return Origin(stage, names, open_outputs, frozenset(names) - safe, forward.by_seq_nr, self._gradients(forward))
+
+    def _gradients(self, forward: FxGraph) -> list[tuple[str, tuple[int, ...]] | None]:
+        """Whose gradients the outputs of the backward graph are.   Source: AOT Autograd returns one for each input."""
+        inputs = (*forward.graph.parameters, *forward.graph.inputs)
+        shapes = {value.name: tuple(value.type.shape) for value in inputs}
+        return [(name, shapes[name]) if name in shapes else None for name, _ in self._inputs]
 
     def _input(self, placeholder: str) -> tuple[str, bool]:
         """Source: AOT Autograd names inputs `primals_1`... when it trains and `arg0_1`... when it does not."""
