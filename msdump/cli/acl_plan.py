@@ -46,5 +46,9 @@ def check_acl_json(path: str) -> int:
             ("dumped", " and ".join(sides)),
             ("as", f"statistics: {', '.join(plan.statistics)}" if plan.statistics else "tensors"),
         ]
+    if plan.path is not None:
+        from msdump.dump.room import room_below, room_rows
+
+        rows += room_rows(room_below(plan.path, is_async=True))
     print_table(("acl.json", path), rows, sys.stdout)
     return 0

@@ -17,14 +17,17 @@ from msdump.errors import ConfigError, FormatError
 if TYPE_CHECKING:
     from msdump.config.explain import Estimate
     from msdump.config.plan import DumpPlan
+    from msdump.dump.room import Room
     from msdump.graph_files.read_pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
+KEEP_VARIABLE = "MSDUMP_KEEP_ITERATIONS"
 MARKED = 2  # `dump_mode`: what set_dump marks
 _EPILOG = """
-exit status: 0 the configuration holds; 1 it does not, or a graph file cannot be read; 3 something in it can never
-match. Environment variables that change what a configuration means are read as a run would read them:
-MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT.
+exit status: 0 the configuration holds; 1 it does not, its path cannot be made, or a graph file cannot be read;
+3 something in it can never match. Environment variables that change what a configuration means are read as a run would
+read them: MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT; and the limits
+MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR, MSDUMP_KEEP_ITERATIONS, MSDUMP_ASYNC_BUFFER.
 """
 
 
@@ -57,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from msdump.config.environment import DUMP_CONFIG, Environment
     from msdump.config.explain import describe, estimate, known_names, never_matches
     from msdump.config.plan import plan_mindspore
+    from msdump.config.sections import SYNC
 
     if is_acl_json(args.config):
         return check_acl_json(args.config)
@@ -70,9 +74,15 @@ def run(args: argparse.Namespace) -> int:
         print('msdump plan: CONFIG: expected a file name, got "".', file=sys.stderr)
         return CONFIG_WRONG
     graphs = _read_graphs(args.graph)
-    _print_rows(describe(plan), sys.stdout)
+    from msdump.dump.room import room_below, room_rows
+
+    room = room_below(plan.path / f"rank_{plan.rank_id}", plan.engine != SYNC)
+    _print_rows([*describe(plan), *room_rows(room)], sys.stdout)
     for graph in graphs:
-        _print_estimate(plan, estimate(plan, graph), sys.stdout)
+        _print_estimate(plan, estimate(plan, graph), room, sys.stdout)
+    if room.problem:
+        print(f"msdump plan: path: {room.problem}", file=sys.stderr)
+        return CONFIG_WRONG
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
         print(f"never matches: {sentence}")
@@ -112,7 +122,7 @@ def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
     Console(file=stream).print(table)
 
 
-def _print_estimate(plan: DumpPlan, found: Estimate, stream: TextIO) -> None:
+def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO) -> None:
     if plan.dump_mode == MARKED:
         print(f"\n{found.name}: which operators are marked is known only when the script runs", file=stream)
         return
@@ -127,10 +137,10 @@ def _print_estimate(plan: DumpPlan, found: Estimate, stream: TextIO) -> None:
     )
     if cells:
         _print_table(header, cells, stream)
-    _print_rows(_totals(plan, found), stream)
+    _print_rows(_totals(plan, found, room), stream)
 
 
-def _totals(plan: DumpPlan, found: Estimate) -> list[tuple[str, str]]:
+def _totals(plan: DumpPlan, found: Estimate, room: Room) -> list[tuple[str, str]]:
     tensors = f"{format_count(found.tensors, 'tensor')}, {found.distinct_tensors} of them different"
     if not plan.saves_tensor:
         return [("per iteration", f"{tensors}: one row of statistic.csv each")]
@@ -140,9 +150,21 @@ def _totals(plan: DumpPlan, found: Estimate) -> list[tuple[str, str]]:
     if 1 < plan.iterations.count <= 2**32:
         count = plan.iterations.count
         rows.append(("all iterations", f"{count} times that: {format_bytes(on_disk * count)} on disk"))
+    rows += _fit(plan, on_disk, room)
     if found.unsized:
         rows.append(("not counted", f"{format_count(found.unsized, 'tensor')} whose size the graph file does not say"))
     return rows
+
+
+def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
+    """Where the disk or the environment ends the dump."""
+    keep = room.limits.keep_iterations
+    count = plan.iterations.count if keep is None else min(plan.iterations.count, keep)
+    if not size_bytes or size_bytes * count <= room.room_bytes:
+        return []
+    fits = format_count(room.room_bytes // size_bytes, "iteration")
+    room_text = format_bytes(room.room_bytes)
+    return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP_VARIABLE}")]
 
 
 def _print_table(header: tuple[str, ...], cells: Sequence[tuple[str, ...]], stream: TextIO) -> None:

@@ -74,6 +74,11 @@ def disk_usage(path: Path) -> DiskUsage:
     return shutil.disk_usage(path)
 
 
+def default_floor(usage: DiskUsage) -> int:
+    """Bytes that a dump leaves free unless MSDUMP_DISK_FLOOR says otherwise."""
+    return int(min(_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART * usage.total))
+
+
 class DiskGuard:
     """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
 
@@ -151,7 +156,7 @@ class DiskGuard:
             return
         usage = self._usage(self._root)
         if floor is None:
-            floor = int(min(_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART * usage.total))
+            floor = default_floor(usage)
         if usage.free - self._reserved - size_bytes < floor:
             raise WriteError(
                 f"{self._root}: expected at least {format_size(floor)} of the disk to stay free ({FLOOR}), got "

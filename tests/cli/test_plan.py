@@ -128,3 +128,30 @@ def test_a_terminal_gets_tables(config, graph_file, capsys, monkeypatch):
     assert main(["plan", config(), "--graph", graph_file]) == 0
     out = capsys.readouterr().out
     assert "op type" in out and "Mul" in out and "per iteration" in out
+
+
+def test_limits_of_the_environment_are_read(config, graph_file, monkeypatch, capsys):
+    monkeypatch.setenv("MSDUMP_DISK_BUDGET", "20K")
+    monkeypatch.setenv("MSDUMP_KEEP_ITERATIONS", "7")
+    assert main(["plan", config(), "--graph", graph_file]) == 0
+    out = capsys.readouterr().out
+    assert "at most 20.0 KiB in all (MSDUMP_DISK_BUDGET)" in out
+    assert "the last 7 iterations are kept (MSDUMP_KEEP_ITERATIONS)" in out
+    assert "the dump may write 20.0 KiB" in out
+    assert "20 KiB, 1 iteration: then the dump ends" in out
+    monkeypatch.setenv("MSDUMP_DISK_FLOOR", "little")
+    assert main(["plan", config()]) == 2
+    assert "environment variable MSDUMP_DISK_FLOOR" in capsys.readouterr().err
+
+
+def test_a_path_that_cannot_be_made(config, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "below"
+    assert main(["plan", config(path=str(path))]) == 1
+    out, err = capsys.readouterr()
+    assert "iterations     0|2-4" in out
+    assert (
+        f"path: {path}/rank_0: expected a folder that can be made, got none: {tmp_path}/file above it is a file" in err
+    )
+    assert main(["plan", config(path=str(tmp_path / "new" / "folder"))]) == 0
+    assert not (tmp_path / "new").exists()
