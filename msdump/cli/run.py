@@ -116,7 +116,7 @@ def _redirect_torch(backend: str | None, module: str | None) -> None:
 
 def _conclude(status: int) -> int:
     """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
-    status = _conclude_graph_mode(_conclude_torchair(_conclude_acl(status)))
+    status = _conclude_module(_conclude_graph_mode(_conclude_torchair(_conclude_acl(status))))
     session = _session()
     if session is None:
         if status == 0 and os.environ.get(CONFIG_VARIABLE):
@@ -139,6 +139,16 @@ def _conclude(status: int) -> int:
         print_warning(_nothing_matched(report, session.plan.dump_mode == _MARKED), sys.stderr)
         return NOTHING_DUMPED
     return status
+
+
+def _conclude_module(status: int) -> int:
+    """Say when `--torch-module` named no module that the script called."""
+    module = sys.modules.get("msdump.frontends.torch.redirect")
+    sentence = "" if module is None else module.why_not_compiled()
+    if not sentence:
+        return status
+    print_warning(sentence, sys.stderr)
+    return status or NOTHING_DUMPED
 
 
 def _conclude_acl(status: int) -> int:

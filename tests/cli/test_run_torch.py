@@ -93,3 +93,15 @@ def test_a_refused_configuration_shows_the_scripts_frames_only(tmp_path: Path) -
     (frame,) = [line for line in done.stderr.splitlines() if line.lstrip().startswith("File ")]
     assert "train.py" in frame
     assert not (tmp_path / "dump").exists()
+
+
+def test_a_module_that_the_script_does_not_have_is_named_with_the_nearest(tmp_path: Path) -> None:
+    done = run(tmp_path, "net", "--torch-module", "Nett")
+    assert done.returncode == 3
+    assert "--torch-module: expected a module of the script that is called, got 'Nett'. Did you mean" in done.stderr
+    assert "It has net, called, Net, Linear." in done.stderr
+
+
+def test_a_module_that_is_compiled_is_not_missed(tmp_path: Path) -> None:
+    done = run(tmp_path, "net", "--torch-module", "Net")
+    assert done.returncode == 0 and "--torch-module" not in done.stderr

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torch import backend as own_backend
+
+_SHOWN = 12
 
 
 def redirect_compile(name: str) -> None:
@@ -34,23 +37,55 @@ def redirect_compile(name: str) -> None:
 def compile_module(name: str, backend_name: str) -> None:
     """Compile the module of that name when it is first called: an instance in the script's namespace, or a class.
 
+    `why_not_compiled` says afterwards when no such module was called.
+
     Raises: ConfigError for a backend that PyTorch does not know.
     """
+    global _search
     chosen = backend_of(backend_name)
     original = torch.nn.Module.__call__
+    search = _search = _ModuleSearch(name)
 
     def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        search.classes[type(self).__name__] = None
         if type(self).__name__ == name:
             _compile_instances(type(self), original, chosen)
         elif vars(sys.modules["__main__"]).get(name) is self:
             self.compile(backend=chosen)
         else:
             return original(self, *args, **kwargs)
+        search.is_over = True
         # From here on the capture must see the module's own way to be called.
         torch.nn.Module.__call__ = original  # type: ignore[method-assign]
         return self(*args, **kwargs)
 
     torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+
+
+@dataclass
+class _ModuleSearch:
+    """The module that `compile_module` waits for; `classes` of the modules that were called before it."""
+
+    name: str
+    classes: dict[str, None] = field(default_factory=dict)
+    is_over: bool = False
+
+
+_search: _ModuleSearch | None = None
+
+
+def why_not_compiled() -> str:
+    """A sentence when the module that `compile_module` was to compile was never called; else ""."""
+    if _search is None or _search.is_over:
+        return ""
+    names = vars(sys.modules["__main__"]).items()
+    instances = [name for name, value in names if isinstance(value, torch.nn.Module)]
+    candidates = list(dict.fromkeys((*instances, *_search.classes)))
+    text = f"--torch-module: expected a module of the script that is called, got {_search.name!r}."
+    if not candidates:
+        return f"{text} The script called no torch.nn.Module."
+    listed = ", ".join(candidates[:_SHOWN]) + (", ..." if len(candidates) > _SHOWN else "")
+    return " ".join(filter(None, (text, did_you_mean(_search.name, candidates), f"It has {listed}.")))
 
 
 def backend_of(name: str) -> Any:
@@ -59,7 +94,8 @@ def backend_of(name: str) -> Any:
         return own_backend
     known = torch._dynamo.list_backends(exclude_tags=())
     if name not in known:
-        raise ConfigError(f"--torch-backend: expected msdump or one of {sorted(known)}, got {name!r}.")
+        hint = did_you_mean(name, ("msdump", *known))
+        raise ConfigError(f"--torch-backend: expected msdump or one of {sorted(known)}, got {name!r}. {hint}".rstrip())
     return name
 
 
