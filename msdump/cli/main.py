@@ -7,9 +7,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from msdump import __version__
-from msdump.errors import ConfigError, MsdumpError
+from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
 # Each name is a module of this package with `add_parser(subparsers)` and `run(args) -> int`. The help text
 # stands here a second time because `msdump --help` must not import the modules.
@@ -32,13 +33,23 @@ COMMANDS = {
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser, and all parsers of its subcommands, that offer the nearest name for a wrong choice."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            hint = did_you_mean(str(value), choices)
+            raise argparse.ArgumentError(
+                action, f"expected one of {', '.join(choices)}, got {value!r}. {hint}".rstrip()
+            )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit status of the process."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = argparse.ArgumentParser(
-        prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False
-    )
+    parser = _Parser(prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"msdump {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():

@@ -91,3 +91,21 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["stta", "x"], "got 'stta'. Did you mean \"stat\"?"),
+        (["compar", "a", "b"], "got 'compar'. Did you mean \"compare\"?"),
+        (["acl", "chek", "x"], "got 'chek'. Did you mean \"check\"?"),
+        (["plan", "x", "--device-target", "cpu"], "expected one of CPU, GPU, Ascend, got 'cpu'. Did you mean"),
+        (["xyzzy"], "expected one of run, acl, demo"),
+    ],
+)
+def test_a_typo_is_answered_with_the_nearest_name(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert hint in capsys.readouterr().err
