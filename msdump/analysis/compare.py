@@ -31,6 +31,7 @@ from msdump.analysis.metrics import PairMetrics
 from msdump.analysis.operators import Operator, Slot, Step, read_steps
 from msdump.analysis.originals import gathered
 from msdump.analysis.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
+from msdump.analysis.selection import nothing_selected
 from msdump.analysis.unset import UNSET, UnsetTensors
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
@@ -73,7 +74,7 @@ def compare_dumps(
     found = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
     for dump, steps in zip(dumps, found, strict=True):
         if not any(step.operators for step in steps):
-            raise ConfigError(f"{dump.path}: expected a dump with tensors, got none. {_where_to_look(dump)}")
+            raise _no_tensors(dump, rank, graph, iteration)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
     sides = gathered(found, operator_map.originals)
     work = _Work(graphs, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
@@ -113,12 +114,18 @@ def _steps(
     return [with_inputs(step, graphs.of(step.key)) for step in steps]
 
 
-def _where_to_look(dump: DumpDir) -> str:
+def _no_tensors(
+    dump: DumpDir,
+    rank: int | Collection[int] | None,
+    graph: int | str | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+) -> ConfigError:
+    text = f"{dump.path}: expected a dump with tensors, got none."
     if dump.damaged:
-        return f"{len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}"
-    if dump.statistic_files():
-        return "It holds statistics only: compare those with `msdump stat DIR --diff OTHER`."
-    return "Is it the folder that holds rank_0, or one below it?"
+        return ConfigError(f"{text} {len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}")
+    if dump.statistic_files() and not any(dump.files()):
+        return ConfigError(f"{text} It holds statistics only: compare those with `msdump stat DIR --diff OTHER`.")
+    return nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ from msdump import dtypes
 from msdump.analysis.find_operator import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.operators import Slot
+from msdump.analysis.selection import is_selected
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_name import BIN
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph_files.source_line import SourceLine
 from msdump.records import INPUT, OUTPUT
 from msdump.stats import Statistics, statistics
@@ -69,7 +71,7 @@ def find_source_line(
     hits = [
         (one, node, line)
         for one in graphs
-        if _is_wanted(one.rank_id, rank) and _is_wanted(one.graph_id, graph)
+        if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)
         for node in one.nodes
         for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
         if line is not None
@@ -87,10 +89,6 @@ def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
     return did_you_mean(
         text.strip(), (line.code.strip() for graph in GraphFiles(dump) for node in graph.nodes for line in node.source)
     )
-
-
-def _is_wanted(value: int | None, wanted: int | Collection[int] | None) -> bool:
-    return wanted is None or (value == wanted if isinstance(wanted, int) else value in wanted)
 
 
 def _matches(line: SourceLine, text: str) -> bool:
@@ -127,7 +125,7 @@ class ShownTensor:
     """One tensor of an operator.
 
     origin      who made an input, where a graph file tells it
-    numbers     None where there are none; `problem` then says why
+    numbers     None where there are none; `problem` then says why. Of a statistic.csv where that is all there is
     preview     its first elements as text
     shape       of what was measured; None where it could not be
     """
@@ -136,7 +134,7 @@ class ShownTensor:
     slot: Slot
     tensor: DumpedTensor
     origin: Origin | None
-    numbers: Statistics | None
+    numbers: Statistics | StatisticRow | None
     preview: str
     problem: str = ""
     shape: tuple[int, ...] | None = None
@@ -169,12 +167,14 @@ def show_operator(
 ) -> ShownOperator:
     """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator.
 
+    Of a dump of statistics alone there are no first elements.
+
     is_raw  show data in a device format as they are stored, with their padding, not as the host has them
 
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
     node = found.node
     tensors = []
     for io in (INPUT, OUTPUT):
@@ -182,7 +182,11 @@ def show_operator(
             origin = None
             if io == INPUT and node is not None and slot.number < len(node.inputs):
                 origin = node.inputs[slot.number]
-            tensors.append(_shown(io, slot, tensor, origin, is_raw))
+            row = None if found.table is None else found.table.row(tensor)
+            if row is not None:
+                tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
+            else:
+                tensors.append(_shown(io, slot, tensor, origin, is_raw))
     readers: tuple[str, ...] = ()
     file = GraphFiles(dump).of(found.key)
     if node is not None and file is not None:

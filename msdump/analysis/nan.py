@@ -16,10 +16,11 @@ from msdump.analysis.growth import Growth, find_growth
 from msdump.analysis.health import HealthTable, Progress
 from msdump.analysis.infinity_flow import CAME_IN, CONSTANT, MADE, UNKNOWN, BadTensor, InfinityFlow, InfRoot
 from msdump.analysis.operators import Operator, Step, StepKey, read_steps
+from msdump.analysis.selection import nothing_selected
 from msdump.analysis.stage import AFTER_OUTPUT, Stages
 from msdump.analysis.statistic_steps import read_statistic_steps
 from msdump.analysis.unset import UnsetTensors, has_same_statistics
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.source_line import SourceLine
@@ -146,7 +147,7 @@ def find_non_finite(
     health.add_tensors(_tensors(others), damaged, thread_count, progress)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
-        raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
+        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
 
     def unset_in(step: Step) -> UnsetTensors:
         graph = graphs.of(step.key)

@@ -20,8 +20,9 @@ from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.operators import Step, StepKey, read_steps
 from msdump.analysis.payload import identity
 from msdump.analysis.roles import Role, Roles
+from msdump.analysis.selection import nothing_selected
 from msdump.analysis.statistic_steps import read_statistic_steps
-from msdump.errors import ConfigError, DtypeError, FormatError
+from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.events import Array
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -102,7 +103,10 @@ def tensor_statistics(
                 rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape, role))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
-        raise ConfigError(f"{dump.path}: expected tensors or statistics, got none. Is it the folder of a dump?")
+        types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
+        if types and op_type is not None:
+            raise _unknown_type(op_type, types)
+        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
     return StatisticReport(tuple(rows), problem_list)
 
 
@@ -113,6 +117,13 @@ def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles) ->
             for io in (INPUT, OUTPUT):
                 for slot, tensor in operator.tensors(io).items():
                     yield tensor, roles.of(step.key, operator, io, slot)
+
+
+def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
+    selected = (op_type,) if isinstance(op_type, str) else tuple(op_type)
+    hint = " ".join(dict.fromkeys(filter(None, (did_you_mean(name, types) for name in selected))))
+    text = f"op_type: expected the type of a dumped operator, got {', '.join(selected)}. {hint}".rstrip()
+    return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
 
 
 def _step_of(tensor: DumpedTensor) -> StepKey:
@@ -202,7 +213,7 @@ def write_statistic_files(
         if not tensor.file.place.is_constants:
             by_folder.setdefault(os.path.dirname(tensor.path), []).append(tensor)
     if not by_folder:
-        raise ConfigError(f"{dump.path}: expected tensors, got none. Is it the folder of a dump?")
+        raise nothing_selected(dump, expected="tensors", rank=rank, graph=graph, iteration=iteration)
     written: list[Path] = []
     problems: list[tuple[str, FormatError]] = []
     for folder, tensors in by_folder.items():

@@ -22,6 +22,7 @@ from msdump.analysis.in_place import OTHER_MOMENT, Moment, SameBytes, slots_of_o
 from msdump.analysis.mapping import OperatorMap, read_mapping
 from msdump.analysis.operators import Slot, StepKey
 from msdump.analysis.pairing import OperatorPair, pair_operators, pair_steps
+from msdump.analysis.selection import nothing_selected
 from msdump.analysis.statistic_steps import StatisticSteps, read_statistic_steps
 from msdump.analysis.unset import UNSET, UnsetTensors, has_same_statistics
 from msdump.errors import ConfigError, FormatError
@@ -58,8 +59,11 @@ def compare_statistics(
     for dump in dumps:
         table, problems = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
         if not table.steps:
-            raise ConfigError(
-                f"{dump.path}: expected a statistic.csv, got none. `msdump stat DIR --csv OUT` makes one."
+            advice = "`msdump stat DIR --csv OUT` makes one."
+            if not (dump.statistic_files() or dump.statistic_dump_files()):
+                raise ConfigError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
+            raise nothing_selected(
+                dump, expected="a statistic.csv", rank=rank, graph=graph, iteration=iteration, advice=advice
             )
         tables.append(table)
         damaged += problems

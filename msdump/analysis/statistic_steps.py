@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from msdump.analysis.operators import Step, StepKey, operators_of
+from msdump.analysis.selection import is_selected
 from msdump.errors import FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, OperatorOrder
@@ -50,7 +51,7 @@ def read_statistic_steps(
     ]
     for place, path, reader in readers:
         key = StepKey(place.rank_id, place.graph_id, place.iteration)
-        if not all(_is_wanted(value, wanted) for value, wanted in zip(key, (rank, graph, iteration), strict=True)):
+        if not all(is_selected(value, numbers) for value, numbers in zip(key, (rank, graph, iteration), strict=True)):
             continue
         try:
             read = reader()
@@ -69,12 +70,6 @@ def read_statistic_steps(
         for key, found in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
     )
     return StatisticSteps(steps, rows), damaged
-
-
-def _is_wanted(value: int | None, wanted: int | Collection[int] | None) -> bool:
-    if wanted is None:
-        return True
-    return value == wanted if isinstance(wanted, int) else value in wanted
 
 
 def _order_of(dump: DumpDir, path: Path, place: Place) -> OperatorOrder:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.cli.main import COMMANDS
+from msdump.cli.number_ranges import parse_number_ranges
 from msdump.cli.tables import print_table, progress_bar
 from msdump.errors import ConfigError, MsdumpError
 
@@ -52,14 +53,8 @@ def add_parser(subparsers: Any) -> None:
 def add_step_options(parser: Any) -> None:
     """Options that choose steps of a dump."""
     for name in ("rank", "graph", "iteration"):
-        parser.add_argument(f"--{name}", type=_numbers, metavar="N,N", help=f"only these {name} numbers")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected numbers with commas, such as 0,3, got {text!r}.") from None
+        text = f'only these {name} numbers: "all", or ranges such as "0|5-8" or 0,3'
+        parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
 
 
 def run(args: argparse.Namespace) -> int:

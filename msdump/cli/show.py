@@ -14,9 +14,11 @@ from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
     from msdump.analysis.look_up import ShownTensor
+    from msdump.formats.statistic_csv import StatisticRow
+    from msdump.stats import Statistics
 
 FINE, WRONG_USAGE, DAMAGED = 0, 2, 4
-_TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "NaN", "Inf", "first elements", "from")
+_TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")
 OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
 
 
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         return WRONG_USAGE
     operator = shown.found.operator
     print(f"{operator.label} ({operator.op_type}), {shown.found.key}")
-    print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7))
+    print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
     if shown.attrs:
         print("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
     for line in shown.source:
@@ -58,20 +60,25 @@ def run(args: argparse.Namespace) -> int:
         print("read by: " + ", ".join(shown.readers))
     if shown.message:
         print(shown.message)
+    if shown.found.table is not None:
+        print(f"statistics only; for the tensors: msdump zoom {args.dump} '{operator.label}' --run SCRIPT")
     problems = [tensor for tensor in shown.tensors if tensor.problem]
     for tensor in problems:
         print(f"{tensor.io} {tensor.slot}: {tensor.problem}", file=sys.stderr)
     return DAMAGED if problems else FINE
 
 
+def _extremes(numbers: Statistics | StatisticRow) -> tuple[float | int | None, ...]:
+    return numbers.max, numbers.min, numbers.avg, numbers.l2norm
+
+
 def _cells(shown: ShownTensor) -> tuple[str, ...]:
     numbers = shown.numbers
-    values: tuple[str, ...] = ("-",) * 5
+    values: tuple[str, ...] = ("-",) * 6
     if numbers is not None:
-        infinities = numbers.negative_inf + numbers.positive_inf
-        extremes = (numbers.max, numbers.min, numbers.avg)
-        texts = ["-" if value is None else f"{value:g}" for value in extremes]
-        values = (*texts, str(numbers.nan), str(infinities))
+        infinities = [count for count in (numbers.negative_inf, numbers.positive_inf) if count is not None]
+        counts = (numbers.nan, sum(infinities) if infinities else None)
+        values = tuple("-" if value is None else f"{value:g}" for value in (*_extremes(numbers), *counts))
     origin = ""
     if shown.origin is not None:
         name = shown.origin.name.rsplit("/", 1)[-1]
