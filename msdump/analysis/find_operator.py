@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def find_operator(
         if steps and not takes_statistics:
             raise ConfigError(
                 f"{dump.path}: expected a dump with tensors, got statistics only. Dump the tensors of this operator: "
-                f"msdump zoom {dump.path} '{name}' --run SCRIPT."
+                f"{shlex.join(['msdump', 'zoom', str(dump.path), name])} --run SCRIPT."
             )
     if not steps:
         raise nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)

@@ -25,6 +25,7 @@ COMMANDS = {
     "stat": "measure every tensor of a dump, or compare the statistics of two",
     "where": "name the operators and files of a line of the script",
     "show": "show one operator: tensors, statistics, attributes, source trace",
+    "zoom": "dump the tensors of one operator around an iteration, and run that",
     "replay": "run one operator again on its dumped inputs",
     "repro": "write a script of its own for one operator",
     "plan": "say in words what a configuration will dump, before anything runs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if shown.message:
         print(shown.message)
     if shown.found.table is not None:
-        print(f"statistics only; for the tensors: msdump zoom {args.dump} '{operator.label}' --run SCRIPT")
+        command = shlex.join(["msdump", "zoom", args.dump, operator.label])
+        print(f"statistics only; for the tensors: {command} --run SCRIPT")
     problems = [tensor for tensor in shown.tensors if tensor.problem]
     for tensor in problems:
         print(f"{tensor.io} {tensor.slot}: {tensor.problem}", file=sys.stderr)

@@ -1,0 +1,122 @@
+"""`msdump zoom DUMP OP --run SCRIPT`: dump the tensors of one suspect around an iteration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from msdump.cli.compare import add_step_options
+from msdump.cli.main import COMMANDS, main
+from msdump.cli.show import OP_HELP
+from msdump.errors import ConfigError, FormatError
+
+WRITTEN, WRONG_USAGE = 0, 2
+_EPILOG = """
+Without --run the configuration is written and the command that uses it printed. --run takes the rest of the line: a
+script and its arguments, with options of `msdump run` before it; or an .onnx model, with options of `msdump acl run`.
+The iteration is the first in which a tensor of OP is not finite; --iteration chooses another.
+
+exit status: 0 written; 2 wrong usage, or no such operator; with --run that of the run.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add this command to the command line."""
+    parser = subparsers.add_parser(
+        "zoom",
+        help=COMMANDS["zoom"],
+        description="Write the configuration that dumps one operator's tensors around an iteration, and run it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("dump", metavar="DUMP", help="a dump of statistics or tensors, or any folder of one")
+    add("operator", metavar="OP", help=OP_HELP)
+    add_step_options(parser)
+    add("--around", type=int, default=1, metavar="N", help="iterations to dump before and after that one (1)")
+    add("--path", metavar="DIR", help="folder of the new dump (DUMP_zoom/OP)")
+    add("--config", metavar="FILE", help="configuration to write, a new file (DUMP_zoom/OP.json)")
+    add("--acl", action="store_true", help="write an acl.json, for a model that ACL runs")
+    add("--run", nargs=argparse.REMAINDER, metavar="...", help="script or .onnx model to run, and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the configuration and run it; the result is the exit status that `--help` explains."""
+    from msdump.analysis.zoom import acl_config, mindspore_config, plan_zoom, torchair_lines
+
+    if args.around < 0:
+        raise ConfigError(f"--around: expected a number from 0 on, got {args.around}.")
+    try:
+        zoom = plan_zoom(
+            args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration, around=args.around
+        )
+    except FormatError as error:
+        raise ConfigError(str(error)) from error
+    lines = torchair_lines(zoom)
+    if lines is not None:
+        print("TorchAir's eager data dump is configured by the script. Set, and run it again:", file=sys.stderr)
+        print(lines)
+        if args.run is not None:
+            raise ConfigError("--run: expected a dump that a file configures, got one of TorchAir. Set the line above.")
+        return WRITTEN
+    command = args.run or []
+    model = next((part for part in command if part.endswith(".onnx")), None)
+    is_acl = args.acl or model is not None
+    folder, config = _places(args.dump, zoom.operator.safe_name, args.path, args.config)
+    content = acl_config(zoom, folder) if is_acl else mindspore_config(zoom, folder)
+    _write(config, content)
+    if is_acl:
+        # ACL makes no folder for its dump.
+        _make(Path(folder))
+    print(f"{zoom.operator.label} ({zoom.operator.op_type}), iterations {zoom.steps} around {zoom.suspicious}")
+    print(f"configuration: {config}")
+    arguments = _arguments(is_acl, config, command)
+    if is_acl and command and model is None:
+        raise ConfigError(
+            f"--run: expected an .onnx model with --acl, got {command[0]!r}. A script names its acl.json itself: let "
+            f"it name {config}, and run it."
+        )
+    if not command:
+        print(f"run it: {shlex.join(['msdump', *arguments])} ...")
+        return WRITTEN
+    status = main(arguments)
+    print(f"look at it: {shlex.join(['msdump', 'show', folder, zoom.operator.op_name])}")
+    return status
+
+
+def _arguments(is_acl: bool, config: str, command: list[str]) -> list[str]:
+    """The command line of msdump that runs a script or model with the configuration."""
+    return ["acl", "run", *command, "--dump", config] if is_acl else ["run", "--config", config, *command]
+
+
+def _places(dump: str, name: str, path: str | None, config: str | None) -> tuple[str, str]:
+    """Absolute paths of the new dump and of the configuration.   Raises: ConfigError for a file that is there."""
+    base = os.path.abspath(dump.rstrip(os.sep)) + "_zoom"
+    if config is not None and os.path.exists(config):
+        raise ConfigError(f"--config: expected a new file, got {config!r}, which is there. Choose another name.")
+    short = re.sub(r"[^\w.-]", "_", name[-100:]).lstrip(".") or "operator"
+    return os.path.abspath(path or os.path.join(base, short)), os.path.abspath(
+        config or os.path.join(base, f"{short}.json")
+    )
+
+
+def _write(path: str, content: dict[str, Any]) -> None:
+    _make(Path(path).parent)
+    try:
+        Path(path).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: expected to write the configuration, got: {error.strerror}.") from error
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: expected a folder that can be made, got: {error.strerror}.") from error

@@ -1,0 +1,148 @@
+"""`msdump zoom`: from statistics to the tensors of one suspect, for every entry point."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import msdump
+from msdump.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+MINDSPORE = """
+import numpy as np
+import mindspore as ms
+from mindspore import nn, ops
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.log = ops.Log()
+        self.add = ops.Add()
+
+    def construct(self, x):
+        return self.add(self.log(x), x)
+
+ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+net = Net()
+for step in range(5):
+    net(ms.Tensor(np.full((2, 3), 3.0 - step, np.float32)))
+"""
+TORCH = """
+import torch
+
+@torch.compile(backend="msdump")
+def net(x):
+    return torch.log(x) + x
+
+for step in range(5):
+    net(torch.full((2, 3), 3.0 - step))
+"""
+
+
+def msdump_command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "msdump", *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+
+
+def configuration(folder: Path, is_sync: bool) -> None:
+    common = {
+        "dump_mode": 0, "path": str(folder / "dump"), "net_name": "Net", "iteration": "all", "saved_data": "statistic",
+        "input_output": 0, "kernels": [], "support_device": [0], **({} if is_sync else {"file_format": "npy"}),
+    }  # fmt: skip
+    sections = {"common_dump_settings": common, "e2e_dump_settings": {"enable": is_sync, "trans_flag": True}}
+    (folder / "dump.json").write_text(json.dumps(sections))
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+@pytest.mark.parametrize("script", [MINDSPORE, TORCH], ids=["mindspore", "torch"])
+def test_statistics_then_the_tensors_of_the_suspect(script: str, is_sync: bool, tmp_path: Path) -> None:
+    if script is TORCH:
+        pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(script)
+    configuration(tmp_path, is_sync)
+    assert msdump_command(tmp_path, "run", "--config", "dump.json", "train.py").returncode == 0
+    (suspect,) = {tensor.op_name for tensor in _named(tmp_path / "dump", "log")}
+    done = msdump_command(tmp_path, "zoom", "dump", suspect, "--path", "zoom", "--run", "train.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # log(0) of iteration 3 is the first value that is not finite.
+    assert "iterations 2-4 around 3" in done.stdout and "look at it: msdump show" in done.stdout
+    tensors = list(msdump.open(tmp_path / "zoom").tensors())
+    operators = {tensor.op_name for tensor in tensors if not tensor.is_parameter}
+    assert len(operators) == 1 and "log" in operators.pop().lower()
+    assert {tensor.iteration for tensor in tensors} == {2, 3, 4}
+    (read,) = {float(np.max(t.load())) for t in tensors if t.iteration == 3 and t.io == "input"}
+    assert read == 0
+
+
+def _named(dump: Path, word: str) -> list[object]:
+    from msdump.analysis import tensor_statistics
+
+    return [row.tensor for row in tensor_statistics(dump).rows if word in row.tensor.op_type.lower()]
+
+
+def test_a_model_of_acl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Neg", ["x"], ["y"], "head/neg"), helper.make_node("Sqrt", ["y"], ["z"], "head/sqrt")]
+    ends = [[helper.make_tensor_value_info(name, kind, [2, 3])] for name in "xz"]
+    model = helper.make_model(
+        helper.make_graph(nodes, "net", *ends), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, tmp_path / "net.onnx")
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    (tmp_path / "stats").mkdir()
+    everything = {"dump_path": str(tmp_path / "stats"), "dump_list": [{"model_name": "net"}], "dump_data": "stats"}
+    (tmp_path / "acl.json").write_text(json.dumps({"dump": everything | {"dump_mode": "all"}}))
+    monkeypatch.chdir(tmp_path)
+    assert main(["acl", "run", "net.onnx", "--input", "x.npy", "--dump", "acl.json"]) == 0
+    assert main(["nan", "stats"]) == 1
+    assert "head_sqrt (Sqrt)" in capsys.readouterr().out
+    assert main(["zoom", "stats", "head_sqrt", "--path", "zoom", "--run", "net.onnx", "--input", "x.npy"]) == 0
+    tensors = list(msdump.open(tmp_path / "zoom").tensors())
+    assert {tensor.op_type for tensor in tensors} == {"Sqrt"} and {tensor.io for tensor in tensors} == {
+        "input",
+        "output",
+    }
+    assert main(["zoom", "stats", "head_sqrt", "--acl", "--path", "more", "--run", "infer.py"]) == 2
+    assert "A script names its acl.json itself" in capsys.readouterr().err
+
+
+def test_without_a_script_the_command_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.analysis.small_dump import floats, write_dump
+
+    dump = write_dump(tmp_path / "a dump", [("D/Log-op1", {("output", 0): floats(1)})])
+    assert main(["zoom", str(dump), "Log-op1", "--around", "0"]) == 0
+    out = capsys.readouterr().out
+    config = tmp_path / "a dump_zoom" / "D_Log-op1.json"
+    assert shlex.join(["msdump", "run", "--config", str(config)]) in out
+    settings = json.loads(config.read_text())["common_dump_settings"]
+    assert (settings["kernels"], settings["iteration"], settings["dump_mode"]) == (["D/Log-op1"], "0", 1)
+    assert main(["zoom", str(dump), "Log-op1", "--config", str(config)]) == 2
+    assert main(["zoom", str(dump), "Log-op1", "--around", "-1"]) == 2
+    assert main(["zoom", str(tmp_path / "missing"), "Log-op1"]) == 2
+
+
+def test_torchair_is_configured_by_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from msdump.formats.torchair_layout import TorchairFileName, format_torchair_name
+
+    folder = tmp_path / "worldsize1_global_rank0/graph_1/0"
+    folder.mkdir(parents=True)
+    name = TorchairFileName("sqrt_1", "aten.sqrt.default", "OUTPUT", 0, None, 10**15)
+    np.save(folder / format_torchair_name(name), np.ones(2, np.float32))
+    assert main(["zoom", str(tmp_path), "sqrt_1"]) == 0
+    assert (
+        "config.debug.data_dump.filter = lambda node: node if node.name == 'sqrt_1' else None"
+        in capsys.readouterr().out
+    )
+    assert main(["zoom", str(tmp_path), "sqrt_1", "--run", "train.py"]) == 2
