@@ -159,7 +159,7 @@ def result_csv(rows: Sequence[Row], mine: Side, golden: Side, request: Request, 
             cells += [safe_cell(name), row.shown[column], *([_address_cell(tensor)] if address[column] else [])]
         shape = NOTHING if row.shape is None else "[" + ",".join(map(str, row.shape)) + "]"
         cells += [safe_cell(pair.tensor_index), shape, *([row.overflow] if request.has_overflow else [])]
-        writer.writerow([*cells, *(row.cells[name] for name in request.metrics), row.reason])
+        writer.writerow([*cells, *(row.cells[name] for name in request.metrics), safe_cell(row.reason)])
     return stream.getvalue()
 
 
@@ -175,7 +175,10 @@ def mapping_csv(pairs: Sequence[Pair], has_sequence: bool) -> str:
     sides = ["NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath"]
     writer.writerow(["Index", *sequence, "OpType", *sides])
     for pair in pairs:
-        paths = [NOTHING if tensor is None else os.path.realpath(tensor.path) for tensor in (pair.mine, pair.golden)]
+        paths = [
+            NOTHING if tensor is None else safe_cell(os.path.realpath(tensor.path))
+            for tensor in (pair.mine, pair.golden)
+        ]
         names = [safe_cell(name) for name in (pair.op_type, pair.mine_name, pair.golden_name, pair.tensor_index)]
         writer.writerow([str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), *names, *paths])
     return stream.getvalue()

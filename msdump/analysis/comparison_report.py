@@ -29,7 +29,8 @@ from msdump.formats.dump_tensor import DumpedTensor
 # What the original prints for equal tensors that are not zero.
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
-_RISKY = ("=", "+", "-", "@", "%", "\t", "\r")
+# The last four are the wide forms, which spreadsheets set to Chinese or Japanese read alike.
+_RISKY = ("=", "+", "-", "@", "%", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 TABLE_TITLES = (
     "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
 )  # fmt: skip
@@ -208,7 +209,7 @@ def csv_text(comparison: Comparison) -> str:
         cells += [_address(tensor.golden)] if has_address[1] else []
         cells += [safe_cell(f"{mine.label}:{tensor.io}:{tensor.slot}"), _shape_cell(tensor)]
         cells += [_metric_cell(tensor, name) for name in METRICS]
-        writer.writerow([*cells, tensor.reason])
+        writer.writerow([*cells, safe_cell(tensor.reason)])
     return stream.getvalue()
 
 

@@ -15,6 +15,7 @@ from typing import IO
 
 import numpy as np
 
+from msdump.analysis.comparison_report import safe_cell
 from msdump.errors import WriteError
 from msdump.events import Array
 from msdump.formats.mapping_csv import read_mapping
@@ -190,7 +191,7 @@ def _file_name(folder: Path, detail: Detail, ending: str, start: int | None) -> 
     if len(short) > _LONGEST:
         short = uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + ending
     with _opened(folder / MAPPING_FILE, "a") as file:
-        file.write(f"{short},{name}\n")
+        file.write(f"{short},{safe_cell(name)}\n")
     return short
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from msdump.cli.main import NOTHING_DUMPED
+from msdump.cli.printing import complain, say
 from msdump.cli.tables import print_table
 from msdump.errors import ConfigError
 
@@ -28,10 +29,10 @@ def check_acl_json(path: str) -> int:
 
     config = load_acl_config(path)
     for text in config.warnings:
-        print(f"warning: {text}", file=sys.stderr)
+        complain(f"warning: {text}")
     plan = plan_acl(config)
     if plan is None:
-        print("nothing is dumped")
+        say("nothing is dumped")
         return NOTHING_DUMPED
     kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
     rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]

@@ -10,6 +10,7 @@ from typing import Any
 
 from msdump.cli.main import COMMANDS
 from msdump.cli.number_ranges import parse_number_ranges
+from msdump.cli.printing import complain, is_terminal, say
 from msdump.cli.tables import print_table, progress_bar
 from msdump.errors import ConfigError, MsdumpError
 
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             )
     except MsdumpError as error:
         # 1 would say that the dumps differ.
-        print(f"msdump compare: {error}", file=sys.stderr)
+        complain(f"msdump compare: {error}")
         return WRONG_USAGE
     _report(found, args)
     if not found.is_agreeing:
@@ -102,22 +103,26 @@ def _report(found: Any, args: argparse.Namespace) -> None:
     print_lines(headline(found))
     rows = list(table_rows(found, args.shows_all))
     if rows:
-        print()
+        say()
         print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
-        print()
+        say()
     print_lines(summary(found))
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    print("\n".join(lines))
+    say("\n".join(lines))
 
 
 def write_text(path: str, text: str) -> None:
     """Write a result; `-` is standard output.   Raises: ConfigError when the file cannot be written."""
     if path == "-":
-        sys.stdout.write(text)
+        if is_terminal(sys.stdout):
+            say(text, end="")
+        else:
+            sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        # Names may hold bytes that are not UTF-8.
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigError(f"{path}: expected to write the result, got: {error.strerror}.") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.printing import complain, is_terminal, say
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args)
     sources = [source for path in args.paths for source in dump_sources(path, options)]
     if not sources:
-        print("msdump convert: expected dump files, found none.", file=sys.stderr)
+        complain("msdump convert: expected dump files, found none.")
         return NOTHING_FOUND
     started = time.perf_counter()
     failed: list[Result] = []
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     _print_failures(failed)
     if not args.quiet:
         seconds = time.perf_counter() - started
-        print(
+        say(
             f"{format_count(len(sources), 'dump file')}: {format_count(files, 'file')} in {options.output}, "
             f"{format_bytes(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
         )
@@ -108,7 +109,7 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
 @contextmanager
 def _progress(total: int, is_quiet: bool) -> Iterator[Any]:
     """A function that passes results on and shows how far they are, where somebody can see it."""
-    if is_quiet or not sys.stderr.isatty():
+    if is_quiet or not is_terminal(sys.stderr):
         yield iter
         return
     from rich.console import Console
@@ -132,6 +133,6 @@ def _print_failures(failed: list[Result]) -> None:
         for problem in result.problems
     ]
     for message in messages[:_SHOWN_FAILURES]:
-        print(f"msdump convert: {message}", file=sys.stderr)
+        complain(f"msdump convert: {message}")
     if len(messages) > _SHOWN_FAILURES:
-        print(f"msdump convert: and {len(messages) - _SHOWN_FAILURES} more.", file=sys.stderr)
+        complain(f"msdump convert: and {len(messages) - _SHOWN_FAILURES} more.")

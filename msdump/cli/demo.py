@@ -14,6 +14,7 @@ from typing import Any
 
 from msdump.cli.demo_report import find_example, print_table, summaries
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import say
 from msdump.errors import ConfigError, WriteError
 
 NET_NAME = "AlexNet"
@@ -43,16 +44,16 @@ def run(args: argparse.Namespace) -> int:
     dump = _prepare(folder, args.batch_size)
     command = ["run", "--config", CONFIG, SCRIPT, "--data_path", DIGITS]
     command += ["--steps", str(args.steps), "--batch_size", str(args.batch_size)]
-    print(f"In {folder}:\n$ msdump {' '.join(command)}", flush=True)
+    say(f"In {folder}:\n$ msdump {' '.join(command)}", flush=True)
     status = subprocess.run(
         [sys.executable, "-m", "msdump", *command], cwd=folder, env=_environment(), check=False
     ).returncode
     if status != 0:
         return status if status > 0 else 128 - status
-    print()
+    say()
     print_table(summaries(dump, NET_NAME), sys.stdout)
-    print(f"\nWhere to look next, from {folder}:")
-    print(find_example(dump, NET_NAME, folder))
+    say(f"\nWhere to look next, from {folder}:")
+    say(find_example(dump, NET_NAME, folder))
     return 0
 
 

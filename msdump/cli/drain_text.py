@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from msdump.cli.printing import is_terminal, put
 from msdump.cli.report_text import format_bytes
 
 if TYPE_CHECKING:
@@ -30,12 +31,11 @@ def wait_for_writers(pool: WriterPool, stream: TextIO) -> bool:
 
 
 def _wait(pool: WriterPool, stream: TextIO) -> None:
-    if not stream.isatty():
+    if not is_terminal(stream):
         state = pool.state()
         waiting, written = format_bytes(state.queued_bytes), format_bytes(state.written_bytes)
-        print(
-            f"msdump: the script has ended; {waiting} still wait to be written, {written} are.", file=stream, flush=True
-        )
+        text = f"msdump: the script has ended; {waiting} still wait to be written, {written} are."
+        put(text, stream, flush=True)
         pool.drain()
         return
     from rich.console import Console

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msdump.cli.main import FAILED, INTERRUPTED
+from msdump.cli.printing import complain
 from msdump.errors import ConfigError, MsdumpError
 
 
@@ -98,7 +99,7 @@ def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> N
     told.stack = traceback.StackSummary.from_list(
         [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(tuple(folders))]
     )
-    print("".join(told.format()), end="", file=sys.stderr)
+    complain("".join(told.format()), end="")
 
 
 def _code_of(error: SystemExit) -> int:
@@ -106,7 +107,9 @@ def _code_of(error: SystemExit) -> int:
         return 0
     if isinstance(error.code, int):
         return error.code
-    print(error.code, file=sys.stderr)
+    # The script's own words, as Python itself prints them.
+    if sys.stderr is not None:
+        print(error.code, file=sys.stderr)
     return FAILED
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from msdump import __version__
+from msdump.cli.printing import complain, open_standard_streams, silence
 from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
 # Each name is a module of this package with `add_parser(subparsers)` and `run(args) -> int`. The help text
@@ -48,6 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit status of the process."""
+    open_standard_streams()
     arguments = sys.argv[1:] if argv is None else list(argv)
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     parser = _Parser(prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False)
@@ -62,14 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
-        print(f"msdump {args.command}: {error}", file=sys.stderr)
+        complain(f"msdump {args.command}: {error}")
         return WRONG_USAGE if isinstance(error, ConfigError) else FAILED
     except KeyboardInterrupt:
-        print(f"msdump {args.command}: interrupted", file=sys.stderr)
+        complain(f"msdump {args.command}: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe went away (`msdump plan ... | head`); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of a pipe went away (`msdump plan ... | head`).
+        silence(sys.stdout)
         return FAILED
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msdump.cli.main import COMMANDS, INTERRUPTED
+from msdump.cli.printing import open_standard_streams, say
 
 # Each sub-command is a module with `add_parser(subparsers)` and `run(args) -> int`; only the chosen one is imported.
 SUBCOMMANDS = {
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
     """Run one command line of the original; the result is the exit status of the process."""
+    open_standard_streams()
     arguments = sys.argv[1:] if argv is None else list(argv)
     parser = argparse.ArgumentParser(prog=program)
     _add_subcommands(parser, arguments)
@@ -72,7 +74,7 @@ def _run_subcommand(args: argparse.Namespace) -> int:
 
 def log(level: str, text: str) -> None:
     """One line in the original's form."""
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
 
 
 def path_argument(text: str) -> str:

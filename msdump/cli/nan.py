@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.cli.tables import progress_bar
 from msdump.errors import MsdumpError
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             )
     except MsdumpError as error:
         # 1 would say that something was found.
-        print(f"msdump nan: {error}", file=sys.stderr)
+        complain(f"msdump nan: {error}")
         return WRONG_USAGE
     _print_report(found, args.shows_all)
     return FOUND if found.steps else DAMAGED if found.damaged else FINITE
@@ -69,34 +70,34 @@ def run(args: argparse.Namespace) -> int:
 def _print_report(report: NonFiniteReport, shows_all: bool) -> None:
     if not report.steps:
         what = "no Inf" if not report.benign else "no Inf that was not meant"
-        print(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
+        say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
     else:
         for kind, results in (("NaN", report.nan), ("unexpected Inf", report.inf)):
             if not results:
-                print(f"no {kind}")
+                say(f"no {kind}")
             for result in results if shows_all else results[:1]:
                 _print_first(result, kind)
         if not shows_all and len(report.steps) > 1:
-            print(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
+            say(f"{len(report.steps) - 1} more steps hold NaN or Inf (--all)")
     _print_benign(report.benign, shows_all)
     if report.grew is not None:
         _print_growth(report.grew)
     for _, problem in report.damaged:
-        print(f"damaged: {problem}", file=sys.stderr)
+        complain(f"damaged: {problem}")
 
 
 def _print_first(result: NonFinite, kind: str) -> None:
     operator = result.operator
-    print(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
+    say(f"first {kind}, {_head(result)}: {operator.label} ({operator.op_type}), {result.step}")
     if result.line is not None:
-        print(f"  {result.line}  {result.line.code.strip()}")
+        say(f"  {result.line}  {result.line.code.strip()}")
     for tensor in result.tensors:
         name = f" ({result.parameter})" if result.parameter is not None and tensor.io == "input" else ""
-        print(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
+        say(f"  {tensor.io} {tensor.slot}{name}: {_tensor_text(tensor)}")
     if result.stage:
-        print(f"  {_STAGES[result.stage]}")
+        say(f"  {_STAGES[result.stage]}")
     if result.after is not None:
-        print(f"  {result.after} had ended without one just before")
+        say(f"  {result.after} had ended without one just before")
     for label, operators in (
         ("made of the Inf of", result.sources),
         ("infects", result.infected),
@@ -105,7 +106,7 @@ def _print_first(result: NonFinite, kind: str) -> None:
     ):
         _print_operators(label, operators)
     if result.parameters:
-        print(f"  parameters after the step: {', '.join(result.parameters)}")
+        say(f"  parameters after the step: {', '.join(result.parameters)}")
 
 
 def _head(result: NonFinite) -> str:
@@ -117,11 +118,11 @@ def _head(result: NonFinite) -> str:
 def _print_operators(label: str, operators: Sequence[Operator]) -> None:
     if not operators:
         return
-    print(f"  {label}: {len(operators)} operators")
+    say(f"  {label}: {len(operators)} operators")
     for other in operators[:_SHOWN]:
-        print(f"    {other.label}")
+        say(f"    {other.label}")
     if len(operators) > _SHOWN:
-        print(f"    and {len(operators) - _SHOWN} more")
+        say(f"    and {len(operators) - _SHOWN} more")
 
 
 def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
@@ -135,18 +136,18 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
         steps[text] = steps.get(text, 0) + 1
     shown = list(steps.items()) if shows_all else list(steps.items())[:_SHOWN]
     for text, count in shown:
-        print(f"benign Inf: {text}" + (f" (in {count} steps)" if count > 1 else ""))
+        say(f"benign Inf: {text}" + (f" (in {count} steps)" if count > 1 else ""))
     if len(shown) < len(steps):
-        print(f"benign Inf: {len(steps) - len(shown)} more operators (--all)")
+        say(f"benign Inf: {len(steps) - len(shown)} more operators (--all)")
 
 
 def _print_growth(grew: Growth) -> None:
     tensor = f"{grew.io} {grew.slot} of {grew.operator.label} ({grew.operator.op_type})"
-    print(f"what grew first: {tensor}, {grew.step}")
+    say(f"what grew first: {tensor}, {grew.step}")
     if grew.line is not None:
-        print(f"  {grew.line}  {grew.line.code.strip()}")
+        say(f"  {grew.line}  {grew.line.code.strip()}")
     before = f"iteration {grew.before.iteration}" if grew.before.iteration is not None else str(grew.before)
-    print(
+    say(
         f"  largest absolute value {grew.largest:.6g}, {grew.factor:.3g} times the {grew.largest_before:.6g} "
         f"of {before}"
     )

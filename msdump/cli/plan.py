@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from msdump.cli.acl_plan import check_acl_json, is_acl_json
 from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.printing import complain, draw, is_terminal, printable, put, say
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError, FormatError
 
@@ -68,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
         plan = plan_mindspore(environment, args.device_target, args.device_id)
     except ConfigError as error:
-        print(f"msdump plan: {error}", file=sys.stderr)
+        complain(f"msdump plan: {error}")
         return CONFIG_WRONG
     if plan is None:
-        print('msdump plan: CONFIG: expected a file name, got "".', file=sys.stderr)
+        complain('msdump plan: CONFIG: expected a file name, got "".')
         return CONFIG_WRONG
     graphs = _read_graphs(args.graph)
     from msdump.dump.room import room_below, room_rows
@@ -81,11 +82,11 @@ def run(args: argparse.Namespace) -> int:
     for graph in graphs:
         _print_estimate(plan, estimate(plan, graph), room, sys.stdout)
     if room.problem:
-        print(f"msdump plan: path: {room.problem}", file=sys.stderr)
+        complain(f"msdump plan: path: {room.problem}")
         return CONFIG_WRONG
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
-        print(f"never matches: {sentence}")
+        say(f"never matches: {sentence}")
     return NEVER_MATCHES if lost else 0
 
 
@@ -106,11 +107,11 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
 
 def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
     """Labels and texts: a table on a terminal, aligned lines anywhere else."""
-    if not stream.isatty():
+    rows = [(label, printable(text)) for label, text in rows]
+    if not is_terminal(stream):
         width = max(len(label) for label, _ in rows)
-        print("\n".join(f"{label:<{width}}  {text}" for label, text in rows), file=stream)
+        put("\n".join(f"{label:<{width}}  {text}" for label, text in rows), stream)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -119,12 +120,12 @@ def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
     table.add_column(overflow="fold")
     for label, text in rows:
         table.add_row(label, Text(text))
-    Console(file=stream).print(table)
+    draw(table, stream)
 
 
 def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO) -> None:
     if plan.dump_mode == MARKED:
-        print(f"\n{found.name}: which operators are marked is known only when the script runs", file=stream)
+        put(f"\n{found.name}: which operators are marked is known only when the script runs", stream)
         return
     header = ("op type", "operators", "dumped", "tensors", "bytes")
     cells = [
@@ -132,9 +133,7 @@ def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO)
         for row in found.rows
         if row.selected
     ]
-    print(
-        f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped", file=stream
-    )
+    put(f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped", stream)
     if cells:
         _print_table(header, cells, stream)
     _print_rows(_totals(plan, found, room), stream)
@@ -168,18 +167,19 @@ def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
 
 
 def _print_table(header: tuple[str, ...], cells: Sequence[tuple[str, ...]], stream: TextIO) -> None:
-    if not stream.isatty():
+    cells = [tuple(map(printable, row)) for row in cells]
+    if not is_terminal(stream):
         widths = [max(len(row[i]) for row in (header, *cells)) for i in range(len(header))]
         for row in (header, *cells):
             numbers = "  ".join(f"{text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True))
-            print(f"  {row[0]:<{widths[0]}}  {numbers}", file=stream)
+            put(f"  {row[0]:<{widths[0]}}  {numbers}", stream)
         return
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*header[:1], box=None, pad_edge=False)
     for label in header[1:]:
         table.add_column(label, justify="right")
     for row in cells:
-        table.add_row(*row)
-    Console(file=stream).print(table)
+        table.add_row(*map(Text, row))
+    draw(table, stream)

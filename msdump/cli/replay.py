@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.cli.show import OP_HELP
 from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
@@ -45,15 +46,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = replay_operator(args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration)
     except MsdumpError as error:
-        print(f"msdump replay: {error}", file=sys.stderr)
+        complain(f"msdump replay: {error}")
         return WRONG_USAGE
     operator = found.found.operator
     if found.is_explained:
         note = f" ({found.reason})" if found.reason else ""
-        print(f"explained: {operator.label} computed what its inputs give{note}; look at its inputs.")
+        say(f"explained: {operator.label} computed what its inputs give{note}; look at its inputs.")
     else:
-        print(f"WRONG: {operator.label} did not compute what its inputs give: {found.reason}.")
-    print("the dumped output against a run in")
+        say(f"WRONG: {operator.label} did not compute what its inputs give: {found.reason}.")
+    say("the dumped output against a run in")
     rows = [row for name, replayed in found.runs.items() for row in _rows(name, replayed)]
     print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4))
     return EXPLAINED if found.is_explained else WRONG

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
+from msdump.cli.printing import LINE_ENDS, draw, is_terminal, printable, put
+
 if TYPE_CHECKING:
     from msdump.session import RunReport
 
@@ -68,10 +70,9 @@ def plain_text(report: RunReport) -> str:
 
 def print_report(report: RunReport, stream: TextIO) -> None:
     """Write the report: a table on a terminal, plain lines anywhere else."""
-    if not stream.isatty():
-        print(plain_text(report), file=stream)
+    if not is_terminal(stream):
+        put(plain_text(report), stream)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -79,18 +80,17 @@ def print_report(report: RunReport, stream: TextIO) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for label, text in report_rows(report):
-        table.add_row(label, Text(text, style="red" if label in ("error", "not matched") else ""))
-    Console(file=stream).print(table)
+        table.add_row(label, Text(printable(text, LINE_ENDS), style="red" if label in ("error", "not matched") else ""))
+    draw(table, stream)
 
 
 def print_warning(message: str, stream: TextIO) -> None:
     """A warning that nobody overlooks: framed, and red on a terminal."""
-    if not stream.isatty():
+    if not is_terminal(stream):
         lines = [f"!! {line}" for line in message.splitlines()]
-        print("\n".join(["", *lines, ""]), file=stream)
+        put("\n".join(["", *lines, ""]), stream)
         return
-    from rich.console import Console
     from rich.panel import Panel
     from rich.text import Text
 
-    Console(file=stream).print(Panel(Text(message), title="msdump", border_style="bold red"))
+    draw(Panel(Text(printable(message, LINE_ENDS)), title="msdump", border_style="bold red"), stream)

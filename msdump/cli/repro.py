@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.cli.show import OP_HELP
 from msdump.errors import MsdumpError
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             iteration=args.iteration,
         )
     except MsdumpError as error:
-        print(f"msdump repro: {error}", file=sys.stderr)
+        complain(f"msdump repro: {error}")
         return WRONG_USAGE
-    print(script)
+    say(script)
     return WRITTEN

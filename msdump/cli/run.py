@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
+from msdump.cli.printing import complain
 from msdump.cli.report_text import format_count, print_report, print_warning
 from msdump.errors import ConfigError, DumpError
 
@@ -92,10 +93,9 @@ def _choose_configuration(config: str | None) -> None:
             raise ConfigError(f"--config: expected a file, got {config!r}. There is no such file.")
         os.environ[CONFIG_VARIABLE] = path
     elif not os.environ.get(CONFIG_VARIABLE):
-        print(
+        complain(
             f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given. "
             "The script runs as usual and leaves nothing behind but what it asks for itself.",
-            file=sys.stderr,
         )
 
 
@@ -193,10 +193,9 @@ def _conclude_torchair(status: int) -> int:
     tally = None if module is None else module.tally
     if tally is None or not (tally.steps or tally.error):
         return status
-    print(
+    complain(
         f"eager data dump: {tally.files} files, {tally.bytes_written / 1e6:.1f} MB, {tally.steps} graph runs, "
         f"{tally.skipped} values without a file; in {', '.join(sorted(tally.folders)) or 'no folder'}",
-        file=sys.stderr,
     )
     if tally.error:
         print_warning(f"The eager data dump is not complete. The model itself went on.\n{tally.error}", sys.stderr)

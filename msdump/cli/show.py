@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.cli.stat import RAW_HELP
 from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
@@ -48,25 +49,25 @@ def run(args: argparse.Namespace) -> int:
             args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration, is_raw=args.raw
         )
     except MsdumpError as error:
-        print(f"msdump show: {error}", file=sys.stderr)
+        complain(f"msdump show: {error}")
         return WRONG_USAGE
     operator = shown.found.operator
-    print(f"{operator.label} ({operator.op_type}), {shown.found.key}")
+    say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
     print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
     if shown.attrs:
-        print("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
+        say("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
     for line in shown.source:
-        print(f"  {line}  {line.code.strip()}")
+        say(f"  {line}  {line.code.strip()}")
     if shown.readers:
-        print("read by: " + ", ".join(shown.readers))
+        say("read by: " + ", ".join(shown.readers))
     if shown.message:
-        print(shown.message)
+        say(shown.message)
     if shown.found.table is not None:
         command = shlex.join(["msdump", "zoom", args.dump, operator.label])
-        print(f"statistics only; for the tensors: {command} --run SCRIPT")
+        say(f"statistics only; for the tensors: {command} --run SCRIPT")
     problems = [tensor for tensor in shown.tensors if tensor.problem]
     for tensor in problems:
-        print(f"{tensor.io} {tensor.slot}: {tensor.problem}", file=sys.stderr)
+        complain(f"{tensor.io} {tensor.slot}: {tensor.problem}")
     return DAMAGED if problems else FINE
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options, print_lines, write_text
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.cli.tables import print_table, progress_bar
 from msdump.errors import ConfigError, MsdumpError
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             return _write_csv(args)
         return _measure(args)
     except MsdumpError as error:
-        print(f"msdump stat: {error}", file=sys.stderr)
+        complain(f"msdump stat: {error}")
         return WRONG_USAGE
 
 
@@ -77,10 +78,10 @@ def _diff(args: argparse.Namespace) -> int:
     print_lines(headline(found))
     rows = list(table_rows(found, shows_all=False))
     if rows:
-        print()
+        say()
         # Errors and cosines are not known of statistics.
         print_table([*TABLE_TITLES[:4], TABLE_TITLES[-1]], [(*row[:4], row[-1]) for row in rows], sys.stdout)
-        print()
+        say()
     print_lines(summary(found))
     if args.csv is not None:
         write_text(args.csv, csv_text(found))
@@ -99,7 +100,7 @@ def _write_csv(args: argparse.Namespace) -> int:
         thread_count=args.threads,
     )  # fmt: skip
     for path in written:
-        print(path)
+        say(path)
     return _end(damaged)
 
 
@@ -119,13 +120,13 @@ def _measure(args: argparse.Namespace) -> int:
         rows = [_cells(row, tells_graph) for row in report.rows]
         print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
     if any(row.numbers.l2norm is None for row in report.rows):
-        print(_NO_NORM, file=sys.stderr)
+        complain(_NO_NORM)
     return _end(report.damaged)
 
 
 def _end(damaged: Any) -> int:
     for _, problem in damaged:
-        print(f"damaged: {problem}", file=sys.stderr)
+        complain(f"damaged: {problem}")
     return DAMAGED if damaged else FINE
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from msdump.cli.printing import draw, is_terminal, printable, put
+
 Advance = Callable[[int, int], None]
 
 
@@ -16,16 +18,16 @@ def print_table(
 
     numbers   columns that are aligned on their right
     """
-    if not stream.isatty():
+    titles, rows = tuple(titles), [tuple(map(printable, row)) for row in rows]
+    if not is_terminal(stream):
         widths = [max(len(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
         for row in (titles, *rows):
             cells = (
                 f"{cell:>{width}}" if column in numbers else f"{cell:<{width}}"
                 for column, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-            print("  ".join(cells).rstrip(), file=stream)
+            put("  ".join(cells).rstrip(), stream)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -43,13 +45,13 @@ def print_table(
         )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(file=stream).print(table)
+    draw(table, stream)
 
 
 @contextmanager
 def progress_bar(label: str, stream: TextIO, is_quiet: bool = False) -> Iterator[Advance]:
     """A function that takes (done, in all) and shows how far that is, where somebody can see it."""
-    if is_quiet or not stream.isatty():
+    if is_quiet or not is_terminal(stream):
         yield lambda done, total: None
         return
     from rich.console import Console

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import complain, say
 from msdump.errors import MsdumpError
 
 FOUND, NOT_FOUND, WRONG_USAGE = 0, 1, 2
@@ -38,17 +38,17 @@ def run(args: argparse.Namespace) -> int:
         hits = find_source_line(args.dump, args.line, rank=args.rank, graph=args.graph, iteration=args.iteration)
         if not hits:
             hint = nearest_lines(args.dump, args.line)
-            print(f'msdump where: no operator comes from "{args.line}". {hint}'.rstrip(), file=sys.stderr)
+            complain(f'msdump where: no operator comes from "{args.line}". {hint}'.rstrip())
             return NOT_FOUND
     except MsdumpError as error:
-        print(f"msdump where: {error}", file=sys.stderr)
+        complain(f"msdump where: {error}")
         return WRONG_USAGE
     shown = None
     for hit in hits:
         if hit.line != shown:
             shown = hit.line
-            print(f"{hit.line}  {hit.line.code.strip()}")
-        print(f"  {hit.node.full_name}")
+            say(f"{hit.line}  {hit.line.code.strip()}")
+        say(f"  {hit.node.full_name}")
         for path in () if args.no_files else hit.files:
-            print(f"    {os.path.relpath(path, args.dump)}")
+            say(f"    {os.path.relpath(path, args.dump)}")
     return FOUND

@@ -7,12 +7,12 @@ import json
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS, main
+from msdump.cli.printing import complain, say
 from msdump.cli.show import OP_HELP
 from msdump.errors import ConfigError, FormatError
 
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(str(error)) from error
     lines = torchair_lines(zoom)
     if lines is not None:
-        print("TorchAir's eager data dump is configured by the script. Set, and run it again:", file=sys.stderr)
-        print(lines)
+        complain("TorchAir's eager data dump is configured by the script. Set, and run it again:")
+        say(lines)
         if args.run is not None:
             raise ConfigError("--run: expected a dump that a file configures, got one of TorchAir. Set the line above.")
         return WRITTEN
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if is_acl:
         # ACL makes no folder for its dump.
         _make(Path(folder))
-    print(f"{zoom.operator.label} ({zoom.operator.op_type}), iterations {zoom.steps} around {zoom.suspicious}")
-    print(f"configuration: {config}")
+    say(f"{zoom.operator.label} ({zoom.operator.op_type}), iterations {zoom.steps} around {zoom.suspicious}")
+    say(f"configuration: {config}")
     arguments = _arguments(is_acl, config, command)
     if is_acl and command and model is None:
         raise ConfigError(
@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
             f"it name {config}, and run it."
         )
     if not command:
-        print(f"run it: {shlex.join(['msdump', *arguments])} ...")
+        say(f"run it: {shlex.join(['msdump', *arguments])} ...")
         return WRITTEN
     status = main(arguments)
-    print(f"look at it: {shlex.join(['msdump', 'show', folder, zoom.operator.op_name])}")
+    say(f"look at it: {shlex.join(['msdump', 'show', folder, zoom.operator.op_name])}")
     return status
 
 

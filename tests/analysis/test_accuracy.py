@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from msdump.analysis.advisor import CONSISTENCY, INPUT, OVERFLOW, AdvisorRow, advise
+from msdump.analysis.comparison_report import safe_cell
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.fusion_json import read_fusion_json
 from msdump.analysis.metrics import METRICS
@@ -230,6 +231,12 @@ def test_an_operator_without_a_dump_file_ends_with_2_and_a_result(
     assert [row["NPUDump"] for row in rows] == ["Conv2D_conv_relu", "Conv2D_conv_relu", "Add_add"]
     assert rows[2]["TensorIndex"] == rows[2]["CosineSimilarity"] == "NaN"
     assert "no dump file" in rows[2]["CompareFailReason"]
+
+
+@pytest.mark.parametrize("first", "=+-@%\t\r\n\uff1d\uff0b\uff0d\uff20")
+def test_no_cell_is_a_formula(first: str) -> None:
+    assert safe_cell(f"{first}cmd|' /C calc'!A0") == f"'{first}cmd|' /C calc'!A0"
+    assert safe_cell(f"a{first}") == f"a{first}"
 
 
 def test_no_result_is_written_through_a_link(fused: tuple[Path, Path, Path], tmp_path: Path) -> None:

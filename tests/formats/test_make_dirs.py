@@ -91,6 +91,17 @@ def test_a_link_that_takes_the_place_of_a_new_folder_is_not_followed(
     assert mode_of(victim) == 0o755 and os.listdir(victim) == []
 
 
+@pytest.mark.parametrize("path", ["a", "a/", "a//b///", "./a/./b", "a/b/../c", "../{}/a"])
+def test_paths_in_any_spelling(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = path.format(tmp_path.name)
+    make_dirs(path)
+    make_dirs(path)
+    assert os.path.isdir(path)
+    make_dirs("/")
+    make_dirs(".")
+
+
 def test_a_link_to_a_folder_that_was_there_is_followed(tmp_path: Path) -> None:
     """Users put the ranks of a dump on other disks."""
     (tmp_path / "disk").mkdir()

@@ -1,0 +1,100 @@
+"""All that commands print goes through here: no text of a dump steers a terminal, no closed stream ends a command.
+
+Names, source lines and messages come from files that others made. Anything in them but letters, marks, digits, signs
+and blanks is shown as Python writes it in a string: `\\x1b`, `\\u202e`; a byte that is not UTF-8 as `\\xff`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, TextIO, TypeGuard
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LINE_ENDS = "\n\t"
+
+
+def printable(text: str, keeps: str = "") -> str:
+    """The text with every character written out that a terminal may act on, or cannot show.
+
+    keeps   characters that stay all the same, such as `LINE_ENDS` in a message of several lines
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)
+
+
+def _written_out(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":  # how Python has the byte of a file name that is not UTF-8
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter if unicodedata.category(letter) == "Zs" else ascii(letter)[1:-1]
+
+
+def is_terminal(stream: TextIO | None) -> TypeGuard[TextIO]:
+    """False also for a stream that is closed or was never open."""
+    try:
+        return stream is not None and stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def say(text: object = "", end: str = "\n", flush: bool = False) -> None:
+    """Print a result.   Raises: OSError, as BrokenPipeError where its reader has gone."""
+    put(text, sys.stdout, end, flush)
+
+
+def complain(text: object = "", end: str = "\n") -> None:
+    """Print what went wrong, beside the results."""
+    put(text, sys.stderr, end)
+
+
+def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = False) -> None:
+    """Print a text of any lines to a stream; to none when it is None, which is how Python has a closed one.
+
+    Edges:   what the stream's encoding cannot spell is written out as well.
+    Raises:  OSError, but not of standard error: that nobody reads it any more changes no result.
+    """
+    if stream is None:
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    whole = printable(str(text), LINE_ENDS) + end
+    try:
+        stream.write(whole.encode(encoding, "backslashreplace").decode(encoding))
+        if flush:
+            stream.flush()
+    except OSError:
+        if stream is not sys.stderr:
+            raise
+        silence(stream)
+
+
+def draw(picture: RenderableType, stream: TextIO) -> None:
+    """Show a table or panel of rich, whose texts are `printable` already, on a terminal.   Raises: as `put`."""
+    from rich.console import Console
+
+    try:
+        Console(file=stream).print(picture)
+    except OSError:
+        if stream is not sys.stderr:
+            raise
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is still buffered for a stream go nowhere: at its end Python would fail with it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def open_standard_streams() -> None:
+    """Fill descriptors 0, 1 and 2 where the caller has closed them.
+
+    The next file to be opened would get that number, and what a library in C writes to standard error would be in it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

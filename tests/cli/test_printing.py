@@ -1,0 +1,185 @@
+"""What commands print: no text steers the terminal, and nobody has to read it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.cli.main import main
+from msdump.cli.printing import LINE_ENDS, is_terminal, printable, put
+from msdump.cli.tables import print_table
+from tests.analysis.small_dump import write_dump
+
+ROOT = Path(__file__).parents[2]
+CLI = ROOT / "msdump/cli"
+# Function -> files below cli/ that may call it; the other places ask printing.py.
+DIRECT = {
+    "print": {"printing.py", "launch.py"},  # launch: the words of the user's own sys.exit
+    "Console": {"printing.py", "tables.py", "drain_text.py", "convert.py"},  # the others: progress bars, without names
+}
+HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\r"
+
+
+@given(st.text(st.characters()))
+def test_only_what_a_terminal_shows_is_left(text: str) -> None:
+    shown = printable(text)
+    assert all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in shown)
+    assert printable(shown) == shown
+    if text.isprintable():
+        assert shown == text
+    assert printable(f"{text}\n{text}", LINE_ENDS).count("\n") == 2 * text.count("\n") + 1
+
+
+def test_bytes_and_signs_are_told_apart() -> None:
+    assert printable(os.fsdecode(b"a\xff\x1b\n\xe4\xb8\xad")) == "a\\xff\\x1b\\n\u4e2d"
+    assert printable("\u202e\u3000\ud800") == "\\u202e\u3000\\ud800"
+
+
+@pytest.mark.parametrize("file", sorted(CLI.glob("*.py")), ids=lambda file: file.name)
+def test_every_command_prints_through_one_place(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DIRECT:
+            assert file.name in DIRECT[node.func.id], f"{file.name}:{node.lineno}: {node.func.id}"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_tables_show_no_cell_as_it_is(stream: type[io.StringIO]) -> None:
+    target = stream()
+    print_table(("name", "number"), [(HOSTILE, "1"), ("[bold red]x", "2")], target, numbers=(1,))
+    text = target.getvalue()
+    assert "\x9b" not in text and "\x07" not in text and "\u202e" not in text and "\x1b]0" not in text
+    assert "[bold red]x" in text
+
+
+def test_streams_that_are_closed_or_narrow() -> None:
+    put("lost", None)
+    assert not is_terminal(None)
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    put("\u4e2d \xe9", narrow, flush=True)
+    assert narrow.buffer.getvalue() == b"\\u4e2d \\xe9\n"  # type: ignore[attr-defined]
+    narrow.close()
+    assert not is_terminal(narrow)
+
+
+# -- a dump whose names are hostile --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hostile_dump(tmp_path: Path) -> Path:
+    """Names with escape sequences, with bytes that are not UTF-8, and with formulas."""
+    values = np.arange(1, 5, dtype=np.float32)
+    root = write_dump(
+        tmp_path / "dump", [("Default/Add-op1", {("input", 0): values, ("output", 0): values * np.float32("inf")})]
+    )
+    data = root / "rank_0/Net/0/0"
+    (path,) = data.glob("*.output.0.*")
+    for name in (os.fsencode("Add.x\x1b[2J.") + b"\xff", "Add.=1+1|\u202e".encode(), b"=cmd.Add-op7"):
+        for io_name in (b"input", b"output"):
+            target = name + b".0.0.1700000000000009." + io_name + b".0.DefaultFormat.npy"
+            (data / os.fsdecode(target)).write_bytes(path.read_bytes())
+    order = root / "rank_0/execution_order/ms_execution_order_graph_0.csv"
+    order.write_text(order.read_text() + "Default/\x1b[31mred\x07-op3\n")
+    ir = root / "rank_0/graphs/ms_output_trace_code_graph_0.ir"
+    ir.parent.mkdir()
+    ir.write_text(
+        "# IR entry: @g\n"
+        "  %1(a) = Add(%para1_x\x1bc)\n"
+        "      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)\n"
+        "      # Fullname with scope: (Default/Add-op1)\n"
+        "      # In file a\x1b]0;x\x07.py:3/x = a\x9b31m\x1b[2J/\n"
+        "  Return(%1)\n"
+    )
+    return root
+
+
+COMMANDS = {
+    "show": (["show", "{dump}", "Add-op1"], {0}),
+    "show_bytes": (["show", "{dump}", "x*"], {0, 2}),
+    "where": (["where", "{dump}", "x = a"], {0}),
+    "where_not": (["where", "{dump}", "y\x1b[2J = b"], {1}),
+    "nan": (["nan", "{dump}", "--all"], {1}),
+    "stat": (["stat", "{dump}"], {0}),
+    "compare": (["compare", "{dump}", "{dump}", "--all"], {0}),
+    "convert": (["convert", "{dump}", "-o", "{out}", "-t", "bin"], {0, 3}),
+    "replay": (["replay", "{dump}", "Add-op1"], {2}),
+    "plan": (["plan", "{dump}\x1b[2J.json"], {1}),
+    "msaccucmp": (["msaccucmp", "convert", "-d", "{dump}/rank_0/Net/0/0", "-out", "{out}"], range(30)),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_passes_a_name_on_as_it_is(
+    command: str, hostile_dump: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    arguments, statuses = COMMANDS[command]
+    status = main([part.format(dump=hostile_dump, out=tmp_path / "out") for part in arguments])
+    out, err = capfdbinary.readouterr()
+    text = (out + err).decode()  # UTF-8 to the last byte
+    assert status in statuses, text
+    assert "Traceback" not in text
+    assert printable(text, LINE_ENDS) == text
+
+
+def test_results_in_files_are_whole(hostile_dump: Path, tmp_path: Path) -> None:
+    csv, table = tmp_path / "x.csv", tmp_path / "x.json"
+    assert main(["compare", str(hostile_dump), str(hostile_dump), "--csv", str(csv), "--json", str(table)]) == 0
+    lines = csv.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 9 and any("\\udcff" in line for line in lines)
+    assert not [cell for line in lines for cell in line.split(",") if cell.startswith(("=", "@", "+"))]
+    assert any(cell.startswith("'=1+1|") for line in lines for cell in line.split(","))
+    assert len(json.loads(table.read_text())["steps"][0]["operators"]) == 5
+
+
+# -- streams that nobody reads -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "1>&- 2>&-", "0<&- 2>&-", "2>&1 >/dev/null | true"])
+def test_a_closed_stream_does_not_change_the_result(redirection: str, tmp_path: Path) -> None:
+    """The report of a complete dump has nowhere to go; the dump is complete all the same."""
+    (tmp_path / "script.py").write_text(
+        "import os, sys\nimport mindspore as ms\nfrom mindspore import nn\n"
+        "ms.set_context(mode=ms.GRAPH_MODE)\n"
+        "nn.ReLU()(ms.Tensor([1.0, -1.0]))\n"
+    )
+    config = json.loads((ROOT / "tests/golden/lenet/dump.json").read_text())
+    config["common_dump_settings"] |= {"path": str(tmp_path / "dump"), "iteration": "all", "kernels": []}
+    (tmp_path / "dump.json").write_text(json.dumps(config))
+    line = f"{sys.executable} -m msdump run --config dump.json script.py {redirection}; echo ${{PIPESTATUS[0]}} >status"
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    assert (tmp_path / "status").read_text() == "0\n"
+    assert list((tmp_path / "dump").rglob("ReLU*.npy"))
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+    code = (
+        "import os\nfrom msdump.cli.main import main\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass\n"
+        "fd = os.open('x', os.O_CREAT)\nopen('fd', 'w').write(str(fd))\n"
+    )
+    line = f'{sys.executable} -c "$0" 0<&- 1>&- 2>&-'
+    subprocess.run(["bash", "-c", line, code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    assert int((tmp_path / "fd").read_text()) > 2
+
+
+def test_no_command_prints_past_it() -> None:
+    folder = Path(__file__).resolve().parents[2] / "msdump" / "cli"
+    # launch.py prints what the user's own script ended with.
+    files = [file for file in folder.glob("*.py") if file.name not in ("printing.py", "launch.py")]
+    assert [file.name for file in files if re.search(r"(?<![\w.])print\(", file.read_text(encoding="utf-8"))] == []
