@@ -13,12 +13,16 @@ from msdump.cli.tables import print_table, progress_bar
 from msdump.errors import ConfigError, MsdumpError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from msdump.analysis.comparison import OperatorResult
+    from msdump.analysis.roles import Role
     from msdump.analysis.stat import TensorStatistics
 
 FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+_ROLE_TITLES = ("parameter", "layer", "is_gradient")
 _TITLES = (
-    "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", "parameter",
-    "layer", "is_gradient",
+    "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
 )  # fmt: skip
 RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
 _NO_NORM = """\
@@ -76,11 +80,13 @@ def _diff(args: argparse.Namespace) -> int:
         tolerance=args.tolerance,
     )  # fmt: skip
     print_lines(headline(found))
-    rows = list(table_rows(found, shows_all=False))
+    differing = [result for result in found.operators if not result.is_agreeing]
+    rows = list(zip(table_rows(found, shows_all=False), _roles(args.dump, differing), strict=True))
     if rows:
         say()
         # Errors and cosines are not known of statistics.
-        print_table([*TABLE_TITLES[:4], TABLE_TITLES[-1]], [(*row[:4], row[-1]) for row in rows], sys.stdout)
+        cells = [(*row[:4], *_role_cells(role), row[-1]) for row, role in rows]
+        print_table([*TABLE_TITLES[:4], *_ROLE_TITLES, TABLE_TITLES[-1]], cells, sys.stdout)
         say()
     print_lines(summary(found))
     if args.csv is not None:
@@ -88,6 +94,25 @@ def _diff(args: argparse.Namespace) -> int:
     if not found.is_agreeing:
         return DIFFER
     return DAMAGED if found.damaged else FINE
+
+
+def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
+    """What the first tensor that differs of each operator is in the model."""
+    from msdump.analysis.comparison import DIFFERS
+    from msdump.analysis.graph_info import GraphFiles
+    from msdump.analysis.roles import Roles
+    from msdump.formats.dump_dir import DumpDir
+
+    roles = Roles(GraphFiles(DumpDir.open(dump)))
+    tensors = [next(tensor for tensor in (*r.outputs, *r.inputs) if tensor.status == DIFFERS) for r in results]
+    return [
+        roles.of(result.step, result.pair.mine, tensor.io, tensor.slot)
+        for result, tensor in zip(results, tensors, strict=True)
+    ]
+
+
+def _role_cells(role: Role) -> tuple[str, str, str]:
+    return role.parameter or "-", role.layer or "-", "yes" if role.is_gradient else "no"
 
 
 def _write_csv(args: argparse.Namespace) -> int:
@@ -146,9 +171,7 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
         _number(numbers.nan),
         _number(sum(infinities) if infinities else None),
         share,
-        row.role.parameter or "-",
-        row.role.layer or "-",
-        "yes" if row.role.is_gradient else "no",
+        *_role_cells(row.role),
     )
 
 

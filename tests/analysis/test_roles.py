@@ -127,3 +127,18 @@ def test_torch_names_parameters_and_their_gradients(
     if saved_data == "statistic":
         (path, *_) = root.rglob("statistic.csv")
         assert all(row.l2norm is not None for row in read_statistic_csv(path))
+
+
+def test_the_table_of_differences_has_the_columns(
+    own_dump: Path, perturbed_dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, dump in (("own", own_dump), ("perturbed", perturbed_dump)):
+        write_statistic_files(dump, tmp_path / name)
+        for kind in ("graphs", "execution_order"):
+            (tmp_path / name / "rank_0" / kind).symlink_to(dump / "rank_0" / kind)
+    assert main(["stat", str(tmp_path / "perturbed"), "--diff", str(tmp_path / "own")]) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (titles,) = [line for line in lines if "parameter" in line]
+    assert titles[-4:-1] == ["parameter", "layer", "is_gradient"]
+    updates = [line for line in lines if any("ApplyMomentum" in cell for cell in line[1:2])]
+    assert updates and all(line[4].endswith((".weight", ".bias")) for line in updates)
