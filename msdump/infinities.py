@@ -14,11 +14,13 @@ STOPS, NEUTRAL, PASSES = "stops", "neutral", "passes"
 _PLACERS = frozenset(
     {
         "maskedfill", "where", "full", "fulllike", "newfull", "fill", "fills", "filltensor", "scalartensor",
-        "constant", "const", "constantofshape", "constantfill", "pad", "constantpad", "maskedscatter",
-        "indexput", "indexfill", "scatter", "scatternd", "scatterelements", "slicescatter", "selectscatter",
-        "tensorscatter", "tensorscatterupdate",
+        "constant", "const", "constantofshape", "constantfill", "pad", "constantpad", "maskedscatter", "indexfill",
+        "scatter", "slicescatter", "selectscatter", "tensorscatterupdate",
     }
 )  # fmt: skip
+# Scatters that add up, which may overflow.
+_REDUCTIONS = frozenset({"add", "sub", "mul", "div", "reduce"})
+_ADDS_UP = frozenset({"scatternd", "scatterelements"})
 # Softmax and what contains one; what chooses elements; extremes; functions that end at a finite value.
 _STOPPERS = frozenset(
     {
@@ -51,7 +53,12 @@ _VERSION = re.compile(r"V[0-9]+$")
 def places_constant(op_type: str) -> bool:
     """True when an Inf that no input has can only be a constant that the script chose: such an operator copies values
     and computes none."""
-    return _matches(op_type, _PLACERS)
+    beginnings = _beginnings(op_type)
+    return (
+        any(name in _PLACERS for name in beginnings)
+        and not any(name in _ADDS_UP for name in beginnings)
+        and _REDUCTIONS.isdisjoint(_words(op_type))
+    )
 
 
 def effect_on_inf(op_type: str, has_positive: bool) -> str:
@@ -73,5 +80,9 @@ def _matches(op_type: str, names: frozenset[str]) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _beginnings(op_type: str) -> tuple[str, ...]:
-    words = _WORD.findall(_VERSION.sub("", _LIBRARY.sub("", op_type)))
-    return tuple("".join(words[:count]).lower() for count in range(1, len(words) + 1))
+    words = _words(op_type)
+    return tuple("".join(words[:count]) for count in range(1, len(words) + 1))
+
+
+def _words(op_type: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(_VERSION.sub("", _LIBRARY.sub("", op_type)))]

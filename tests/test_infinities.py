@@ -13,7 +13,8 @@ from msdump.infinities import NEUTRAL, PASSES, STOPS, effect_on_inf, places_cons
     "op_type",
     [
         "MaskedFill", "aten.masked_fill.Scalar", "aten_masked_fill_Scalar", "aten.masked_fill_.Tensor", "Fill",
-        "aten.full.default", "aten_new_full_default", "aten.constant_pad_nd.default", "PadV3", "ConstantOfShape",
+        "aten.full.default", "aten_new_full_default", "aten.constant_pad_nd.default", "aten.scatter.value",
+        "ScatterUpdate", "PadV3", "ConstantOfShape",
         "FillV2", "Where",
     ],
 )  # fmt: skip
@@ -21,7 +22,27 @@ def test_operators_that_place_constants(op_type: str) -> None:
     assert places_constant(op_type)
 
 
-@pytest.mark.parametrize("op_type", ["Log", "Div", "aten.exp.default", "Cast", "MaskedSelect", "", "Mask"])
+@pytest.mark.parametrize(
+    "op_type",
+    [
+        "Log",
+        "Div",
+        "aten.exp.default",
+        "Cast",
+        "MaskedSelect",
+        "",
+        "Mask",
+        "ScatterAdd",
+        "ScatterNdAdd",
+        "ScatterNd",
+        "ScatterElements",
+        "TensorScatterAdd",
+        "aten.scatter_add.default",
+        "aten_scatter_reduce_two",
+        "aten.index_put.default",
+        "aten.scatter.value_reduce",
+    ],
+)
 def test_operators_that_compute_place_none(op_type: str) -> None:
     assert not places_constant(op_type)
 
