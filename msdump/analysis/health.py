@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -152,23 +151,13 @@ def _health(array: Array) -> Health:
     except DtypeError:
         return _NOT_FINITE if has_non_finite(array, row.name) else _FINE
     largest = _largest(numbers.max, numbers.min)
-    if row.bits <= 8 and not _has_inf(array.dtype) and has_non_finite(array, row.name):
-        # The largest value of a dtype without Inf is where it saturates.
-        values = array.astype(np.float32)
-        top = _top(array.dtype)
-        return Health(numbers.nan, int((values == -top).sum()), int((values == top).sum()), largest)
+    if row.bits <= 8 and has_non_finite(array, row.name):
+        values = np.arange(1 << row.bits, dtype=np.uint8).view(array.dtype).astype(np.float32)
+        if not np.isinf(values).any():
+            # A dtype without Inf saturates at its largest value.
+            wide, top = array.astype(np.float32), float(np.nanmax(values))
+            return Health(numbers.nan, int((wide == -top).sum()), int((wide == top).sum()), largest)
     return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest)
-
-
-def _has_inf(dtype: np.dtype[Any]) -> bool:
-    with np.errstate(all="ignore"):
-        return bool(np.isinf(np.full(1, np.inf, np.float32).astype(dtype).astype(np.float32)).all())
-
-
-def _top(dtype: np.dtype[Any]) -> float:
-    """Largest finite value of a dtype of one byte."""
-    values = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
-    return float(values[np.isfinite(values)].max())
 
 
 def _largest(*extremes: float | int | None) -> float | None:
