@@ -17,7 +17,7 @@ import numpy as np
 from msdump import dtypes
 from msdump.analysis.find_operator import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
-from msdump.analysis.operators import Slot
+from msdump.analysis.operators import Slot, StepKey
 from msdump.analysis.selection import is_selected
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
@@ -68,10 +68,16 @@ def find_source_line(
             f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
             "rank_0, not one below it."
         )
+    selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
+    if not selected:
+        held = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
+        raise ConfigError(
+            f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {held}"
+            f"{', ...' if len(graphs) > 5 else ''}."
+        )
     hits = [
         (one, node, line)
-        for one in graphs
-        if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)
+        for one in selected
         for node in one.nodes
         for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
         if line is not None

@@ -98,3 +98,10 @@ def test_commands(own_dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
         text.startswith("Default/") and "transpose_b=True" in text and LINE in text and "Flatten-op6 output 0" in text
     )
     assert main(["show", str(own_dump), "MatMul-op99"]) == 2
+
+
+def test_a_rank_or_graph_without_graph_files_is_named(own_dump: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"expected a graph file of the selected rank and graph, got none\. .* graph 0"
+    ):
+        find_source_line(own_dump, LINE, graph=7)
