@@ -235,7 +235,8 @@ def _pb_nodes(graph: GraphSummary) -> tuple[tuple[GraphNode, ...], dict[tuple[st
     )
     gradients = {}
     for node in graph.nodes:
-        for name, number in zip(node.attrs.get(GRADIENT_OF, ()), node.inputs, strict=False):
+        names = node.attrs.get(GRADIENT_OF, ())
+        for name, number in zip(names if isinstance(names, list | tuple) else (), node.inputs, strict=False):
             made_by = origins.of(number)
             if isinstance(name, str) and name and made_by is not None and made_by.slot is not None:
                 gradients[made_by.name, made_by.slot] = name
