@@ -19,7 +19,7 @@ from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.records import DEFAULT_FORMAT
 
-_STATISTIC = "statistic"
+STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,7 @@ def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: Opera
     """A tensor without bytes; its `offset` is its row."""
     position = order.find(row.op_name)
     full_name = None if position is None else order.full_names[position]
-    name = DumpName(
-        _STATISTIC, row.op_type, row.op_name, row.task_id, row.stream_id, row.timestamp_us, row.io, row.slot
-    )
+    name = DumpName(STATISTIC, row.op_type, row.op_name, row.task_id, row.stream_id, row.timestamp_us, row.io, row.slot)
     file = DumpedFile(os.fspath(path), place, name, path.name, position, full_name)
     return DumpedTensor(file, row.io, row.slot, row.dtype, row.shape, DEFAULT_FORMAT, line, row.size_bytes, full_name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
     from msdump.analysis.nan import find_non_finite
+    from msdump.analysis.statistic_steps import STATISTIC
 
     try:
         with progress_bar("nan", sys.stderr) as advance:
@@ -64,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
         complain(f"msdump nan: {error}")
         return WRONG_USAGE
     _print_report(found, args.shows_all)
+    if found.first is not None and found.first.tensors[0].tensor.file.form == STATISTIC:
+        command = shlex.join(["msdump", "zoom", args.dump, found.first.operator.label])
+        print(f"for its tensors: {command} --run SCRIPT")
     return FOUND if found.steps else DAMAGED if found.damaged else FINITE
 
 

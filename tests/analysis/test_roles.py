@@ -142,3 +142,21 @@ def test_the_table_of_differences_has_the_columns(
     assert titles[-4:-1] == ["parameter", "layer", "is_gradient"]
     updates = [line for line in lines if any("ApplyMomentum" in cell for cell in line[1:2])]
     assert updates and all(line[4].endswith((".weight", ".bias")) for line in updates)
+
+
+@pytest.mark.parametrize("value", [5, "x", (1, 2), ["first.weight", "", "too many"], ("first.weight",)])
+def test_an_attribute_of_another_kind_is_no_harm(value: Any, tmp_path: Path) -> None:
+    """Graph files are untrusted."""
+    from msdump._proto import debug_graph_pb2
+    from msdump.analysis.graph_info import read_graph
+    from msdump.graph.emit_pb import fill_value
+
+    model = debug_graph_pb2.ModelProto()
+    model.graph.node.add(name="1", op_type="Mul", full_name="Default/Mul-op0")
+    gather = model.graph.node.add(name="2", op_type="MakeTuple", full_name="Default/MakeTuple-op1")
+    gather.input.add(name="1")
+    fill_value(gather.attribute.add(name="gradient_of").value, value, "here")
+    path = tmp_path / "ms_output_trace_code_graph_0.pb"
+    path.write_bytes(model.SerializeToString())
+    is_named = isinstance(value, (list, tuple)) and value[0] == "first.weight"
+    assert dict(read_graph(path).gradients) == ({("Default/Mul-op0", 0): "first.weight"} if is_named else {})
