@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from msdump.errors import DumpError
+from msdump.termination import end_script
 
 if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
@@ -250,7 +251,7 @@ def _end_script(number: int, frame: FrameType | None) -> None:
         # A child that was forked has neither the writers' threads nor anything to write.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    raise SystemExit(128 + number)
+    end_script(number)
 
 
 def call_when_process_ends(function: Callable[[], None]) -> None:

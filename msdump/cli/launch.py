@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from msdump.cli.main import FAILED, INTERRUPTED
 from msdump.cli.printing import complain
 from msdump.errors import ConfigError, MsdumpError
+from msdump.termination import end_script
 
 
 def run_script(path: str, arguments: Sequence[str]) -> int:
@@ -135,4 +136,4 @@ def on_sigterm(handler: Callable[[int, types.FrameType | None], object] | signal
 
 def leave(number: int, frame: types.FrameType | None) -> None:
     """Signal handler that unwinds the script as `sys.exit` would, so that open dumps are finished."""
-    raise SystemExit(128 + number)
+    end_script(number)
