@@ -125,4 +125,6 @@ def _overflow_warnings(common: CommonDumpSettings, engine: str) -> list[str]:
 
 
 def _repeated(items: tuple[Any, ...]) -> list[Any]:
-    return [item for index, item in enumerate(items) if item in items[:index]]
+    """Each item that came before, as often as it comes again."""
+    earlier: set[Any] = set()
+    return [item for item in items if item in earlier or earlier.add(item)]  # type: ignore[func-returns-value]

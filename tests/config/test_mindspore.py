@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.json_file import JsonFile
-from msdump.config.mindspore import load_mindspore_config, parse_mindspore_config
+from msdump.config.mindspore import _repeated, load_mindspore_config, parse_mindspore_config
 from msdump.config.sections import Profile
 from msdump.errors import ConfigError
 from msdump.testing.configs import (
@@ -362,3 +362,14 @@ def test_an_acl_json_in_place_of_mindspores_file(dump, refusal):
     text = str(caught.value)
     assert text.index("common_dump_settings") < text.index("It is an acl.json: give it to `msdump acl run")
     assert (refusal in text) if refusal else "refuses" not in text
+
+
+@given(st.lists(st.integers(0, 4), max_size=12))
+def test_repeated_devices_are_told_each_time_they_come_again(devices: list[int]) -> None:
+    expected = [device for place, device in enumerate(devices) if device in devices[:place]]
+    assert _repeated(tuple(devices)) == expected
+
+
+def test_many_devices_are_read_soon(alarm: None) -> None:
+    """A million of them, all different: what takes the square of that takes hours."""
+    assert _repeated(tuple(range(1_000_000))) == []
