@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Each sends the signal to its own process from a place whose exceptions Python only reports.
 PLACES = {
     "finaliser": "class Late:\n    def __del__(self):\n        end()\nLate()\n",
-    "finaliser that calls": "class Late:\n    def __del__(self):\n        [end() for _ in '1']\nx = [Late()]\nx.clear()\n",
+    "list": "class Late:\n    def __del__(self):\n        [end() for _ in '1']\nx = [Late()]\nx.clear()\n",
     "weak reference": "import weakref\nclass Late: pass\nx = Late()\ny = weakref.ref(x, lambda _: end())\ndel x\n",
     "two finalisers": "class Late:\n    def __del__(self):\n        end()\nLate(); Late()\n",
     "plain code": "end()\n",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msdump.config.linear_regex import LinearPattern, UnboundedPatternError, is_costly
 from msdump.errors import ConfigError, did_you_mean
 
 WHERE = "common_dump_settings.kernels"
@@ -56,13 +57,17 @@ class OpTypeSelector:
 
 @dataclass(frozen=True)
 class NameRegexSelector:
-    """Every operator whose whole full name matches an expression."""
+    """Every operator whose whole full name matches an expression.
+
+    matcher  of the pattern: itself, or a form with bounded time where its own may grow without
+    """
 
     text: str
     pattern: re.Pattern[str]
+    matcher: re.Pattern[str] | LinearPattern
 
     def matches(self, full_name: str) -> bool:
-        return self.pattern.fullmatch(full_name) is not None
+        return bool(self.matcher.fullmatch(full_name))
 
 
 Selector = FullNameSelector | OpTypeSelector | NameRegexSelector
@@ -103,12 +108,18 @@ def _parse_regex(text: str, index: int) -> NameRegexSelector:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns of sets that it may read differently one day
             pattern = re.compile(translated, re.ASCII)
+            matcher = LinearPattern(pattern) if is_costly(pattern) else pattern
+    except UnboundedPatternError as error:
+        raise ConfigError(
+            f'{where}: expected a regular expression that is matched in bounded time, got "{expression}": a part that '
+            f"repeats can be read in several ways, and {error}. Repeat less, or name the operators in several elements."
+        ) from error
     except (re.error, RecursionError, OverflowError) as error:
         raise ConfigError(
             f'{where}: expected a regular expression inside name-regex(...), got "{expression}". {error}. '
             f'In JSON a backslash is written twice: "name-regex(.*Conv2D-op\\\\d+)".'
         ) from error
-    return NameRegexSelector(text, pattern)
+    return NameRegexSelector(text, pattern, matcher)
 
 
 def advice(selector: Selector, full_names: Sequence[str]) -> str:
@@ -117,7 +128,7 @@ def advice(selector: Selector, full_names: Sequence[str]) -> str:
         return _full_name_advice(selector.text, full_names)
     if isinstance(selector, OpTypeSelector):
         return did_you_mean(selector.text, sorted({op_type_of(name) for name in full_names}))
-    found = next((name for name in full_names if selector.pattern.search(name)), None)
+    found = next((name for name in full_names if selector.matcher.search(name)), None)
     if found is None:
         return ""
     inner = selector.text[len(_REGEX_PREFIX) : -1]
