@@ -19,22 +19,29 @@ class AppendFile:
 
     Each append is one write, so a killed process leaves whole lines as far as the system writes them whole; a line that
     an earlier process left cut is removed when the file is opened. The file has its final mode all the time.
-    `is_new` says that it held nothing when it was opened. A link under its name is refused, as is anything but a plain
-    file: what is appended, and the mode, would land elsewhere.
+    A link under its name is refused, as is anything but a plain file: what is appended, and the mode, would land
+    elsewhere.
+
+    head     whole lines that a new file begins with; where the system can, it is never there without them
+    is_new   it was not there, or empty, when it was opened
     """
 
-    def __init__(self, path: str | os.PathLike[str], mode: int, folder: Folder | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], mode: int, folder: Folder | None = None, head: str = "") -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         where = os.fspath(path)
+        name = os.path.basename(where)
         if folder is None:
             with Folder(os.path.dirname(where) or ".") as opened:
-                self._fd = _open_to_append(opened, os.path.basename(where), mode)
+                self._fd, self.is_new = _open_to_append(opened, name, mode, head.encode())
         else:
-            self._fd = _open_to_append(folder, os.path.basename(where), mode)
+            self._fd, self.is_new = _open_to_append(folder, name, mode, head.encode())
         try:
             set_mode(self._fd, mode)
-            self.is_new = _drop_cut_line(self._fd) == 0
+            if _drop_cut_line(self._fd) == 0:
+                self.is_new = True
+                if head:
+                    self.append(head)
         except BaseException as error:
             os.close(self._fd)
             if isinstance(error, OSError):
@@ -87,12 +94,16 @@ def append_text(path: str | os.PathLike[str], text: str, mode: int, folder: Fold
         return file.append(text)
 
 
-def _open_to_append(folder: Folder, name: str, mode: int) -> int:
+def _open_to_append(folder: Folder, name: str, mode: int, head: bytes) -> tuple[int, bool]:
+    """Descriptor, and whether it is of a new file that begins with the head."""
     where = os.path.join(folder.path, name)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     try:
+        created = folder.open_with_head(name, head, mode) if head and not folder.has(name) else None
+        if created is not None:
+            return created, True
         try:
-            return _checked(folder.open_file(name, flags, mode | stat.S_IWUSR), where)
+            return _checked(folder.open_file(name, flags, mode | stat.S_IWUSR), where), False
         except PermissionError:
             # Finished files are read-only; their owner may take that back.
             fd = _checked(folder.open_file(name, os.O_RDONLY), where)
@@ -100,7 +111,7 @@ def _open_to_append(folder: Folder, name: str, mode: int) -> int:
                 os.fchmod(fd, mode | stat.S_IWUSR | stat.S_IRUSR)
             finally:
                 os.close(fd)
-            return _checked(folder.open_file(name, flags, mode), where)
+            return _checked(folder.open_file(name, flags, mode), where), False
     except OSError as error:
         raise write_error(where, "a text file to append to", error) from error
 

@@ -75,6 +75,28 @@ class Folder:
         """Descriptor of a file with this name; a link is not followed.   Raises: OSError."""
         return os.open(name, flags | _O_NOFOLLOW | OPEN_FLAGS, mode, dir_fd=self._fd)
 
+    def open_with_head(self, name: str, head: bytes, mode: int) -> int | None:
+        """Descriptor, to append to, of a new file that begins so and is never there without it; None where the name is
+        taken or the filesystem has no unnamed files.   Raises: OSError."""
+        if not self._has_unnamed:
+            return None
+        try:
+            fd = os.open(".", _O_TMPFILE | os.O_RDWR | os.O_APPEND | _O_CLOEXEC, mode, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno in _NO_UNNAMED:
+                return None
+            raise
+        try:
+            _write_all(fd, [head])
+            set_mode(fd, mode)
+            os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self._fd, follow_symlinks=True)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in {*_NO_UNNAMED, errno.EEXIST}:
+                return None
+            raise
+        return fd
+
     def has(self, name: str) -> bool:
         """Whether anything, a broken link included, has this name."""
         try:

@@ -256,11 +256,11 @@ class StatisticWriter:
 
     def _open(self, folder: Path) -> AppendFile:
         make_dirs(folder, self._dir_mode)
-        file = AppendFile(folder / STATISTIC_FILE, self._mode)
+        head = f"{self._header}\n"
+        file = AppendFile(folder / STATISTIC_FILE, self._mode, head=head)
         try:
             if file.is_new:
-                size = file.append(f"{self._header}\n")
-                self._counter.file(size)
+                self._counter.file(len(head))
             elif file.first_line() != self._header:
                 raise WriteError(
                     f"{file.path}: expected the columns {self._header}, got {file.first_line()[:300]} of an earlier "

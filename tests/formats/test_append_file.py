@@ -50,6 +50,41 @@ def test_a_cut_line_is_removed_before_more_is_appended(content: bytes, pad: int)
     assert b"\n" not in (content + b"-" * pad)[len(kept) :]
 
 
+@pytest.mark.parametrize("way", ["unnamed", "named"])
+def test_a_new_file_begins_with_its_head(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "named":
+        monkeypatch.setattr(Folder, "open_with_head", lambda *_: None)
+    path = tmp_path / "x.csv"
+    for number, is_new in enumerate([True, False, False]):
+        with AppendFile(path, 0o400, head="head\n") as file:
+            assert (file.is_new, file.first_line()) == (is_new, "head")
+            file.append(f"{number}\n")
+    assert path.read_text() == "head\n0\n1\n2\n" and mode_of(path) == 0o400
+    (tmp_path / "empty.csv").write_text("cut")
+    with AppendFile(tmp_path / "empty.csv", 0o400, head="head\n") as file:
+        assert file.is_new
+    assert (tmp_path / "empty.csv").read_text() == "head\n"
+
+
+def test_a_file_is_never_there_without_its_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early the process is killed: at every call to the system the name is free, or the head is there."""
+    seen = []
+
+    def look(name: str, call: Callable[..., object]) -> Callable[..., object]:
+        def looked(*arguments: object, **keywords: object) -> object:
+            seen.extend(path.read_text() for path in tmp_path.iterdir())
+            return call(*arguments, **keywords)
+
+        return looked
+
+    for name in ("open", "writev", "fchmod", "link", "write", "fstat", "pread", "stat", "close"):
+        monkeypatch.setattr(os, name, look(name, getattr(os, name)))
+    with AppendFile(tmp_path / "x.csv", 0o400, head="head\n"):
+        pass
+    monkeypatch.undo()
+    assert seen and set(seen) == {"head\n"}
+
+
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with AppendFile(tmp_path / "x.csv", 0o400) as file:
