@@ -95,6 +95,16 @@ def test_modules_in_the_text_exist(page: Path) -> None:
         assert (ROOT / file).is_file(), f"{name(page)} names {file}"
 
 
+def test_every_guarantee_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
+    assert len(named) > 40 and len(named) == text.count("::test_")
+    for file, test in named:
+        assert re.search(rf"^ *def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), (
+            f"{file}::{test}"
+        )
+
+
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in ROOT.glob("docs/**/*.md"):
