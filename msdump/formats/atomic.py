@@ -261,7 +261,8 @@ class Folder:
                 fd = self.open_file(name, os.O_RDONLY)
                 try:
                     # A living process, on this machine or another, holds the lock until its file has its name.
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    # A shared one: network filesystems give no other to whoever may only read.
+                    fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=self._fd)
                 finally:
                     os.close(fd)

@@ -100,5 +100,7 @@ def _set_folder_mode(parent_fd: int, name: str, mode: int) -> None:
     fd = os.open(name, _FOLDER_HANDLE | _O_NOFOLLOW, dir_fd=parent_fd)
     try:
         os.chmod(f"/proc/self/fd/{fd}", mode)
+    except FileNotFoundError:  # a sandbox without /proc
+        os.chmod(name, mode, dir_fd=parent_fd)
     finally:
         os.close(fd)
