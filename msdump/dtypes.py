@@ -59,6 +59,11 @@ class Dtype:
         return self.kind == FLOAT
 
     @property
+    def is_dumped(self) -> bool:
+        """True when a file of a dump can say it; other dtypes only cross the border of a model."""
+        return self.acl_number is not None
+
+    @property
     def is_widened(self) -> bool:
         """True when a .npy file holds it in another dtype."""
         return self.npy_name != self.name
@@ -84,11 +89,14 @@ TABLE: tuple[Dtype, ...] = (
     Dtype("complex128", "Complex128", COMPLEX, 128, None, 17, 17, "complex128", np.complex128),
     Dtype("float8_e5m2", "Float8E5M2", FLOAT, 8, None, 34, 35, "float32", _M.float8_e5m2),
     Dtype("float8_e4m3fn", "Float8E4M3FN", FLOAT, 8, None, 35, 36, "float32", _M.float8_e4m3fn),
+    Dtype("float8_e5m2fnuz", "Float8E5M2FNUZ", FLOAT, 8, None, None, None, "float32", _M.float8_e5m2fnuz),
+    Dtype("float8_e4m3fnuz", "Float8E4M3FNUZ", FLOAT, 8, None, None, None, "float32", _M.float8_e4m3fnuz),
     Dtype("float8_e8m0", "Float8E8M0", FLOAT, 8, None, 36, None, "float32", _M.float8_e8m0fnu),
     Dtype("float6_e3m2", "Float6E3M2", FLOAT, 8, None, 37, None, "float32", _M.float6_e3m2fn),
     Dtype("float6_e2m3", "Float6E2M3", FLOAT, 8, None, 38, None, "float32", _M.float6_e2m3fn),
     Dtype("float4_e2m1", "Float4E2M1", FLOAT, 4, None, 39, None, "float32", _M.float4_e2m1fn),
     Dtype("int4", "Int4", INT, 4, None, 28, 29, "int8", _M.int4),
+    Dtype("uint4", "UInt4", UINT, 4, None, None, None, "uint8", _M.uint4),
     Dtype("int2", "Int2", INT, 2, None, 30, 31, "int8", _M.int2),
     Dtype("uint2", "UInt2", UINT, 2, None, 31, 32, "uint8", _M.uint2),
     Dtype("uint1", "UInt1", UINT, 1, None, 29, 30, "uint8", np.uint8),

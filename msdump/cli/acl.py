@@ -103,13 +103,14 @@ def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec])
     """Arrays by name.   Raises: FormatError for a file that is no array; ExecutionError for a name that is none."""
     import numpy as np
 
-    names = [spec.name for spec in specs]
+    spec_by_name = {spec.name: spec for spec in specs}
+    names = list(spec_by_name)
     inputs: dict[str, Any] = {}
     waiting = []
     for text in given:
         name, is_named, path = text.partition("=")
         if is_named and name in names:
-            inputs[name] = _read(path)
+            inputs[name] = _read(path, spec_by_name[name])
         elif is_named and not Path(text).exists():
             raise ExecutionError(
                 f"--input {text}: expected one of {', '.join(names) or 'no inputs'}, got {name}. "
@@ -120,7 +121,7 @@ def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec])
     free = [name for name in names if name not in inputs]
     if len(waiting) > len(free):
         raise ExecutionError(f"--input: expected at most {len(names)} inputs ({', '.join(names)}), got {len(given)}.")
-    inputs.update({name: _read(path) for name, path in zip(free, waiting, strict=False)})
+    inputs.update({name: _read(path, spec_by_name[name]) for name, path in zip(free, waiting, strict=False)})
     if seed is not None:
         rng = np.random.default_rng(seed)
         inputs.update({spec.name: _draw(rng, spec) for spec in specs if spec.name not in inputs})
@@ -132,8 +133,11 @@ def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec])
     return inputs
 
 
-def _read(path: str) -> Any:
+def _read(path: str, spec: TensorSpec) -> Any:
+    """An input from a file. One of a dtype that .npy files do not have stands there in a wider one, as in a dump."""
     import numpy as np
+
+    from msdump import dtypes
 
     try:
         found = np.load(path, allow_pickle=False)
@@ -148,7 +152,13 @@ def _read(path: str) -> Any:
     if not isinstance(found, np.ndarray):
         found.close()
         raise FormatError(f"{path}: expected one array in a .npy file, got an archive of several. Use numpy.save.")
-    return found
+    row = dtypes.BY_NAME.get(spec.dtype)
+    if row is None or row.numpy_type is None or not row.is_widened or found.dtype.name != row.npy_name:
+        return found
+    narrowed = found.astype(row.numpy)
+    if not np.array_equal(narrowed.astype(found.dtype), found, equal_nan=row.is_float):
+        raise FormatError(f"{path}: expected {found.dtype} values that {row.name} holds exactly, got others.")
+    return narrowed
 
 
 def _draw(rng: Any, spec: TensorSpec) -> Any:

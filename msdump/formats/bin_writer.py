@@ -124,6 +124,8 @@ def _message(records: Sequence[TensorRecord], is_host_format: bool) -> tuple[Any
 
 def _block(record: TensorRecord, is_host_format: bool) -> _Block:
     row = dtypes.dtype(record.dtype)
+    if not row.is_dumped:
+        raise DtypeError(f"bin: expected a dtype that CANN has a number of, got {row.name}.")
     if record.data.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"bin: expected an array of {row.name}, got one of {record.data.dtype}.")
     shape = record.data.shape

@@ -24,7 +24,9 @@ from msdump.events import Array
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorKey, TensorRecord
 
 # Every dtype that an array in memory can have and whose numbers are known.
-DTYPES: tuple[str, ...] = tuple(row.name for row in dtype_table.TABLE if row.kind != dtype_table.OTHER)
+DTYPES: tuple[str, ...] = tuple(
+    row.name for row in dtype_table.TABLE if row.kind != dtype_table.OTHER and row.is_dumped
+)
 
 _MAX_ELEMENTS = 256
 _LAYOUTS = ("plain", "transposed", "strided", "reversed", "big-endian", "read-only", "broadcast")

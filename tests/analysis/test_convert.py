@@ -28,7 +28,7 @@ from msdump.records import INPUT, OUTPUT, TensorRecord
 
 STAMP = 1_700_000_000_000_000
 NAME = f"Add.Default_Add-op1.1.0.{STAMP}"
-DTYPES = [row.name for row in dtypes.TABLE if row.numpy_type is not None and row.kind != dtypes.OTHER]
+DTYPES = [row.name for row in dtypes.TABLE if row.numpy_type is not None and row.kind != dtypes.OTHER and row.is_dumped]
 
 
 def record(array: Array, dtype: str = "float32", io: str = OUTPUT, slot: int = 0, form: str = "ND") -> TensorRecord:

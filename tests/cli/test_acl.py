@@ -16,10 +16,12 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 
+import msdump
 from msdump.cli.main import main
 from tests.frontends.acl.scripts import config, everything, files, small_model
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
+from tests.frontends.onnx.test_model import narrow_ends
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests" / "frontends" / "acl" / "classic_script.py"
@@ -156,3 +158,35 @@ def test_acl_check(command: list[str], tmp_path: Path, capsys: pytest.CaptureFix
     assert main([*command, config(tmp_path)]) == 3
     assert main([*command, config(tmp_path, dump_list=[{}], dump_debug="on")]) == 2
     assert "EP0005" in capsys.readouterr().err
+
+
+def test_acl_run_with_dtypes_that_npy_files_do_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a run writes, a run reads: int4 stands in the files as int8, float8 as float32."""
+    for dtype, wide in (("int4", "int8"), ("float8_e4m3fnuz", "float32")):
+        onnx.save(narrow_ends(dtype, 5), tmp_path / "net.onnx")
+        np.save(tmp_path / "x.npy", np.array([0, 1, -2, 3, -4], wide))
+        arguments = ["--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / dtype)]
+        assert main(["acl", "run", str(tmp_path / "net.onnx"), *arguments]) == 0
+        found = np.load(tmp_path / dtype / "0_y.npy")
+        assert found.dtype == wide and found.tolist() == [0, 1, -2, 3, -4]
+        assert dtype in capsys.readouterr().out
+        np.save(tmp_path / "x.npy", np.array([0, 1, 100, 3, 1000]).astype(np.int8 if wide == "int8" else wide))
+        assert main(["acl", "run", str(tmp_path / "net.onnx"), *arguments]) == 1
+        assert f"values that {dtype} holds exactly" in capsys.readouterr().err
+
+
+def test_acl_dump_of_dtypes_that_no_file_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(narrow_ends("uint4", 5), tmp_path / "net.onnx")
+    arguments = ["--random", "1", "--dump", everything(tmp_path, dump_mode="all")]
+    assert main(["acl", "run", str(tmp_path / "net.onnx"), *arguments]) == 0
+    assert "dtype uint4" in capsys.readouterr().err
+
+
+def test_acl_dump_of_int4(tmp_path: Path) -> None:
+    onnx.save(narrow_ends("int4", 5), tmp_path / "net.onnx")
+    arguments = ["--random", "1", "--dump", everything(tmp_path, dump_mode="all")]
+    assert main(["acl", "run", str(tmp_path / "net.onnx"), *arguments]) == 0
+    tensors = {(t.op_name, t.io): t for t in msdump.open(tmp_path / "out")}
+    narrow = tensors["narrow", "output"]
+    assert narrow.dtype == "int4"
+    assert np.array_equal(narrow.load().astype(np.float32), tensors["narrow", "input"].load())

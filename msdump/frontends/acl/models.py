@@ -20,7 +20,8 @@ from msdump.frontends.acl.const import ACL_DYNAMIC_TENSOR_NAME, ACL_FORMAT_ND
 from msdump.frontends.acl.dataset import DataBuffer, Dataset, desc_of, find_buffer, set_desc
 from msdump.frontends.acl.operand import Operand, Shape, operand_of
 from msdump.frontends.acl.process import process
-from msdump.frontends.acl.tensor_desc import TensorDesc, dtype_number, size_bytes
+from msdump.frontends.acl.tensor_desc import TensorDesc, dtype_number
+from msdump.packing import pack, packed_size, unpack
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel
@@ -188,11 +189,11 @@ class LoadedModel:
                     codes.MODEL_OUTPUT_NOT_MATCH,
                     f"model {self.name}: expected outputs that memory can hold, got {operand.dtype} for {operand.name}",
                 )
-            buffer = find_buffer(outputs.buffers[at])
-            if buffer.size < array.nbytes:
+            buffer, needed = find_buffer(outputs.buffers[at]), device_size(array)
+            if buffer.size < needed:
                 raise CallError(
                     codes.MODEL_OUTPUT_NOT_MATCH,
-                    f"model {self.name}: expected at least {array.nbytes} bytes for output {operand.name} of "
+                    f"model {self.name}: expected at least {needed} bytes for output {operand.name} of "
                     f"{operand.dtype}{list(array.shape)}, got a buffer of {buffer.size}",
                 )
             write_array(buffer, array, f"output {operand.name}")
@@ -228,7 +229,7 @@ class LoadedModel:
 
     def _read(self, at: int, operand: Operand, inputs: Dataset, shape: Shape) -> Array:
         buffer = find_buffer(inputs.buffers[at])
-        needed = size_bytes(dtype_number(operand.dtype), shape)
+        needed = packed_size(operand.dtype, math.prod(shape))
         if buffer.size < needed:
             raise CallError(
                 codes.MODEL_INPUT_NOT_MATCH,
@@ -248,9 +249,9 @@ class LoadedModel:
             )
         open_sizes = [place for place, size in enumerate(shape) if size < 0]
         if len(open_sizes) == 1:
-            rest = math.prod(size for size in shape if size >= 0) * dtypes.dtype(operand.dtype).itemsize
-            if rest and buffer.size % rest == 0:
-                return tuple(buffer.size // rest if size < 0 else size for size in shape)
+            rest = math.prod(size for size in shape if size >= 0) * dtypes.dtype(operand.dtype).bits
+            if rest and buffer.size * 8 % rest == 0:
+                return tuple(buffer.size * 8 // rest if size < 0 else size for size in shape)
         if open_sizes:
             raise CallError(
                 codes.MODEL_INPUT_NOT_MATCH,
@@ -325,15 +326,21 @@ def find_model(model_id: int) -> LoadedModel:
 def read_array(buffer: DataBuffer, dtype: str, shape: Shape, name: str) -> Array:
     """The tensor that begins where a buffer does, in place where the memory allows it."""
     row = dtypes.dtype(dtype)
-    count = math.prod(shape)
-    memory = process.memory.array(buffer.address, count * row.itemsize, name)
+    memory = process.memory.array(buffer.address, packed_size(dtype, math.prod(shape)), name)
+    if row.bits < 8:
+        return unpack(memory, dtype, shape)
     if buffer.address % max(row.itemsize, 1):
         memory = memory.copy()
     return memory.view(row.numpy).reshape(shape)
 
 
 def write_array(buffer: DataBuffer, array: Array, name: str) -> None:
-    """Put a tensor where a buffer begins."""
+    """Put a tensor where a buffer begins; elements of less than a byte are packed, as on a device."""
     if array.nbytes:
-        memory = process.memory.array(buffer.address, array.nbytes, name, is_written=True)
-        memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        data = pack(array, dtypes.dtype_from_numpy(array.dtype).name)
+        process.memory.array(buffer.address, data.nbytes, name, is_written=True)[:] = data
+
+
+def device_size(array: Array) -> int:
+    """Bytes of a tensor on a device."""
+    return packed_size(dtypes.dtype_from_numpy(array.dtype).name, array.size)

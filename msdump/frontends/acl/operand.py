@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msdump.frontends.acl.tensor_desc import UNKNOWN, dtype_number, size_bytes
+from msdump import dtypes
+from msdump.frontends.acl.tensor_desc import UNKNOWN
+from msdump.packing import packed_size
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec
@@ -38,7 +41,9 @@ class Operand:
         Source: ACL, `aclmdlGetInputSizeByIndex`, on dynamic batches and sizes of -1.
         """
         shape = self.largest or tuple(most for _, most in self.ranges) or self.shape
-        return 0 if any(size < 0 for size in shape) else size_bytes(dtype_number(self.dtype), shape)
+        if any(size < 0 for size in shape) or not has_array(self.dtype):
+            return 0
+        return packed_size(self.dtype, math.prod(shape))
 
     def fits(self, shape: Shape) -> bool:
         """True when a tensor of this shape may be given for it."""
@@ -54,6 +59,12 @@ class Operand:
             if self.shape[at] < 0 <= most:
                 sizes[at] = f"{least}~{most}"
         return f"{self.dtype}[{', '.join(sizes)}]"
+
+
+def has_array(dtype: str) -> bool:
+    """True for a dtype of tensors that memory can hold: not for strings, sequences and maps."""
+    row = dtypes.BY_NAME.get(dtype)
+    return row is not None and row.numpy_type is not None
 
 
 def operand_of(spec: TensorSpec) -> Operand:

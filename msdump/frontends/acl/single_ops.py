@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from msdump.errors import ExecutionError, FormatError, GraphError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dataset import DataBuffer
-from msdump.frontends.acl.models import loader, open_unwatched, read_array, write_array
+from msdump.frontends.acl.models import device_size, loader, open_unwatched, read_array, write_array
 from msdump.frontends.acl.op_types import OnnxOp, known_types, onnx_op
 from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import TensorDesc
+from msdump.packing import packed_size
 
 if TYPE_CHECKING:
     from msdump.frontends.acl.dump_in_force import DumpInForce
@@ -56,7 +58,7 @@ class SingleOps:
         feeds = {}
         for at, (spec, buffer) in enumerate(zip(model.inputs, inputs, strict=True)):
             dtype, shape = op.inputs[at]
-            needed = int(np.prod(shape, dtype=np.int64)) * dtypes.dtype(dtype).itemsize
+            needed = packed_size(dtype, math.prod(shape))
             if buffer.size < needed:
                 raise CallError(
                     codes.OP_INPUT_NOT_MATCH,
@@ -72,11 +74,11 @@ class SingleOps:
             array = found[spec.name]
             dtype, shape = op.outputs[at]
             actual = dtypes.dtype_from_numpy(array.dtype).name
-            if actual != dtype or array.nbytes > buffer.size or not _may_be(tuple(array.shape), shape):
+            if actual != dtype or device_size(array) > buffer.size or not _may_be(tuple(array.shape), shape):
                 raise CallError(
                     codes.OP_OUTPUT_NOT_MATCH,
-                    f"{op.op_type}: expected output {at} as {actual}{list(array.shape)} of {array.nbytes} bytes, got "
-                    f"the description {dtype}{list(shape)} and a buffer of {buffer.size} bytes",
+                    f"{op.op_type}: expected output {at} as {actual}{list(array.shape)} of {device_size(array)} bytes, "
+                    f"got the description {dtype}{list(shape)} and a buffer of {buffer.size} bytes",
                 )
             write_array(buffer, array, f"{op.op_type}: output {at}")
 

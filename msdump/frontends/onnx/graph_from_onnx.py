@@ -45,14 +45,14 @@ class ModelTypes:
     shapes: Mapping[str, tuple[int, ...]]
 
     def of(self, name: str) -> TensorType | None:
-        """None for what no array can show."""
+        """None for what no file of a dump can hold."""
         known = self.elements.get(name)
         if known is None or not known.HasField("tensor_type"):
             return None
         return tensor_type(known.tensor_type.elem_type, self.shapes.get(name))
 
     def reason(self, name: str) -> str:
-        """Why no array can show it."""
+        """Why no file can hold it."""
         known = self.elements.get(name)
         kind = known.WhichOneof("value") if known is not None else None
         if known is None or kind is None:
@@ -98,11 +98,10 @@ def graph_from_onnx(
 
 
 def _add_constant(found: OnnxGraph, constant: Constant) -> None:
-    if constant.array is None:
+    dtype = None if constant.array is None else tensor_type(constant.elem_type, constant.array.shape)
+    if constant.array is None or dtype is None:
         found.skipped[f"dtype {type_text(constant.elem_type)}"] += 1
         return
-    dtype = tensor_type(constant.elem_type, constant.array.shape)
-    assert dtype is not None
     # The graph would copy the data; they belong to the model, and stay as they are.
     value = found.graph.add_constant(np.empty((0,), constant.array.dtype), dtype.dtype, constant.name)
     value.type, value.constant = dtype, constant.array

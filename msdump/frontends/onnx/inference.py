@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 import onnx.shape_inference
 
+from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.frontends.onnx.nodes import WHOLE_ELEMENTS, Constant
 from msdump.frontends.onnx.ort_values import dtype_name, type_text
@@ -81,9 +82,9 @@ class Inference:
 
 
 def tensor_type(elem_type: int, shape: tuple[int, ...] | None) -> TensorType | None:
-    """A type for the Graph; None for dtypes that no array can show.   Edges: an open rank is (-1,)."""
+    """A type for the Graph; None for dtypes that no file of a dump can hold.   Edges: an open rank is (-1,)."""
     name = dtype_name(elem_type)
-    if name is None:
+    if name is None or not dtypes.dtype(name).is_dumped:
         return None
     return TensorType(name, (UNKNOWN,) if shape is None else shape)
 

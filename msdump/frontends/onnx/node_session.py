@@ -12,9 +12,10 @@ from typing import Any
 import onnx
 import onnxruntime
 
+from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.onnx.nodes import Constant, ModelNode
-from msdump.frontends.onnx.ort_values import value_of
+from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
 
 # onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
 _IR_VERSION = 10
@@ -120,11 +121,13 @@ class SessionMaker:
         for tensor in model.graph.initializer:
             name = large_names.get(tensor.name)
             if name is not None:
-                options.add_initializer(tensor.name, onnxruntime.OrtValue(self._value(name)))
-                # onnxruntime wants data in the model as well, although it reads those of the OrtValue.
                 array = self._constants[name].array
                 assert array is not None
-                tensor.raw_data = array.tobytes()
+                dtype = dtypes.dtype_from_numpy(array.dtype).name
+                if not is_packed(dtype):
+                    options.add_initializer(tensor.name, onnxruntime.OrtValue(self._value(name)))
+                # onnxruntime wants data in the model as well, although it reads those of the OrtValue.
+                tensor.raw_data = raw_data_of(array, dtype)
         try:
             return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -140,7 +143,7 @@ class SessionMaker:
         if name not in self._values:
             constant = self._constants[name]
             assert constant.array is not None
-            self._values[name] = value_of(constant.array, str(constant.array.dtype))
+            self._values[name] = value_of(constant.array, dtypes.dtype_from_numpy(constant.array.dtype).name)
         return self._values[name]
 
 

@@ -1,8 +1,9 @@
-"""Arrays as OrtValues and back, without copies; names of dtypes on both sides."""
+"""Arrays as OrtValues and back, without copies but of packed dtypes; names of dtypes on both sides."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
 from msdump import dtypes
 from msdump.events import Array
+from msdump.packing import pack, packed_size, unpack
 
 _T = onnx.TensorProto
-# Dtypes whose elements lie in whole bytes on both sides; onnxruntime packs those of four bits.
 _NAME_BY_TYPE: dict[int, str] = {
     _T.BOOL: "bool",
     _T.INT8: "int8",
@@ -33,14 +34,22 @@ _NAME_BY_TYPE: dict[int, str] = {
     _T.COMPLEX128: "complex128",
     _T.FLOAT8E5M2: "float8_e5m2",
     _T.FLOAT8E4M3FN: "float8_e4m3fn",
+    _T.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    _T.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    _T.INT4: "int4",
+    _T.UINT4: "uint4",
 }
+# Younger than the oldest onnx that will do.
+_YOUNG = {"INT2": "int2", "UINT2": "uint2", "FLOAT4E2M1": "float4_e2m1", "FLOAT8E8M0": "float8_e8m0"}
+_NAME_BY_TYPE |= {number: _YOUNG[key] for key, number in _T.DataType.items() if key in _YOUNG}
 _TYPE_BY_NAME = {name: number for number, name in _NAME_BY_TYPE.items()}
 # numpy knows these only through ml_dtypes: the bits cross the border as integers of the same width.
 _BORROWED: dict[str, np.dtype[Any]] = {
     "bfloat16": np.dtype(np.uint16),
-    "float8_e5m2": np.dtype(np.uint8),
-    "float8_e4m3fn": np.dtype(np.uint8),
+    **{name: np.dtype(np.uint8) for name in _TYPE_BY_NAME if name.startswith("float8")},
 }
+# Several elements in a byte on onnxruntime's side, a byte for each in an array.
+_PACKED = frozenset(name for name in _TYPE_BY_NAME if dtypes.dtype(name).bits < 8)
 
 
 def dtype_name(elem_type: int) -> str | None:
@@ -59,8 +68,15 @@ def type_text(elem_type: int) -> str:
     return name if name is not None else str(_T.DataType.Name(elem_type)).lower()
 
 
+def is_packed(dtype: str) -> bool:
+    """True for a dtype whose OrtValues hold several elements in a byte."""
+    return dtype in _PACKED
+
+
 def value_of(array: Array, dtype: str) -> Any:
-    """An OrtValue over the memory of `array`, which must be C-contiguous and outlive it."""
+    """An OrtValue over the memory of `array`, which must be C-contiguous and outlive it; of a packed dtype a copy."""
+    if dtype in _PACKED:
+        return owned_value_of(array, dtype)
     borrowed = _BORROWED.get(dtype)
     return ort_native.OrtValue.ortvalue_from_numpy_with_onnx_type(
         array if borrowed is None else array.view(borrowed), _TYPE_BY_NAME[dtype]
@@ -72,8 +88,14 @@ def owned_value_of(array: Array, dtype: str) -> Any:
     device = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
     value = ort_native.OrtValue.ortvalue_from_shape_and_onnx_type(array.shape, _TYPE_BY_NAME[dtype], device)
     if array.size:
-        ctypes.memmove(value.data_ptr(), np.ascontiguousarray(array).ctypes.data, array.nbytes)
+        held = pack(array, dtype)
+        ctypes.memmove(value.data_ptr(), held.ctypes.data, held.nbytes)
     return value
+
+
+def raw_data_of(array: Array, dtype: str) -> bytes:
+    """The bytes of a tensor as ONNX files have them."""
+    return pack(array, dtype).tobytes()
 
 
 class _Memory:
@@ -90,17 +112,23 @@ class _Memory:
 _TYPESTR = {
     name: (_BORROWED[name] if name in _BORROWED else dtypes.dtype(name).numpy).newbyteorder("=").str
     for name in _TYPE_BY_NAME
+    if name not in _PACKED
 }
 
 
 def array_of(value: Any) -> Array:
-    """The elements of an OrtValue that holds a tensor: a read-only view that keeps it alive.
+    """The elements of an OrtValue that holds a tensor: a read-only view that keeps it alive; of a packed dtype a copy.
 
-    Raises: KeyError for strings and packed dtypes.
+    Raises: KeyError for strings.
     """
     name = _NAME_BY_TYPE[value.element_type()]
     shape = tuple(value.shape())
     if 0 in shape:
         return np.empty(shape, dtypes.dtype(name).numpy)
+    if name in _PACKED:
+        raw = np.asarray(_Memory(value, (packed_size(name, math.prod(shape)),), "|u1"))
+        elements = unpack(raw, name, shape)
+        elements.flags.writeable = False
+        return elements
     array: Array = np.asarray(_Memory(value, shape, _TYPESTR[name]))
     return array.view(dtypes.dtype(name).numpy) if name in _BORROWED else array

@@ -16,7 +16,9 @@ _TORCH_NAMES = {"float8_e8m0": "float8_e8m0fnu"}
 _NAME_BY_DTYPE: dict[Any, str] = {
     getattr(torch, _TORCH_NAMES.get(row.name, row.name)): row.name
     for row in dtypes.TABLE
-    if row.bits >= 8 and isinstance(getattr(torch, _TORCH_NAMES.get(row.name, row.name), None), torch.dtype)
+    if row.bits >= 8
+    and row.is_dumped
+    and isinstance(getattr(torch, _TORCH_NAMES.get(row.name, row.name), None), torch.dtype)
 }
 _DTYPE_BY_NAME = {name: dtype for dtype, name in _NAME_BY_DTYPE.items()}
 # numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.

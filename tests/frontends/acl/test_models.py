@@ -14,11 +14,14 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 
+from msdump import dtypes
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
+from msdump.packing import pack, unpack
 from tests.frontends.acl.scripts import dataset_of, fetch, fill, ok, run_small, small_model
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
+from tests.frontends.onnx.test_model import all_codes, narrow_ends
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +121,27 @@ def test_narrow_dtypes(tmp_path: Path) -> None:
     desc = acl.mdl.create_desc()
     ok(acl.mdl.get_desc(desc, model_id))
     assert acl.mdl.get_input_data_type(desc, 0) == acl.const.ACL_FLOAT16
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float8_e5m2", "float8_e4m3fnuz"])
+def test_packed_and_eight_bit_dtypes_lie_in_memory_as_on_a_device(dtype: str, tmp_path: Path) -> None:
+    """Two elements of int4 are a byte. A dtype that ACL has no number of is ACL_DT_UNDEFINED."""
+    size = 5
+    model_id = ok(acl.mdl.load_from_file(saved(tmp_path, narrow_ends(dtype, size))))
+    desc = acl.mdl.create_desc()
+    ok(acl.mdl.get_desc(desc, model_id))
+    row = dtypes.dtype(dtype)
+    nbytes = 3 if row.bits == 4 else 5
+    assert acl.mdl.get_input_size_by_index(desc, 0) == acl.mdl.get_output_size_by_index(desc, 0) == nbytes
+    assert acl.mdl.get_input_data_type(desc, 0) == (-1 if row.ge_number is None else row.ge_number)
+    inputs, outputs = dataset_of([nbytes]), dataset_of([nbytes, 20])
+    raw = pack(all_codes(dtype, size), dtype)
+    fill(inputs, 0, raw)
+    ok(acl.mdl.execute(model_id, inputs, outputs))
+    address = acl.get_data_buffer_addr(acl.mdl.get_dataset_buffer(outputs, 0))
+    found = unpack(np.frombuffer(acl.util.ptr_to_bytes(address, nbytes), np.uint8), dtype, [size])
+    assert np.array_equal(found.astype(np.float32), all_codes(dtype, size).astype(np.float32), equal_nan=True)
+    refused(acl.mdl.execute(model_id, inputs, dataset_of([nbytes - 1, 20])), 100018, f"at least {nbytes} bytes")
 
 
 def test_from_memory_and_with_memory(tmp_path: Path) -> None:

@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from msdump.errors import ConfigError, ExecutionError, GraphError
+from msdump.errors import ConfigError, ExecutionError, FormatError, GraphError
 from msdump.frontends.onnx import load_model
 from msdump.graph.emit_ir import ir_text
 from msdump.graph.emit_order import order_csv_text
 from msdump.graph.emit_pb import model_bytes
+from msdump.packing import pack, unpack
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import Recorder, model_of, same_bits, true_values, value
 
@@ -159,13 +160,69 @@ def test_bfloat16_weights() -> None:
     assert same_bits(seen.by_value["wide"], bits.astype(np.float32))
 
 
-def test_packed_dtypes_at_the_border_are_refused() -> None:
-    number = onnx.TensorProto.INT4
-    widen = node("DequantizeLinear", ["x", "scale"], ["y"])
-    proto = model_of([widen], [value("x", number, [4])], [value("y")], {"scale": np.float32(1)}, opset=21)
-    with pytest.raises(
-        GraphError, match=r"^model small: expected inputs and outputs of .* got int4 for x\. Put a Cast"
-    ):
+# dtype of a model's input and output, and whether a file of a dump can hold it
+NARROW = {
+    "int4": (onnx.TensorProto.INT4, True),
+    "uint4": (onnx.TensorProto.UINT4, False),
+    "float8_e4m3fn": (onnx.TensorProto.FLOAT8E4M3FN, True),
+    "float8_e5m2": (onnx.TensorProto.FLOAT8E5M2, True),
+    "float8_e4m3fnuz": (onnx.TensorProto.FLOAT8E4M3FNUZ, False),
+    "float8_e5m2fnuz": (onnx.TensorProto.FLOAT8E5M2FNUZ, False),
+}
+if hasattr(onnx.TensorProto, "INT2"):
+    NARROW |= {"int2": (onnx.TensorProto.INT2, True), "uint2": (onnx.TensorProto.UINT2, True)}
+
+
+def narrow_ends(dtype: str, size: int) -> onnx.ModelProto:
+    """x becomes float32 and y again; wide = its sum with a weight, which is narrow as well."""
+    number = NARROW[dtype][0]
+    nodes = [
+        node("Cast", ["x"], ["a"], name="widen", to=onnx.TensorProto.FLOAT),
+        node("Cast", ["a"], ["y"], name="narrow", to=number, **({"saturate": 0} if "float8" in dtype else {})),
+        node("Cast", ["w"], ["b"], name="widen_weight", to=onnx.TensorProto.FLOAT),
+        node("Add", ["a", "b"], ["wide"], name="add"),
+    ]
+    outputs = [value("y", number, [size]), value("wide", np.float32, [size])]
+    opset = 25 if dtype in ("int2", "uint2") else 21
+    model = model_of(nodes, [value("x", number, [size])], outputs, opset=opset)
+    weight = all_codes(dtype, size)[::-1]
+    raw = pack(np.ascontiguousarray(weight), dtype).tobytes()
+    model.graph.initializer.add(name="w", data_type=number, dims=[size], raw_data=raw)
+    model.ir_version = 13 if opset == 25 else 10
+    return model
+
+
+def all_codes(dtype: str, size: int) -> Any:
+    """Every value of the dtype, over and over."""
+    return unpack((np.arange(size) * 37).astype(np.uint8), dtype, [size])
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("size", [1, 7, 1500])
+def test_narrow_dtypes_cross_the_border(dtype: str, size: int) -> None:
+    """Also an odd number of packed elements, and weights that stay in memory of their own."""
+    x, seen = all_codes(dtype, size), Recorder()
+    model = load_model(narrow_ends(dtype, size), [seen])
+    assert str(model.inputs[0]) == f"{dtype}[{size}]"
+    outputs = model.run({"x": x})
+    assert outputs["y"].dtype == x.dtype
+    assert np.array_equal(outputs["y"].astype(np.float32), x.astype(np.float32), equal_nan=True)
+    expected = x.astype(np.float32) + x[::-1].astype(np.float32)
+    assert np.array_equal(outputs["wide"], expected, equal_nan=True)
+    is_held = NARROW[dtype][1]
+    assert ("y" in seen.by_value) == is_held
+    assert model.skipped() == ({} if is_held else {f"dtype {dtype}": 3})
+    if is_held:
+        assert same_bits(seen.by_value["y"], outputs["y"])
+        assert same_bits(seen.read["widen"][0], x) and same_bits(seen.read["widen_weight"][0], x[::-1])
+
+
+def test_dtypes_without_an_array_are_refused_at_the_border() -> None:
+    number = getattr(onnx.TensorProto, "FLOAT6E2M3", None)
+    if number is None:
+        pytest.skip("this onnx has no dtype that the table lacks")
+    proto = model_of([node("Identity", ["x"], ["y"])], [value("x", number, [4])], [value("y", number)])
+    with pytest.raises((GraphError, FormatError), match=r"float6|FLOAT6"):
         load_model(proto)
 
 
