@@ -49,7 +49,9 @@ class KernelNotFoundError(GraphError):
 
 
 class ExecutionError(GraphError):
-    """An operator that failed while it ran."""
+    """An operator that failed while it ran.   `operator`: its name; "" where it is not known."""
+
+    operator = ""
 
 
 class DumpError(MsdumpError, RuntimeError):

@@ -8,11 +8,14 @@ Handles are ints, memory is real, and every call returns the aclError that the o
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import numpy as np
+
 from msdump.errors import did_you_mean
-from msdump.frontends.acl import const, mdl, op, rt, util
-from msdump.frontends.acl.calls import as_text, returns_code, take_messages
+from msdump.frontends.acl import const, mdl, media, op, rt, util
+from msdump.frontends.acl.calls import as_int, as_text, bad_argument, report, returns_code, take_messages
 from msdump.frontends.acl.codes import SUCCESS
 from msdump.frontends.acl.const import *  # noqa: F403  every name begins with ACL_
 from msdump.frontends.acl.dataset import (
@@ -41,10 +44,28 @@ from msdump.frontends.acl.tensor_desc import (
     set_tensor_format,
     set_tensor_shape,
 )
+from msdump.frontends.acl.tensor_layout import (
+    get_tensor_desc_address,
+    get_tensor_desc_by_index,
+    get_tensor_desc_dim_range,
+    set_tensor_const,
+    set_tensor_dynamic_input,
+    set_tensor_origin_format,
+    set_tensor_origin_shape,
+    set_tensor_place_ment,
+    set_tensor_shape_range,
+    set_tensor_storage_format,
+    set_tensor_storage_shape,
+    set_tensor_value_range,
+    trans_tensor_desc_format,
+)
+
+log = logging.getLogger("msdump")
 
 __all__ = [
     "Dump",
     "Model",
+    "app_log",
     "const",
     "create_data_buffer",
     "create_tensor_desc",
@@ -53,12 +74,17 @@ __all__ = [
     "destroy_tensor_desc",
     "dump",
     "finalize",
+    "float16_to_float",
+    "float_to_float16",
     "get_data_buffer_addr",
     "get_data_buffer_size",
     "get_data_buffer_size_v2",
     "get_recent_err_msg",
     "get_soc_name",
+    "get_tensor_desc_address",
+    "get_tensor_desc_by_index",
     "get_tensor_desc_dim",
+    "get_tensor_desc_dim_range",
     "get_tensor_desc_dim_v2",
     "get_tensor_desc_element_count",
     "get_tensor_desc_format",
@@ -70,14 +96,28 @@ __all__ = [
     "init",
     "load",
     "mdl",
+    "media",
     "op",
     "rt",
+    "set_tensor_const",
     "set_tensor_desc_name",
+    "set_tensor_dynamic_input",
     "set_tensor_format",
+    "set_tensor_origin_format",
+    "set_tensor_origin_shape",
+    "set_tensor_place_ment",
     "set_tensor_shape",
+    "set_tensor_shape_range",
+    "set_tensor_storage_format",
+    "set_tensor_storage_shape",
+    "set_tensor_value_range",
+    "trans_tensor_desc_format",
     "update_data_buffer",
     "util",
 ]
+
+
+_LOG_LEVELS = {0: logging.DEBUG, 1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR}
 
 
 @returns_code("aclInit")
@@ -99,6 +139,26 @@ def get_recent_err_msg() -> str:
     return take_messages()
 
 
+def app_log(log_level: int, message: str) -> None:
+    """Log a message of the script: 0 debug, 1 info, 2 warning, 3 error.   Edges: another level is an error."""
+    level = _LOG_LEVELS.get(as_int(log_level, "log_level"))
+    if level is None:
+        report("aclAppLog", bad_argument(f"log_level: expected 0, 1, 2 or 3, got {log_level}"))
+        level = logging.ERROR
+    log.log(level, "%s", as_text(message, "message"))
+
+
+def float16_to_float(value: int) -> float:
+    """Number of a float16 that is given by its bits: `acl.float16_to_float(0x3C00)` is 1.0."""
+    return float(np.uint16(as_int(value, "value") & 0xFFFF).view(np.float16))
+
+
+def float_to_float16(value: float) -> int:
+    """Bits of the float16 that is nearest to a number, ties to even; too large ones become Inf."""
+    with np.errstate(over="ignore"):
+        return int(np.float32(value).astype(np.float16).view(np.uint16))
+
+
 def get_soc_name() -> str:
     """Name of the chip. There is none."""
     return "CPU"
@@ -115,5 +175,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     raise AttributeError(
         f'acl: expected one of {", ".join(__all__)}, got "{name}". {did_you_mean(name, __all__)} '
-        "Media, profiling and queues of a device are not part of msdump."
+        "Profiling, queues and image units of a device are not part of msdump; docs/acl-coverage.md has every name."
     )

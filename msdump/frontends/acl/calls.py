@@ -7,11 +7,11 @@ import logging
 import operator
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from msdump.config.acl_error import AclConfigError
-from msdump.errors import DumpError, MsdumpError
+from msdump.errors import DumpError, MsdumpError, did_you_mean
 from msdump.frontends.acl import codes
 
 P = ParamSpec("P")
@@ -123,6 +123,18 @@ def as_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a str, got {type(value).__name__}.")
     return value
+
+
+def unknown_name(path: str, name: str, namespace: Mapping[str, Any]) -> AttributeError:
+    """For the `__getattr__` of a module: what to raise for a name that it lacks, with the nearest ones."""
+    # The import system and inspect ask for names like these; nobody wrote them.
+    if name.startswith("__"):
+        return AttributeError(name)
+    known = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
+    return AttributeError(
+        f"{path}.{name}: expected a name of pyACL that works here, got another. {did_you_mean(name, known)} "
+        "docs/acl-coverage.md lists all of them."
+    )
 
 
 def _code_of(error: BaseException) -> int:

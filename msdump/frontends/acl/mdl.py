@@ -6,8 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msdump.frontends.acl import codes
+from msdump.frontends.acl.aipp import (
+    create_aipp,
+    destroy_aipp,
+    get_aipp_type,
+    get_first_aipp_info,
+    set_aipp_ax_swap_switch,
+    set_aipp_by_input_index,
+    set_aipp_crop_params,
+    set_aipp_csc_params,
+    set_aipp_dtc_pixel_mean,
+    set_aipp_dtc_pixel_min,
+    set_aipp_input_format,
+    set_aipp_padding_params,
+    set_aipp_pixel_var_reci,
+    set_aipp_rbuv_swap_switch,
+    set_aipp_scf_params,
+    set_aipp_src_image_size,
+    set_input_aipp,
+)
 from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE
-from msdump.frontends.acl.calls import CallError, as_int, as_text, bad_argument, returns_code, returns_value
+from msdump.frontends.acl.calls import (
+    CallError,
+    as_int,
+    as_text,
+    bad_argument,
+    returns_code,
+    returns_value,
+    unknown_name,
+)
 from msdump.frontends.acl.chunks import deliver_to
 from msdump.frontends.acl.dataset import (
     add_dataset_buffer,
@@ -19,11 +46,19 @@ from msdump.frontends.acl.dataset import (
     get_dataset_tensor_desc,
     set_dataset_tensor_desc,
 )
+from msdump.frontends.acl.load_config import (
+    create_config_handle,
+    destroy_config_handle,
+    load_with_config,
+    set_config_opt,
+)
 from msdump.frontends.acl.model_desc import (
     create_desc,
     destroy_desc,
     get_cur_output_dims,
     get_desc,
+    get_desc_from_file,
+    get_desc_from_mem,
     get_dynamic_batch,
     get_dynamic_hw,
     get_input_data_type,
@@ -44,6 +79,7 @@ from msdump.frontends.acl.model_desc import (
     get_output_index_by_name,
     get_output_name_by_index,
     get_output_size_by_index,
+    get_tensor_real_name,
 )
 from msdump.frontends.acl.models import LoadedModel, described, find_model, load, open_unwatched
 from msdump.frontends.acl.operand import Shape
@@ -51,8 +87,12 @@ from msdump.frontends.acl.process import process
 
 __all__ = [
     "add_dataset_buffer",
+    "create_aipp",
+    "create_config_handle",
     "create_dataset",
     "create_desc",
+    "destroy_aipp",
+    "destroy_config_handle",
     "destroy_dataset",
     "destroy_desc",
     "dump_reg_callback",
@@ -60,13 +100,17 @@ __all__ = [
     "execute",
     "execute_async",
     "finalize_dump",
+    "get_aipp_type",
     "get_cur_output_dims",
     "get_dataset_buffer",
     "get_dataset_num_buffers",
     "get_dataset_tensor_desc",
     "get_desc",
+    "get_desc_from_file",
+    "get_desc_from_mem",
     "get_dynamic_batch",
     "get_dynamic_hw",
+    "get_first_aipp_info",
     "get_input_data_type",
     "get_input_dims",
     "get_input_dims_range",
@@ -85,17 +129,33 @@ __all__ = [
     "get_output_index_by_name",
     "get_output_name_by_index",
     "get_output_size_by_index",
+    "get_tensor_real_name",
     "init_dump",
     "load_from_file",
     "load_from_file_with_mem",
     "load_from_mem",
     "load_from_mem_with_mem",
+    "load_with_config",
     "query_size",
     "query_size_from_mem",
+    "set_aipp_ax_swap_switch",
+    "set_aipp_by_input_index",
+    "set_aipp_crop_params",
+    "set_aipp_csc_params",
+    "set_aipp_dtc_pixel_mean",
+    "set_aipp_dtc_pixel_min",
+    "set_aipp_input_format",
+    "set_aipp_padding_params",
+    "set_aipp_pixel_var_reci",
+    "set_aipp_rbuv_swap_switch",
+    "set_aipp_scf_params",
+    "set_aipp_src_image_size",
+    "set_config_opt",
     "set_dataset_tensor_desc",
     "set_dump",
     "set_dynamic_batch_size",
     "set_dynamic_hw_size",
+    "set_input_aipp",
     "set_input_dynamic_dims",
     "unload",
 ]
@@ -341,3 +401,7 @@ def _check_fit(model: LoadedModel, shapes: Sequence[Shape]) -> None:
             raise bad_argument(
                 f"model {model.name}: expected input {operand.name} as {operand}, got shape {list(shape)}"
             )
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("acl.mdl", name, globals())

@@ -15,7 +15,7 @@ from msdump.frontends.acl.calls import (
     returns_value,
 )
 from msdump.frontends.acl.const import ACL_DT_UNDEFINED, ACL_FORMAT_ND, ACL_FORMAT_UNDEFINED
-from msdump.frontends.acl.models import LoadedModel, find_model
+from msdump.frontends.acl.models import LoadedModel, described, find_model, open_unwatched
 from msdump.frontends.acl.operand import Operand, Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import dtype_number
@@ -48,6 +48,29 @@ def get_desc(model_desc: int, model_id: int) -> None:
     """Fill a description in: `ret = acl.mdl.get_desc(desc, model_id)`."""
     desc, model = _find(model_desc), find_model(as_int(model_id, "model_id"))
     desc.inputs, desc.outputs, desc.models = model.fed, model.outputs, [model]
+
+
+@returns_code("aclmdlGetDescFromFile")
+def get_desc_from_file(model_desc: int, model_path: str) -> None:
+    """Fill a description in without loading the model: `ret = acl.mdl.get_desc_from_file(desc, "net.onnx")`."""
+    _fill(model_desc, as_text(model_path, "model_path"))
+
+
+@returns_code("aclmdlGetDescFromMem")
+def get_desc_from_mem(model_desc: int, model: int, model_size: int) -> None:
+    """As `get_desc_from_file`, from the bytes at an address."""
+    address, size = as_int(model, "model"), as_int(model_size, "model_size")
+    _fill(model_desc, process.memory.array(address, size, "model").tobytes())
+
+
+@returns_plain("aclmdlGetTensorRealName", "")
+def get_tensor_real_name(model_desc: int, name: str) -> str:
+    """The name itself: names are never cut here."""
+    held, wanted = _find(model_desc), as_text(name, "name")
+    known = [operand.name for operand in (*held.inputs, *held.outputs)]
+    if wanted not in known:
+        raise bad_argument(f"name: expected one of {', '.join(known) or 'none'}, got {wanted}")
+    return wanted
 
 
 @returns_plain("aclmdlGetNumInputs", 0)
@@ -188,6 +211,11 @@ def get_input_index_by_name(model_desc: int, name: str) -> int:
 @returns_value("aclmdlGetOutputIndexByName", 0)
 def get_output_index_by_name(model_desc: int, name: str) -> int:
     return _index(_find(model_desc).outputs, name)
+
+
+def _fill(model_desc: int, source: str | bytes) -> None:
+    desc, model = _find(model_desc), described(source, open_unwatched(source))
+    desc.inputs, desc.outputs, desc.models = model.fed, model.outputs, [model]
 
 
 def _gears(model_desc: int, kind: str) -> tuple[Shape, ...]:

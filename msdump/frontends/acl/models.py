@@ -15,6 +15,7 @@ from msdump.errors import ExecutionError, FormatError, GraphError, MsdumpError
 from msdump.events import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE, Atc, atc_of
+from msdump.frontends.acl.callbacks import tell_exception
 from msdump.frontends.acl.calls import CallError, bad_argument
 from msdump.frontends.acl.const import ACL_DYNAMIC_TENSOR_NAME, ACL_FORMAT_ND
 from msdump.frontends.acl.dataset import DataBuffer, Dataset, desc_of, find_buffer, set_desc
@@ -178,6 +179,7 @@ class LoadedModel:
         try:
             return self.onnx.run(arrays)
         except ExecutionError as error:
+            tell_failure(self.onnx, error)
             raise CallError(codes.GE_FAILURE, str(error)) from error
 
     def copy_out(self, found: dict[str, Any], outputs: Dataset) -> None:
@@ -321,6 +323,14 @@ def find_model(model_id: int) -> LoadedModel:
     if model is None:
         raise CallError(codes.GE_EXEC_MODEL_ID_INVALID, f"model_id: expected the id of a loaded model, got {model_id}")
     return model
+
+
+def tell_failure(model: OnnxModel, error: ExecutionError) -> None:
+    """Call the script's function for operators that fail, with the ids that a dump gives the operator."""
+    if process.exception_callback is None or not error.operator:
+        return
+    found = [op for op in model.graph({}, 0).graph.op_infos() if op.full_name == error.operator]
+    tell_exception(*((found[0].task_id, found[0].stream_id) if found else (0, 0)))
 
 
 def read_array(buffer: DataBuffer, dtype: str, shape: Shape, name: str) -> Array:

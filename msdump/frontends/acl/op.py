@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msdump.frontends.acl import codes
-from msdump.frontends.acl.calls import CallError, as_int, as_text, returns_code, returns_value
-from msdump.frontends.acl.dataset import find_buffer
+from msdump.frontends.acl.calls import CallError, as_int, as_text, returns_code, returns_value, unknown_name
+from msdump.frontends.acl.dataset import DataBuffer, find_buffer
+from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.single_ops import SingleOp, SingleOps, models_in, operator_of
+from msdump.frontends.acl.tensor_desc import TensorDesc
 from msdump.frontends.acl.tensor_desc import find as find_desc
+from msdump.frontends.acl.tensor_layout import source_of
 
 log = logging.getLogger("msdump")
 
@@ -26,9 +29,10 @@ class OpAttr:
 
 @dataclass(frozen=True, slots=True)
 class OpHandle:
-    """An operator that was looked up before its calls."""
+    """An operator that was looked up before its calls, and the descriptions of its inputs as they were."""
 
     op: SingleOp
+    inputs: tuple[TensorDesc, ...]
 
 
 # -- attributes -------------------------------------------------------------------------------------
@@ -89,6 +93,11 @@ def set_attr_list_float(attr: int, attr_name: str, values: Sequence[float]) -> N
     _set(attr, attr_name, [float(value) for value in values])
 
 
+@returns_code("aclopSetAttrListDataType")
+def set_attr_list_data_type(attr: int, attr_name: str, values: Sequence[int]) -> None:
+    _set(attr, attr_name, [as_int(value, "values") for value in values])
+
+
 @returns_code("aclopSetAttrListString")
 def set_attr_list_string(attr: int, attr_name: str, values: Sequence[str]) -> None:
     _set(attr, attr_name, [as_text(value, "values") for value in values])
@@ -128,9 +137,13 @@ def execute_v2(
     attr: int,
     stream: int,
 ) -> None:
-    """Run an operator once, after all that its stream has to do; it has run when this returns."""
+    """Run an operator once, after all that its stream has to do; it has run when this returns.
+
+    Open sizes of `output_desc` become those of the results.
+    """
     process.check_initialized("aclopExecuteV2")
-    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+    shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+    _tell_shapes(output_desc, shapes)
 
 
 @returns_code("aclopExecute")
@@ -145,7 +158,7 @@ def execute(
 ) -> None:
     """As `execute_v2`."""
     process.check_initialized("aclopExecute")
-    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
 
 
 @returns_code("aclopCompileAndExecute")
@@ -163,7 +176,53 @@ def compile_and_execute(
 ) -> None:
     """As `execute_v2`: operators are made when they are called first."""
     process.check_initialized("aclopCompileAndExecute")
-    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream)
+    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+
+
+@returns_code("aclopCompileAndExecuteV2")
+def compile_and_execute_v2(
+    op_type: str,
+    input_desc: Sequence[int],
+    inputs: Sequence[int],
+    output_desc: Sequence[int],
+    outputs: Sequence[int],
+    attr: int,
+    engine_type: int,
+    compile_flag: int,
+    op_path: str,
+    stream: int,
+) -> None:
+    """As `compile_and_execute`; open sizes of `output_desc` become those of the results."""
+    process.check_initialized("aclopCompileAndExecuteV2")
+    shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+    _tell_shapes(output_desc, shapes)
+
+
+@returns_code("aclopInferShape")
+def infer_shape(
+    op_type: str,
+    in_desc_list: Sequence[int],
+    in_list: Sequence[int],
+    num_outputs: int,
+    out_desc_list: Sequence[int],
+    attr: int,
+) -> None:
+    """Put the shapes that an operator gives into the descriptions of its outputs. Nothing is dumped.
+
+    in_list   buffers of the operands; a size that their values decide is found by running the operator
+    """
+    process.check_initialized("aclopInferShape")
+    count = as_int(num_outputs, "num_outputs")
+    if count != len(out_desc_list) or len(in_list) != len(in_desc_list):
+        raise CallError(
+            codes.INVALID_PARAM,
+            f"{as_text(op_type, 'op_type')}: expected a description for each of {count} outputs and a buffer for each "
+            f"of {len(in_desc_list)} inputs, got {len(out_desc_list)} and {len(in_list)}",
+        )
+    descs = [find_desc(desc) for desc in out_desc_list]
+    op = _operator(op_type, in_desc_list, out_desc_list, attr)
+    for desc, shape in zip(descs, _ops().shapes(op, _sources(in_list, in_desc_list)), strict=True):
+        desc.shape = shape
 
 
 @returns_code("aclopUpdateParams")
@@ -194,7 +253,7 @@ def create_handle(op_type: str, input_desc: Sequence[int], output_desc: Sequence
     process.check_initialized("aclopCreateHandle")
     op = _operator(op_type, input_desc, output_desc, attr)
     _ops().model(op)
-    return process.handles.add(OpHandle(op))
+    return process.handles.add(OpHandle(op, tuple(find_desc(desc) for desc in input_desc)))
 
 
 def destroy_handle(handle: int) -> None:
@@ -211,7 +270,8 @@ def _destroy_handle(handle: int) -> None:
 def execute_with_handle(handle: int, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
     """Run an operator that `create_handle` looked up."""
     process.check_initialized("aclopExecWithHandle")
-    _run(process.handles.find(as_int(handle, "handle"), OpHandle, "handle").op, inputs, outputs, stream)
+    held = process.handles.find(as_int(handle, "handle"), OpHandle, "handle")
+    _run(held.op, inputs, outputs, stream, held.inputs)
 
 
 @returns_code("aclopCast")
@@ -220,7 +280,7 @@ def cast(src_desc: int, src_buffer: int, dst_desc: int, dst_buffer: int, truncat
     process.check_initialized("aclopCast")
     source, target = find_desc(src_desc, "src_desc"), find_desc(dst_desc, "dst_desc")
     op = operator_of("Cast", [source], [target], {"dst_type": target.dtype})
-    _run(op, [src_buffer], [dst_buffer], stream)
+    _run(op, [src_buffer], [dst_buffer], stream, [source])
 
 
 # -- parts ------------------------------------------------------------------------------------------
@@ -242,7 +302,14 @@ def _operator(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int
     return operator_of(name, inputs, outputs, attributes)
 
 
-def _run(op: SingleOp, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
+def _run(
+    op: SingleOp,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    stream: int,
+    input_desc: Sequence[int | TensorDesc],
+) -> list[Shape]:
+    """Run it once; gives the shapes of the results."""
     queue = process.stream(as_int(stream, "stream"))
     for io, buffers, signature, code in (
         ("input", inputs, op.inputs, codes.OP_INPUT_NOT_MATCH),
@@ -253,11 +320,27 @@ def _run(op: SingleOp, inputs: Sequence[int], outputs: Sequence[int], stream: in
                 code,
                 f"{op.op_type}: expected {len(signature)} {io} buffers, one for each description; got {len(buffers)}",
             )
-    sources, targets = [find_buffer(buffer) for buffer in inputs], [find_buffer(buffer) for buffer in outputs]
+    sources, targets = _sources(inputs, input_desc), [find_buffer(buffer) for buffer in outputs]
     queue.drain()
-    _ops().run(op, sources, targets)
+    return _ops().run(op, sources, targets)
+
+
+def _sources(inputs: Sequence[int], input_desc: Sequence[int | TensorDesc]) -> list[DataBuffer]:
+    descs = [desc if isinstance(desc, TensorDesc) else find_desc(desc) for desc in input_desc]
+    return [source_of(desc, find_buffer(buffer)) for desc, buffer in zip(descs, inputs, strict=True)]
+
+
+def _tell_shapes(output_desc: Sequence[int], shapes: Sequence[Shape]) -> None:
+    for handle, shape in zip(output_desc, shapes, strict=True):
+        desc = find_desc(handle)
+        if any(size < 0 for size in desc.shape):
+            desc.shape = shape
 
 
 def _set(attr: int, name: str, value: Any) -> None:
     held = process.handles.find(as_int(attr, "attr"), OpAttr, "attr")
     held.values[as_text(name, "attr_name")] = value
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("acl.op", name, globals())

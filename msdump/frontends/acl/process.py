@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from msdump.frontends.acl.dump_state import DumpState
 from msdump.frontends.acl.handles import Handles
 from msdump.frontends.acl.memory import Memory
 from msdump.frontends.acl.streams import Stream
+from msdump.frontends.acl.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from msdump.events import Observer
@@ -52,6 +53,9 @@ class Process:
         self.single_ops: SingleOps | None = None
         self.default_stream = Stream()
         self.streams: dict[int, Stream] = {}
+        self.subscriptions = Subscriptions()
+        self.exception_callback: Callable[[int], object] | None = None
+        self.threads: dict[int, threading.Thread] = {}
         self._current = _Current()
         self._last_context = 0
         self.context_by_device: dict[int, int] = {}

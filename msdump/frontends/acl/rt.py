@@ -4,9 +4,40 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
 from msdump.frontends.acl import codes
-from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_code, returns_value
+from msdump.frontends.acl.callbacks import (
+    get_device_id_from_exception_info as get_device_id_from_exception_info,
+)
+from msdump.frontends.acl.callbacks import (
+    get_error_code_from_exception_info as get_error_code_from_exception_info,
+)
+from msdump.frontends.acl.callbacks import (
+    get_stream_id_from_exception_info as get_stream_id_from_exception_info,
+)
+from msdump.frontends.acl.callbacks import (
+    get_task_id_from_exception_info as get_task_id_from_exception_info,
+)
+from msdump.frontends.acl.callbacks import (
+    get_thread_id_from_exception_info as get_thread_id_from_exception_info,
+)
+from msdump.frontends.acl.callbacks import (
+    launch_callback as launch_callback,
+)
+from msdump.frontends.acl.callbacks import (
+    process_report as process_report,
+)
+from msdump.frontends.acl.callbacks import (
+    set_exception_info_callback as set_exception_info_callback,
+)
+from msdump.frontends.acl.callbacks import (
+    subscribe_report as subscribe_report,
+)
+from msdump.frontends.acl.callbacks import (
+    unsubscribe_report as unsubscribe_report,
+)
+from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_code, returns_value, unknown_name
 from msdump.frontends.acl.const import ACL_EVENT_STATUS_COMPLETE, ACL_EVENT_STATUS_NOT_READY, ACL_HOST
 from msdump.frontends.acl.memory import DEVICE, HOST, memory_sizes
 from msdump.frontends.acl.process import Context, process
@@ -320,3 +351,7 @@ def _count(count: int, limit: int, name: str) -> int:
     if not 0 <= size <= most:
         raise bad_argument(f"count: expected 0 to {name}, which is {most}, got {size}")
     return size
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("acl.rt", name, globals())

@@ -18,7 +18,7 @@ from msdump.errors import ExecutionError, FormatError, GraphError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dataset import DataBuffer
-from msdump.frontends.acl.models import device_size, loader, open_unwatched, read_array, write_array
+from msdump.frontends.acl.models import device_size, loader, open_unwatched, read_array, tell_failure, write_array
 from msdump.frontends.acl.op_types import OnnxOp, known_types, onnx_op
 from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
@@ -52,24 +52,13 @@ class SingleOps:
         self._count_by_type: dict[str, itertools.count[int]] = {}
         self._lock = threading.Lock()
 
-    def run(self, op: SingleOp, inputs: Sequence[DataBuffer], outputs: Sequence[DataBuffer]) -> None:
-        """Run it from memory to memory.   Raises: CallError 100021 to 100024, 500002."""
+    def run(self, op: SingleOp, inputs: Sequence[DataBuffer], outputs: Sequence[DataBuffer]) -> list[Shape]:
+        """Run it from memory to memory; gives the shapes of the results.
+
+        Raises: CallError 100021 to 100024, 500002.
+        """
         model = self.model(op)
-        feeds = {}
-        for at, (spec, buffer) in enumerate(zip(model.inputs, inputs, strict=True)):
-            dtype, shape = op.inputs[at]
-            needed = packed_size(dtype, math.prod(shape))
-            if buffer.size < needed:
-                raise CallError(
-                    codes.OP_INPUT_NOT_MATCH,
-                    f"{op.op_type}: expected {needed} bytes for input {at} of {dtype}{list(shape)}, got a buffer of "
-                    f"{buffer.size}",
-                )
-            feeds[spec.name] = read_array(buffer, dtype, shape, f"{op.op_type}: input {at}")
-        try:
-            found = model.run(feeds)
-        except ExecutionError as error:
-            raise CallError(codes.GE_FAILURE, str(error)) from error
+        found = self._results(op, model, inputs)
         for at, (spec, buffer) in enumerate(zip(model.outputs, outputs, strict=True)):
             array = found[spec.name]
             dtype, shape = op.outputs[at]
@@ -81,6 +70,21 @@ class SingleOps:
                     f"got the description {dtype}{list(shape)} and a buffer of {buffer.size} bytes",
                 )
             write_array(buffer, array, f"{op.op_type}: output {at}")
+        return [tuple(found[spec.name].shape) for spec in model.outputs]
+
+    def shapes(self, op: SingleOp, inputs: Sequence[DataBuffer]) -> list[Shape]:
+        """Shapes of its results, from those of the operands as far as they decide, else from a run without a dump.
+
+        Raises: CallError 100021 to 100024, 500002.
+        """
+        model = self._make(op, (), is_counted=False)
+        known = {spec.name: shape for spec, (_, shape) in zip(model.inputs, op.inputs, strict=True)}
+        values = model.graph(known, 0).values
+        found = [tuple(values[spec.name].type.shape) if spec.name in values else (-1,) for spec in model.outputs]
+        if all(size >= 0 for shape in found for size in shape):
+            return found
+        results = self._results(op, model, inputs)
+        return [tuple(results[spec.name].shape) for spec in model.outputs]
 
     def model(self, op: SingleOp) -> OnnxModel:
         """The model of an operator, watched by the dumps that are in force.   Raises: CallError 100021, 100024."""
@@ -110,8 +114,28 @@ class SingleOps:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _make(self, op: SingleOp, dumps: Sequence[DumpInForce]) -> OnnxModel:
-        number = next(self._count_by_type.setdefault(op.op_type, itertools.count()))
+    def _results(self, op: SingleOp, model: OnnxModel, inputs: Sequence[DataBuffer]) -> dict[str, Any]:
+        feeds = {}
+        for at, (spec, buffer) in enumerate(zip(model.inputs, inputs, strict=True)):
+            dtype, shape = op.inputs[at]
+            needed = packed_size(dtype, math.prod(shape))
+            if buffer.size < needed:
+                raise CallError(
+                    codes.OP_INPUT_NOT_MATCH,
+                    f"{op.op_type}: expected {needed} bytes for input {at} of {dtype}{list(shape)}, got a buffer of "
+                    f"{buffer.size}",
+                )
+            feeds[spec.name] = read_array(buffer, dtype, shape, f"{op.op_type}: input {at}")
+        try:
+            found = model.run(feeds)
+        except ExecutionError as error:
+            tell_failure(model, error)
+            raise CallError(codes.GE_FAILURE, str(error)) from error
+        return found
+
+    def _make(self, op: SingleOp, dumps: Sequence[DumpInForce], is_counted: bool = True) -> OnnxModel:
+        counter = self._count_by_type.setdefault(op.op_type, itertools.count())
+        number = next(counter) if is_counted else 0
         loaded = self._loaded.get((op.op_type, op.inputs))
         model = _load(op, f"{op.op_type}_{number}") if loaded is None else loader()(loaded)
         if len(model.inputs) != len(op.inputs) or len(model.outputs) != len(op.outputs):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msdump import dtypes
+from msdump.events import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import (
     CallError,
@@ -25,12 +26,32 @@ UNKNOWN = -1
 
 @dataclass(slots=True)
 class TensorDesc:
-    """A tensor without its data. `dtype` and `format` are ACL's numbers; an open size is -1."""
+    """A tensor without its data. `dtype` and `format` are ACL's numbers; an open size is -1.
+
+    storage_*, origin_*   layout in memory, and before some operator changed it; None where nobody has said it
+    ranges                (least, most) of each size; () where nobody has said them
+    const                 bytes of a constant operand
+    place                 number of aclMemType
+    """
 
     dtype: int
     shape: tuple[int, ...]
     format: int
     name: str = ""
+    storage_format: int | None = None
+    storage_shape: tuple[int, ...] | None = None
+    origin_format: int | None = None
+    origin_shape: tuple[int, ...] | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    value_ranges: tuple[tuple[int, int], ...] = ()
+    dynamic_input: str = ""
+    const: Array | None = None
+    place: int = 0
+
+    @property
+    def element_count(self) -> int:
+        """0 when a size is open."""
+        return 0 if any(size < 0 for size in self.shape) else math.prod(self.shape)
 
     @property
     def size(self) -> int:
@@ -55,7 +76,7 @@ def size_bytes(dtype: int, shape: Sequence[int]) -> int:
 @returns_plain("aclCreateTensorDesc", 0)
 def create_tensor_desc(data_type: int, shape: Sequence[int], format: int) -> int:
     """Make a description: `desc = acl.create_tensor_desc(data_type, shape, format)`; 0 when it cannot be."""
-    sizes = _shape(shape)
+    sizes = checked_shape(shape)
     number = as_int(data_type, "data_type")
     if number != ACL_DT_UNDEFINED and number not in dtypes.BY_GE_NUMBER:
         raise CallError(codes.UNSUPPORTED_DATA_TYPE, f"data_type: expected a number of aclDataType, got {number}")
@@ -90,8 +111,7 @@ def get_tensor_desc_size(desc: int) -> int:
 
 @returns_plain("aclGetTensorDescElementCount", 0)
 def get_tensor_desc_element_count(desc: int) -> int:
-    shape = find(desc).shape
-    return 0 if any(size < 0 for size in shape) else math.prod(shape)
+    return find(desc).element_count
 
 
 @returns_plain("aclGetTensorDescNumDims", 0)
@@ -126,7 +146,7 @@ def _set_name(desc: int, name: str) -> None:
 
 @returns_code("aclSetTensorShape")
 def set_tensor_shape(desc: int, shape: Sequence[int]) -> None:
-    find(desc).shape = _shape(shape)
+    find(desc).shape = checked_shape(shape)
 
 
 @returns_code("aclSetTensorFormat")
@@ -152,7 +172,8 @@ def _dim(desc: int, index: int) -> int:
     return shape[at]
 
 
-def _shape(shape: Sequence[int]) -> tuple[int, ...]:
+def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of a script, -1 for open ones.   Raises: CallError 100000."""
     sizes = tuple(as_int(size, f"shape[{at}]") for at, size in enumerate(shape))
     if any(size < UNKNOWN for size in sizes):
         raise CallError(codes.INVALID_PARAM, f"shape: expected sizes, or -1 for open ones, got {sizes}")

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from msdump.events import Array
-from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_plain
+from msdump.frontends.acl.calls import (
+    CallError,
+    as_int,
+    bad_argument,
+    returns_code,
+    returns_plain,
+    returns_value,
+    unknown_name,
+)
 from msdump.frontends.acl.process import process
+
+log = logging.getLogger("msdump")
 
 # numpy's own numbers of its dtypes, NPY_FLOAT32 = 11 and so on.
 _DTYPE_BY_NUMBER: dict[int, np.dtype[Any]] = {
@@ -69,6 +81,39 @@ def ptr_to_bytes(ptr: int, size: int) -> bytes:
     return process.memory.array(as_int(ptr, "ptr"), as_int(size, "size"), "ptr").tobytes()
 
 
+@returns_value("acl.util.start_thread", 0)
+def start_thread(thr_func: Callable[..., Any], args_list: Any) -> int:
+    """`thread_id, ret = acl.util.start_thread(thr_func, args_list)`: call `thr_func(args_list)` in a new thread.
+
+    args_list   None calls the function without an argument
+    """
+    if not callable(thr_func):
+        raise TypeError(f"thr_func: expected a function, got {type(thr_func).__name__}.")
+
+    def work() -> None:
+        try:
+            thr_func() if args_list is None else thr_func(args_list)
+        except Exception:
+            log.exception("acl.util.start_thread: the function of the script failed.")
+
+    # A script that never stops its thread ends all the same.
+    thread = threading.Thread(target=work, name="acl-script", daemon=True)
+    thread.start()
+    thread_id = thread.ident
+    assert thread_id is not None
+    process.threads[thread_id] = thread
+    return thread_id
+
+
+@returns_code("acl.util.stop_thread")
+def stop_thread(thr_id: int) -> None:
+    """Wait until a thread of `start_thread` has ended."""
+    thread = process.threads.pop(as_int(thr_id, "thr_id"), None)
+    if thread is None:
+        raise bad_argument(f"thr_id: expected the id of a thread that acl.util.start_thread started, got {thr_id}")
+    thread.join()
+
+
 def get_ptr(held: Any) -> int:
     """Address of what an array or bytes hold."""
     return bytes_to_ptr(held) if isinstance(held, bytes) else numpy_to_ptr(held)
@@ -87,3 +132,7 @@ def _address(array: Array) -> int:
         owner = owner.base
     size = array.nbytes if array.flags.c_contiguous or array.flags.f_contiguous else 0
     return process.memory.lend(owner, array.ctypes.data, size, bool(array.flags.writeable))
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("acl.util", name, globals())

@@ -115,10 +115,12 @@ class Program:
         """What to raise for what a session has raised."""
         if not is_ort_error(error):
             return error
-        return ExecutionError(
+        explained = ExecutionError(
             f"{call.node.where}: expected operands that it can work on, got {error_text(error)} "
             "Look at the shapes of what feeds it."
         )
+        explained.operator = call.node.name
+        return explained
 
     def results(self, slots: Slots, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name: arrays that nobody else writes, lists and maps."""

@@ -1,0 +1,141 @@
+"""Callbacks of a script: functions that a stream calls in a thread of the script, and one for operators that fail."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msdump.frontends.acl import codes
+from msdump.frontends.acl.calls import as_int, bad_argument, returns_code, returns_plain
+from msdump.frontends.acl.process import process
+from msdump.frontends.acl.subscriptions import Report
+
+log = logging.getLogger("msdump")
+
+_NO_BLOCK, _BLOCK = 0, 1  # aclrtCallbackBlockType
+_MAX_32_BITS = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionInfo:
+    """What a script may ask of an operator that failed. Ids are those of the dump."""
+
+    task_id: int
+    stream_id: int
+    thread_id: int
+    device_id: int
+    error_code: int
+
+
+@returns_code("aclrtSubscribeReport")
+def subscribe_report(thread_id: int, stream: int) -> None:
+    """Let a thread, which calls `process_report`, run the callbacks of a stream."""
+    process.subscriptions.add(as_int(thread_id, "thread_id"), process.stream(as_int(stream, "stream")))
+
+
+@returns_code("aclrtUnSubscribeReport")
+def unsubscribe_report(thread_id: int, stream: int) -> None:
+    """End that. What still waits is not called."""
+    process.subscriptions.remove(as_int(thread_id, "thread_id"), process.stream(as_int(stream, "stream")))
+
+
+@returns_code("aclrtLaunchCallback")
+def launch_callback(fn: Callable[[Any], Any], args: Any, block_type: int, stream: int) -> None:
+    """Call `fn(args)` in the thread of a stream, after all that the stream has to do before.
+
+    block_type   0: the stream goes on meanwhile; 1: it waits until the function has returned
+    """
+    if not callable(fn):
+        raise TypeError(f"fn: expected a function, got {type(fn).__name__}.")
+    if as_int(block_type, "block_type") not in (_NO_BLOCK, _BLOCK):
+        raise bad_argument(f"block_type: expected 0 (no block) or 1 (block), got {block_type}")
+    held = process.stream(as_int(stream, "stream"))
+    reports = process.subscriptions.reports_of(held)
+    report = Report(fn, args, threading.Event())
+
+    def work() -> None:
+        reports.put(report)
+        if block_type == _BLOCK:
+            report.done.wait()
+
+    held.submit(work)
+
+
+def process_report(timeout: int) -> int:
+    """Run one callback of the streams that this thread is subscribed to: `ret = acl.rt.process_report(timeout)`.
+
+    timeout   milliseconds; -1 waits for ever
+    Returns:  0; 507012 when nothing came in that time; 107012 for a thread that is not subscribed. Neither is logged:
+              scripts call this in a loop.
+    """
+    limit = as_int(timeout, "timeout")
+    reports = process.subscriptions.reports(threading.get_ident())
+    if reports is None:
+        return codes.RT_THREAD_SUBSCRIBE
+    try:
+        report = reports.get(timeout=None if limit < 0 else limit / 1000)
+    except queue.Empty:
+        return codes.RT_REPORT_TIMEOUT
+    try:
+        report.function(report.argument)
+    except Exception:
+        log.exception("acl.rt.launch_callback: the function of the script failed.")
+    finally:
+        report.done.set()
+    return codes.SUCCESS
+
+
+@returns_code("aclrtSetExceptionInfoCallback")
+def set_exception_info_callback(fn: Callable[[int], Any] | None = None) -> None:
+    """Call a function with the handle of an exception info when an operator fails; None ends that."""
+    if fn is not None and not callable(fn):
+        raise TypeError(f"fn: expected a function, got {type(fn).__name__}.")
+    process.exception_callback = fn
+
+
+@returns_plain("aclrtGetTaskIdFromExceptionInfo", _MAX_32_BITS)
+def get_task_id_from_exception_info(info: int) -> int:
+    return _info(info).task_id
+
+
+@returns_plain("aclrtGetStreamIdFromExceptionInfo", _MAX_32_BITS)
+def get_stream_id_from_exception_info(info: int) -> int:
+    return _info(info).stream_id
+
+
+@returns_plain("aclrtGetThreadIdFromExceptionInfo", _MAX_32_BITS)
+def get_thread_id_from_exception_info(info: int) -> int:
+    return _info(info).thread_id
+
+
+@returns_plain("aclrtGetDeviceIdFromExceptionInfo", _MAX_32_BITS)
+def get_device_id_from_exception_info(info: int) -> int:
+    return _info(info).device_id
+
+
+@returns_plain("aclrtGetErrorCodeFromExceptionInfo", _MAX_32_BITS)
+def get_error_code_from_exception_info(info: int) -> int:
+    return _info(info).error_code
+
+
+def tell_exception(task_id: int, stream_id: int) -> None:
+    """Call the script's function, if it has set one; the info is gone when it returns."""
+    function = process.exception_callback
+    if function is None:
+        return
+    thread_id = threading.get_native_id()
+    handle = process.handles.add(ExceptionInfo(task_id, stream_id, thread_id, process.device_id, codes.GE_FAILURE))
+    try:
+        function(handle)
+    except Exception:
+        log.exception("acl.rt.set_exception_info_callback: the function of the script failed.")
+    finally:
+        process.handles.discard(handle)
+
+
+def _info(info: int) -> ExceptionInfo:
+    return process.handles.find(as_int(info, "info"), ExceptionInfo, "info")
