@@ -180,10 +180,10 @@ def _find(aipp: int) -> Aipp:
 
 
 def _set(aipp: int, name: str, batch_index: int, values: tuple[float, ...]) -> None:
-    held, at = _find(aipp), as_int(batch_index, "batch_index")
-    if not 0 <= at < held.batch_size:
-        raise bad_argument(f"batch_index: expected 0 to {held.batch_size - 1}, got {at}")
-    held.settings[name, at] = values
+    held, image = _find(aipp), as_int(batch_index, "batch_index")
+    if not 0 <= image < held.batch_size:
+        raise bad_argument(f"batch_index: expected 0 to {held.batch_size - 1}, got {image}")
+    held.settings[name, image] = values
 
 
 def _switch(value: int) -> int:

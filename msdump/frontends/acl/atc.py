@@ -34,7 +34,9 @@ _WITHOUT_EFFECT = frozenset(("model", "weight", "framework", "output", "soc_vers
 # They give the `.om` file other inputs or outputs than the `.onnx` file has.
 _REFUSED = frozenset(("insert_op_conf", "out_nodes", "output_type", "input_fp16_nodes", "input_shape_range"))
 _MOST_GEARS = 100
-_SIZE = re.compile(r"(-1|[0-9]+)(?:~(-1|[0-9]+))?")
+# Sizes of a tensor that memory can have.
+_LARGEST = 2**31 - 1
+_SIZE = re.compile(r"(-1|[0-9]{1,10})(?:~(-1|[0-9]{1,10}))?")
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,10 @@ class Atc:
         for name in self.shapes:
             if name not in names:
                 raise refusal(where, _SHAPE, f"one of {', '.join(names)}", name, did_you_mean(name, names))
-        found = tuple(self._operand(operand, where) for operand in declared)
+        operands = tuple(self._operand(operand, where) for operand in declared)
         if self.kind:
-            self._check_gears(found, where)
-        return found
+            self._check_gears(operands, where)
+        return operands
 
     def gear_shapes(self, inputs: Sequence[Operand], gear: Shape) -> list[Shape]:
         """Shapes of all inputs in one gear."""
@@ -90,11 +92,11 @@ class Atc:
         return Operand(operand.name, operand.dtype, shape, tuple(sizes))
 
     def _check_gears(self, inputs: Sequence[Operand], where: str) -> None:
-        places = {operand.name: [at for at, size in enumerate(operand.shape) if size < 0] for operand in inputs}
-        count = sum(map(len, places.values()))
+        open_axes = [[axis for axis, size in enumerate(operand.shape) if size < 0] for operand in inputs]
+        count = sum(map(len, open_axes))
         fits = {
-            BATCH: count > 0 and all(at == 0 for found in places.values() for at in found),
-            IMAGE: count > 0 and all(len(found) in (0, 2) for found in places.values()),
+            BATCH: count > 0 and all(axis == 0 for axes in open_axes for axis in axes),
+            IMAGE: count > 0 and all(len(axes) in (0, 2) for axes in open_axes),
             DIMS: count > 0 and all(len(gear) == count for gear in self.gears),
         }[self.kind]
         if not fits:
@@ -173,14 +175,14 @@ def _options(text: str, where: str) -> dict[str, str]:
 
 def _shapes(text: str, where: str) -> dict[str, tuple[tuple[int, int], ...]]:
     """Edges: a name may hold colons; a shape does not."""
-    found = {}
+    shapes = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         name, colon, sizes = part.rpartition(":")
         matches = [_SIZE.fullmatch(size.strip()) for size in sizes.split(",")] if sizes.strip() else []
         if not colon or not all(matches):
             raise refusal(where, _SHAPE, '"name:1,3,224,224;name2:-1,10"', part)
-        found[name.strip()] = tuple(_ends(match[1], match[2]) for match in matches if match is not None)
-    return found
+        shapes[name.strip()] = tuple(_ends(match[1], match[2]) for match in matches if match is not None)
+    return shapes
 
 
 def _ends(least: str, most: str | None) -> tuple[int, int]:
@@ -194,15 +196,17 @@ def _gears(kind: str, text: str, where: str) -> tuple[Shape, ...]:
     count = {BATCH: 1, IMAGE: 2, DIMS: 0}[kind]
     examples = {BATCH: "1,2,4", IMAGE: "224,224;448,448", DIMS: "1,224;8,448"}
     pieces = text.split("," if kind == BATCH else ";")
-    gears = [tuple(piece.split(",")) for piece in pieces if piece.strip()]
+    texts = [tuple(piece.split(",")) for piece in pieces if piece.strip()]
     try:
-        found = tuple(dict.fromkeys(tuple(map(int, gear)) for gear in gears))
+        gears = tuple(dict.fromkeys(tuple(map(int, text)) for text in texts))
     except ValueError:
-        found = ()
-    is_right = found and all((not count or len(gear) == count) and min(gear) > 0 for gear in found)
-    if not is_right or len(found) > _MOST_GEARS:
+        gears = ()
+    is_right = gears and all(
+        len(gear) == (count or len(gear)) and 0 < min(gear) <= max(gear) <= _LARGEST for gear in gears
+    )
+    if not is_right or len(gears) > _MOST_GEARS:
         raise refusal(where, kind, f'1 to {_MOST_GEARS} gears such as "{examples[kind]}"', text)
-    return found
+    return gears
 
 
 def _filled(shape: Shape, sizes: Iterator[int]) -> Shape:

@@ -127,12 +127,12 @@ def as_text(value: Any, name: str) -> str:
 
 def unknown_name(path: str, name: str, namespace: Mapping[str, Any]) -> AttributeError:
     """For the `__getattr__` of a module: what to raise for a name that it lacks, with the nearest ones."""
-    # The import system and inspect ask for names like these; nobody wrote them.
+    # The import system and inspect look names like these up; no script wrote them.
     if name.startswith("__"):
         return AttributeError(name)
-    known = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
+    calls = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
     return AttributeError(
-        f"{path}.{name}: expected a name of pyACL that works here, got another. {did_you_mean(name, known)} "
+        f"{path}.{name}: expected a name of pyACL that works here, got another. {did_you_mean(name, calls)} "
         "docs/acl-coverage.md lists all of them."
     )
 

@@ -66,11 +66,11 @@ def get_desc_from_mem(model_desc: int, model: int, model_size: int) -> None:
 @returns_plain("aclmdlGetTensorRealName", "")
 def get_tensor_real_name(model_desc: int, name: str) -> str:
     """The name itself: names are never cut here."""
-    held, wanted = _find(model_desc), as_text(name, "name")
-    known = [operand.name for operand in (*held.inputs, *held.outputs)]
-    if wanted not in known:
-        raise bad_argument(f"name: expected one of {', '.join(known) or 'none'}, got {wanted}")
-    return wanted
+    held, short = _find(model_desc), as_text(name, "name")
+    names = [operand.name for operand in (*held.inputs, *held.outputs)]
+    if short not in names:
+        raise bad_argument(f"name: expected one of {', '.join(names) or 'none'}, got {short}")
+    return short
 
 
 @returns_plain("aclmdlGetNumInputs", 0)
@@ -161,12 +161,12 @@ def get_input_dynamic_dims(model_desc: int, index: int, gear_count: int) -> list
     gears, count = _gears(model_desc, DIMS), as_int(gear_count, "gear_count")
     if not 0 <= count <= len(gears):
         raise bad_argument(f"gear_count: expected at most the {len(gears)} gears of the model, got {count}")
-    found = []
+    dims = []
     for gear in gears[:count]:
         model = _find(model_desc).models[0]
         sizes = [size for shape in model.atc.gear_shapes(model.inputs, gear) for size in shape]
-        found.append({"name": "", "dimCount": len(sizes), "dims": sizes})
-    return found
+        dims.append({"name": "", "dimCount": len(sizes), "dims": sizes})
+    return dims
 
 
 @returns_plain("aclmdlGetInputDataType", ACL_DT_UNDEFINED)

@@ -135,14 +135,14 @@ class LoadedModel:
             for operand, *shapes in zip(self.inputs, *shapes_by_gear, strict=True)
         )
         self.control = Operand(ACL_DYNAMIC_TENSOR_NAME, "int64", (len(self.atc.gears[0]),))
-        found = [self.outputs_for(self.atc.gear_shapes(self.inputs, gear)) for gear in self.atc.largest_gears()]
-        self.outputs = tuple(max(outputs, key=lambda output: output.size) for outputs in zip(*found, strict=True))
+        by_gear = [self.outputs_for(self.atc.gear_shapes(self.inputs, gear)) for gear in self.atc.largest_gears()]
+        self.outputs = tuple(max(outputs, key=lambda output: output.size) for outputs in zip(*by_gear, strict=True))
 
     def _gear(self, inputs: Dataset) -> list[Shape]:
         """Shapes of all inputs, as the control input says.   Raises: CallError 100017 when it names no gear."""
         assert self.control is not None
-        at = len(self.inputs)
-        gear = tuple(self._read(at, self.control, inputs, self.control.shape).tolist())
+        index = len(self.inputs)
+        gear = tuple(self._read(index, self.control, inputs, self.control.shape).tolist())
         if gear not in self.atc.gears:
             raise CallError(
                 codes.MODEL_INPUT_NOT_MATCH,
@@ -329,8 +329,9 @@ def tell_failure(model: OnnxModel, error: ExecutionError) -> None:
     """Call the script's function for operators that fail, with the ids that a dump gives the operator."""
     if process.exception_callback is None or not error.operator:
         return
-    found = [op for op in model.graph({}, 0).graph.op_infos() if op.full_name == error.operator]
-    tell_exception(*((found[0].task_id, found[0].stream_id) if found else (0, 0)))
+    for op in model.graph({}, 0).graph.op_infos():
+        if op.full_name == error.operator:
+            tell_exception(op.task_id, op.stream_id)
 
 
 def read_array(buffer: DataBuffer, dtype: str, shape: Shape, name: str) -> Array:

@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 class Operand:
     """An input or output. Open sizes are -1; `dtype` is a name of the dtype table.
 
-    ranges   (least, most) of each size where somebody has said them, most -1 for no end; () where nobody has
+    ranges   (least, most) of each size, most -1 for no end; () where the options of ATC name none
     largest  its shape when it is largest, where the model was compiled for some shapes; None: it has no largest
     """
 

@@ -78,11 +78,11 @@ class SingleOps:
         Raises: CallError 100021 to 100024, 500002.
         """
         model = self._make(op, (), is_counted=False)
-        known = {spec.name: shape for spec, (_, shape) in zip(model.inputs, op.inputs, strict=True)}
-        values = model.graph(known, 0).values
-        found = [tuple(values[spec.name].type.shape) if spec.name in values else (-1,) for spec in model.outputs]
-        if all(size >= 0 for shape in found for size in shape):
-            return found
+        shape_by_name = {spec.name: shape for spec, (_, shape) in zip(model.inputs, op.inputs, strict=True)}
+        values = model.graph(shape_by_name, 0).values
+        shapes = [tuple(values[spec.name].type.shape) if spec.name in values else (-1,) for spec in model.outputs]
+        if all(size >= 0 for shape in shapes for size in shape):
+            return shapes
         results = self._results(op, model, inputs)
         return [tuple(results[spec.name].shape) for spec in model.outputs]
 

@@ -28,8 +28,8 @@ UNKNOWN = -1
 class TensorDesc:
     """A tensor without its data. `dtype` and `format` are ACL's numbers; an open size is -1.
 
-    storage_*, origin_*   layout in memory, and before some operator changed it; None where nobody has said it
-    ranges                (least, most) of each size; () where nobody has said them
+    storage_*, origin_*   layout in memory, and before some operator changed it; None = not set
+    ranges                (least, most) of each size; () = not set
     const                 bytes of a constant operand
     place                 number of aclMemType
     """

@@ -27,7 +27,7 @@ _NO_RANGE: list[int] = []
 def set_tensor_storage_format(tensor_desc: int, format: int) -> None:
     """Say how memory has the tensor. Only the formats of a host will do: NCHW, NHWC, ND.
 
-    Returns: 200006 for another format: nobody here would bring the data into it.
+    Returns: 200006 for another format, as no operator here brings the data into it.
     """
     held, number = find(tensor_desc), as_int(format, "format")
     if number not in _HOST_FORMATS:
@@ -104,13 +104,13 @@ def set_tensor_const(tensor_desc: int, data_buffer: int, length: int) -> None:
 @returns_value("aclGetTensorDescDimRange", _NO_RANGE)
 def get_tensor_desc_dim_range(tensor_desc: int, index: int, dim_range_num: int) -> list[int]:
     """`ends, ret = acl.get_tensor_desc_dim_range(desc, index, 2)`: [least, most] of one size."""
-    held, at, count = find(tensor_desc), as_int(index, "index"), as_int(dim_range_num, "dim_range_num")
+    held, axis, count = find(tensor_desc), as_int(index, "index"), as_int(dim_range_num, "dim_range_num")
     ranges = held.ranges or tuple((1, UNKNOWN) if size < 0 else (size, size) for size in held.shape)
-    if not 0 <= at < len(ranges):
-        raise bad_argument(f"index: expected a dimension of {len(ranges)}, got {at}")
-    if count != len(ranges[at]):
+    if not 0 <= axis < len(ranges):
+        raise bad_argument(f"index: expected a dimension of {len(ranges)}, got {axis}")
+    if count != len(ranges[axis]):
         raise bad_argument(f"dim_range_num: expected 2, got {count}")
-    return list(ranges[at])
+    return list(ranges[axis])
 
 
 @returns_plain("aclGetTensorDescAddress", 0)
@@ -144,7 +144,7 @@ def _transposed(src_desc: int, dst_format: int) -> int:
             f"dst_format: expected NCHW (0) or NHWC (1) for a description of four sizes in the other, got {number} for "
             f"format {held.format} and {len(held.shape)} sizes",
         )
-    return process.handles.add(TensorDesc(held.dtype, tuple(held.shape[at] for at in order), number, held.name))
+    return process.handles.add(TensorDesc(held.dtype, tuple(held.shape[axis] for axis in order), number, held.name))
 
 
 _ORDERS = {
@@ -164,10 +164,10 @@ def source_of(desc: TensorDesc, buffer: DataBuffer) -> DataBuffer:
 
 
 def _pairs(values: Sequence[Sequence[int]], name: str) -> tuple[tuple[int, int], ...]:
-    found = []
-    for at, ends in enumerate(values):
-        numbers = tuple(as_int(value, f"{name}[{at}]") for value in ends)
+    pairs = []
+    for place, ends in enumerate(values):
+        numbers = tuple(as_int(value, f"{name}[{place}]") for value in ends)
         if len(numbers) != 2:
-            raise bad_argument(f"{name}[{at}]: expected two numbers, got {len(numbers)}")
-        found.append((numbers[0], numbers[1]))
-    return tuple(found)
+            raise bad_argument(f"{name}[{place}]: expected two numbers, got {len(numbers)}")
+        pairs.append((numbers[0], numbers[1]))
+    return tuple(pairs)

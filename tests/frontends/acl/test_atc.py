@@ -209,6 +209,8 @@ def test_ranges(tmp_path: Path) -> None:
     [
         ("--dynamic_batch_size", "expected 1 to 100 gears"),
         ("--dynamic_batch_size=0,2", "expected 1 to 100 gears"),
+        (f"--dynamic_batch_size=1{'0' * 5000}", "expected 1 to 100 gears"),
+        (f"--input_shape=data:1{'0' * 5000},3,8,8", 'expected "name:1,3,224,224'),
         ("--dynamic_image_size=3", "expected 1 to 100 gears"),
         ("--dynamic_image_size=3,4", "two open sizes"),
         ("--dynamic_dims=1,2", "expected 1 sizes in each gear"),
