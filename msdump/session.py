@@ -195,6 +195,7 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
             plan,
             rank_id=plan.rank_id if rank_id is None else rank_id,
             statistic_categories=plan.statistic_categories or categories,
+            has_graph_files=True,
         )
 
     return _open_once(plan_torch)

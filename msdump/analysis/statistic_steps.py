@@ -12,7 +12,7 @@ from msdump.analysis.operators import Step, StepKey, operators_of
 from msdump.analysis.selection import is_selected
 from msdump.errors import FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.dump_dir import DumpDir, OperatorOrder
+from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
 from msdump.formats.dump_name import DumpName
 from msdump.formats.dump_place import Place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
@@ -61,7 +61,7 @@ def read_statistic_steps(
         except OSError as error:
             damaged.append((os.fspath(path), FormatError(f"{path}: expected to read it, got: {error.strerror}.")))
             continue
-        order = _order_of(dump, path, place)
+        order = dump.order_in(Folder(os.fspath(path.parent), place, (path.name,)))
         for line, row in enumerate(read):
             rows[os.fspath(path), line] = row
             tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
@@ -70,12 +70,6 @@ def read_statistic_steps(
         for key, found in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
     )
     return StatisticSteps(steps, rows), damaged
-
-
-def _order_of(dump: DumpDir, path: Path, place: Place) -> OperatorOrder:
-    if not place.rank_depth or place.graph_id is None:
-        return OperatorOrder()
-    return dump.order(os.sep.join(os.fspath(path).split(os.sep)[: place.rank_depth]), place.graph_id)
 
 
 def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:

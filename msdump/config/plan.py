@@ -49,6 +49,7 @@ class DumpPlan:
     is_device_enabled     False: this device is not in `support_device`, so Dump is off
     config_text           the user's file, byte for byte
     jit_level             "" unless the script chose one; "O0" decides on the folders of a dump through ACL
+    has_graph_files       asynchronous: graph files lie beside the tensors; MindSpore's dump has none there
     is_acl_dump           both variables name the same file
     """
 
@@ -77,6 +78,7 @@ class DumpPlan:
     initial_iteration: int = 0
     jit_level: str = ""
     is_acl_dump: bool = False
+    has_graph_files: bool = False
 
     @property
     def measures_only(self) -> bool:

@@ -14,6 +14,7 @@ from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.budget import staging_budget
 from msdump.dump.exception import ExceptionDumper
+from msdump.dump.graph_files import GraphFilesDumper
 from msdump.dump.limits import (
     BIN_FOOTPRINT,
     DEVICE_NPY_FOOTPRINT,
@@ -103,14 +104,17 @@ def _start_async(plan: DumpPlan, guard: DiskGuard) -> Engine:
     guard.expect_folder(folders.home)
     writers, data_offsets = _async_writers(plan, guard, folders.directory)
     tally = Tally()
+    graphs: tuple[Observer, ...] = ()
+    if plan.has_graph_files:
+        graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.rank_id, plan.net_name), tally),)
     if plan.op_debug_mode == _EXCEPTION:
-        return Engine((ExceptionDumper(plan, writers, tally),), writers, tally)
+        return Engine((ExceptionDumper(plan, writers, tally), *graphs), writers, tally)
     if plan.op_debug_mode:
         opdebug = _opdebug_writer(plan, guard, folders.directory)
         overflow = OverflowDumper(plan, writers, opdebug, tally, on_step=folders.begin_step)
-        return Engine((overflow,), (*writers, opdebug), tally)
+        return Engine((overflow, *graphs), (*writers, opdebug), tally)
     dumper = AsyncDumper(plan, writers, tally, budget, data_offsets=data_offsets, on_step=folders.begin_step)
-    return Engine((dumper,), writers, tally, dumper.pool)
+    return Engine((dumper, *graphs), writers, tally, dumper.pool)
 
 
 def _async_writers(
@@ -156,6 +160,8 @@ class _PlainFolders:
     def __init__(self, plan: DumpPlan) -> None:
         self._layout = PlainLayout(plan.path, claim_time(plan.path, plan.device_id), plan.device_id)
         self.home = self._layout.device_dir
+        # Another run has another time, and graphs of its own.
+        self.graphs_home = self.home.parent
 
     def directory(self, record: TensorRecord) -> Path:
         return self._layout.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
@@ -178,7 +184,7 @@ class _AclFolders:
         self._dynamic: dict[tuple[int, int], bool] = {}
         self._times: dict[int, str] = {}
         self._lock = threading.Lock()
-        self.home = plan.path
+        self.home = self.graphs_home = plan.path
         write_acl_json(self._json, initial_acl_json(plan.path))
 
     def directory(self, record: TensorRecord) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 from msdump.errors import FormatError
 from msdump.formats import dump_name
 from msdump.formats.acl_layout import parse_stats_file_name
-from msdump.formats.dump_place import FX, SYNC, Place, parse_place
+from msdump.formats.dump_place import FX, MODEL, OPERATOR, SYNC, Place, parse_place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.mapping_csv import read_mapping
@@ -28,6 +29,7 @@ from msdump.formats.order_csv import read_order
 from msdump.plain_files import SIDE_BYTES, open_plain
 
 _MAX_DEPTH = 40
+_RANK = re.compile(r"rank_[0-9]{1,19}")
 _UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
 
 
@@ -171,6 +173,16 @@ class DumpDir:
             found = self._orders[key] = self._read_order(*key)
         return found
 
+    def order_in(self, folder: Folder) -> OperatorOrder:
+        """Execution order of the graph whose tensors lie in a folder."""
+        place, graph_id = folder.place, folder.place.graph_id
+        if graph_id is None:
+            return OperatorOrder()
+        if place.layout == SYNC:
+            return self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), graph_id)
+        rank_dir = _rank_beside(folder) if place.layout == MODEL else None
+        return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
+
     def overflow_files(self) -> list[DumpedFile]:
         """Files that say where an operator overflowed, by time stamp."""
         found = [file for folder in self._walk() for file in self._named(folder) if file.form == dump_name.OVERFLOW]
@@ -191,12 +203,19 @@ class DumpDir:
         ]
 
     def rank_dirs(self) -> list[Path]:
-        """Folders `rank_N` of synchronous dumps, at or above or below the folder that was opened."""
-        found = {
-            os.sep.join(folder.path.split(os.sep)[: folder.place.rank_depth]): None
-            for folder in self._walk()
-            if folder.place.rank_depth
-        }
+        """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
+
+        A synchronous dump lies in them; beside an asynchronous one they hold what describes its graphs.
+        """
+        found: dict[str, None] = {}
+        beside: dict[str, None] = {}
+        for folder in self._walk():
+            if folder.place.rank_depth:
+                found[os.sep.join(folder.path.split(os.sep)[: folder.place.rank_depth])] = None
+            elif folder.place.layout in (MODEL, OPERATOR):
+                beside.update(dict.fromkeys(_roots_of(folder)))
+        for root in sorted(beside, reverse=True):
+            found.update(dict.fromkeys(_ranks_in(root)))
         return [Path(path) for path in found]
 
     def graph_files(self, suffix: str = "pb") -> list[Path]:
@@ -261,11 +280,8 @@ class DumpDir:
     def _files_of(self, folder: Folder) -> list[DumpedFile]:
         """Data files of a folder in execution order."""
         files = [file for file in self._named(folder) if file.form != dump_name.OVERFLOW]
-        place = folder.place
-        if place.layout == SYNC and place.graph_id is not None:
-            order = self.order(os.sep.join(folder.path.split(os.sep)[: place.rank_depth]), place.graph_id)
-            files = [_placed(file, order) for file in files]
-        return sorted(files, key=_file_order)
+        order = self.order_in(folder)
+        return sorted([_placed(file, order) for file in files], key=_file_order)
 
     def _mapping(self, folder: Folder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)
@@ -301,6 +317,36 @@ class DumpDir:
             for name in folder.names
             if is_wanted(name)
         ]
+
+
+def _rank_beside(folder: Folder) -> str | None:
+    """Folder of the rank that an asynchronous dump's folder belongs to; the device's number stands for a rank's."""
+    for root in _roots_of(folder):
+        ranks = _ranks_in(root)
+        own = [path for path in ranks if os.path.basename(path) == f"rank_{folder.place.rank_id}"]
+        if own or len(ranks) == 1:
+            return (own or ranks)[0]
+    return None
+
+
+def _roots_of(folder: Folder) -> list[str]:
+    """Folders above one of an asynchronous dump where those of its ranks may lie: the time's, and that of all steps."""
+    parts = folder.path.split(os.sep)
+    if folder.place.time not in parts:
+        return []
+    depth = len(parts) - parts[::-1].index(folder.place.time or "")
+    has_step = depth > 2 and parts[depth - 2].isdigit()
+    return [os.sep.join(parts[:depth]), *([os.sep.join(parts[: depth - 2])] if has_step else [])]
+
+
+def _ranks_in(root: str) -> list[str]:
+    try:
+        with os.scandir(root) as entries:
+            names = [entry.name for entry in entries if _RANK.fullmatch(entry.name)]
+    except OSError:
+        return []
+    paths = [os.path.join(root, name) for name in sorted(names)]
+    return [path for path in paths if os.path.isdir(os.path.join(path, "graphs")) and not os.path.islink(path)]
 
 
 def _positions(full_names: list[str]) -> dict[str, int]:
