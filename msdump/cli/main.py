@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msdump import __version__
-from msdump.cli.printing import complain, open_standard_streams, silence
+from msdump.cli.printing import complain, log_printable, open_standard_streams, silence
 from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
 # Each name is a module of this package with `add_parser(subparsers)` and `run(args) -> int`. The help text
@@ -49,6 +49,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit status of the process."""
     open_standard_streams()
+    log_printable()
     arguments = sys.argv[1:] if argv is None else list(argv)
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     parser = _Parser(prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False)

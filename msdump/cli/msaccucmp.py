@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msdump.cli.main import COMMANDS, INTERRUPTED
-from msdump.cli.printing import open_standard_streams, say
+from msdump.cli.printing import log_printable, open_standard_streams, say
 
 # Each sub-command is a module with `add_parser(subparsers)` and `run(args) -> int`; only the chosen one is imported.
 SUBCOMMANDS = {
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
     """Run one command line of the original; the result is the exit status of the process."""
     open_standard_streams()
+    log_printable()
     arguments = sys.argv[1:] if argv is None else list(argv)
     parser = argparse.ArgumentParser(prog=program)
     _add_subcommands(parser, arguments)

@@ -6,6 +6,7 @@ and blanks is shown as Python writes it in a string: `\\x1b`, `\\u202e`; a byte 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import unicodedata
@@ -31,6 +32,16 @@ def _written_out(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":  # how Python has the byte of a file name that is not UTF-8
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter if unicodedata.category(letter) == "Zs" else ascii(letter)[1:-1]
+
+
+def log_printable() -> None:
+    """Let what msdump logs hold no other characters either, whoever shows it."""
+    logging.getLogger("msdump").addFilter(_make_printable)
+
+
+def _make_printable(record: logging.LogRecord) -> bool:
+    record.msg, record.args = printable(record.getMessage(), LINE_ENDS), ()
+    return True
 
 
 def is_terminal(stream: TextIO | None) -> TypeGuard[TextIO]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import logging
 import os
 import re
 import subprocess
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.cli.main import main
-from msdump.cli.printing import LINE_ENDS, is_terminal, printable, put
+from msdump.cli.printing import LINE_ENDS, is_terminal, log_printable, printable, put
 from msdump.cli.tables import print_table
 from tests.analysis.small_dump import write_dump
 
@@ -66,6 +67,13 @@ def test_tables_show_no_cell_as_it_is(stream: type[io.StringIO]) -> None:
     text = target.getvalue()
     assert "\x9b" not in text and "\x07" not in text and "\u202e" not in text and "\x1b]0" not in text
     assert "[bold red]x" in text
+
+
+def test_what_is_logged_is_printable(caplog: pytest.LogCaptureFixture) -> None:
+    log_printable()
+    logging.getLogger("msdump").warning("%s: %d", HOSTILE, 3)
+    (record,) = caplog.records
+    assert record.getMessage() == f"{printable(HOSTILE)}: 3"
 
 
 def test_streams_that_are_closed_or_narrow() -> None:
@@ -119,7 +127,8 @@ COMMANDS = {
     "compare": (["compare", "{dump}", "{dump}", "--all"], {0}),
     "convert": (["convert", "{dump}", "-o", "{out}", "-t", "bin"], {0, 3}),
     "replay": (["replay", "{dump}", "Add-op1"], {2}),
-    "plan": (["plan", "{dump}\x1b[2J.json"], {1}),
+    "plan": (["plan", "{config}"], {0, 3}),
+    "plan_of_nothing": (["plan", "{dump}\x1b[2J.json"], {1}),
     "msaccucmp": (["msaccucmp", "convert", "-d", "{dump}/rank_0/Net/0/0", "-out", "{out}"], range(30)),
 }
 
@@ -129,7 +138,11 @@ def test_no_command_passes_a_name_on_as_it_is(
     command: str, hostile_dump: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     arguments, statuses = COMMANDS[command]
-    status = main([part.format(dump=hostile_dump, out=tmp_path / "out") for part in arguments])
+    config = json.loads((ROOT / "tests/golden/lenet/dump.json").read_text())
+    config["common_dump_settings"] |= {"dump_mode": 1, "kernels": [HOSTILE] * 2, HOSTILE: 1, "path": "/x\x1b[2J"}
+    (tmp_path / "x.json").write_text(json.dumps(config | {HOSTILE: {}}))
+    places = {"dump": hostile_dump, "out": tmp_path / "out", "config": tmp_path / "x.json"}
+    status = main([part.format(**places) for part in arguments])
     out, err = capfdbinary.readouterr()
     text = (out + err).decode()  # UTF-8 to the last byte
     assert status in statuses, text
