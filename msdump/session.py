@@ -37,6 +37,7 @@ class RunReport:
 
     overflows  names of the operators that overflowed; None when nobody looked, and then nothing but the ordinary
                dump writes tensors
+    outside    what of the script ran where the dump could not see it, a line for each place
     """
 
     path: str
@@ -57,6 +58,7 @@ class RunReport:
     error: str | None = None
     dump_seconds: float = 0.0
     run_seconds: float = 0.0
+    outside: tuple[str, ...] = ()
 
 
 class Session:
@@ -83,6 +85,12 @@ class Session:
         self._run_seconds = 0.0
         self._is_closed = False
         self._is_foreign = False
+        self._remarks: list[Callable[[], tuple[str, ...]]] = []
+
+    def add_remarks(self, remarks: Callable[[], tuple[str, ...]]) -> None:
+        """Lines of the report on what ran outside of what a frontend could see; asking twice changes nothing."""
+        if remarks not in self._remarks:
+            self._remarks.append(remarks)
 
     def count_skipped(self, reason: str, count: int = 1) -> None:
         """Tensors that a frontend cannot show to anybody, for the report."""
@@ -150,6 +158,7 @@ class Session:
             error=tally.error or None,
             dump_seconds=tally.seconds,
             run_seconds=self._run_seconds or time.perf_counter() - self._started,
+            outside=tuple(line for remarks in self._remarks for line in remarks()),
         )
 
 

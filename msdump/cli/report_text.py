@@ -55,6 +55,7 @@ def report_rows(report: RunReport) -> list[tuple[str, str]]:
         rows.append(
             ("time", f"{report.dump_seconds:.2f} s of {report.run_seconds:.2f} s went into the dump ({share:.0f} %)")
         )
+    rows += [("outside", line) for line in report.outside]
     rows += [("not matched", name) for name in report.unmatched]
     if report.error:
         rows.append(("error", f"{format_count(report.lost, 'tensor')} lost. {report.error}"))

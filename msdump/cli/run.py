@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         "run",
         help=COMMANDS["run"],
         usage="msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "(SCRIPT | -m MODULE) [ARGS ...]",
+        "[--torch-rnn] (SCRIPT | -m MODULE) [ARGS ...]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -51,6 +51,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--torch-backend", metavar="NAME", help="backend of every torch.compile of the script, such as msdump"
+    )
+    parser.add_argument(
+        "--torch-rnn",
+        action="store_true",
+        help="let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default",
     )
     parser.add_argument(
         "--torch-module",
@@ -79,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         install_aliases(prefer_real=False)
     install_aliases(("acl", "torchair"), prefer_real=False)
     install_aliases(("torch_npu",))
-    _redirect_torch(args.torch_backend, args.torch_module)
+    _redirect_torch(args.torch_backend, args.torch_module, args.torch_rnn)
     launch = run_script if args.module is None else run_module
     status = launch(target[0], target[1:])
     with on_sigterm(signal.SIG_IGN):
@@ -99,15 +104,17 @@ def _choose_configuration(config: str | None) -> None:
         )
 
 
-def _redirect_torch(backend: str | None, module: str | None) -> None:
-    """What `--torch-backend` and `--torch-module` ask for; PyTorch is imported only then."""
-    if backend is None and module is None:
+def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> None:
+    """What `--torch-backend`, `--torch-module` and `--torch-rnn` ask for; PyTorch is imported only then."""
+    if backend is None and module is None and not with_rnn:
         return
     from msdump.frontends.torch import check_version
 
     check_version()
-    from msdump.frontends.torch.redirect import compile_module, redirect_compile
+    from msdump.frontends.torch.redirect import capture_rnn, compile_module, redirect_compile
 
+    if with_rnn:
+        capture_rnn()
     if backend is not None:
         redirect_compile(backend)
     if module is not None:
@@ -119,6 +126,7 @@ def _conclude(status: int) -> int:
     status = _conclude_module(_conclude_graph_mode(_conclude_torchair(_conclude_acl(status))))
     session = _session()
     if session is None:
+        _say_what_ran_outside()
         if status == 0 and os.environ.get(CONFIG_VARIABLE):
             print_warning(_NO_GRAPH, sys.stderr)
             return NOTHING_DUMPED
@@ -201,6 +209,16 @@ def _conclude_torchair(status: int) -> int:
         print_warning(f"The eager data dump is not complete. The model itself went on.\n{tally.error}", sys.stderr)
         return status or DUMP_FAILED
     return status
+
+
+def _say_what_ran_outside() -> None:
+    """Of a script that compiled models of PyTorch: what the dump, if any, could not see. A session's report says it."""
+    if "torch._dynamo.symbolic_convert" not in sys.modules:
+        return
+    from msdump.frontends.torch.outside import lines
+
+    for line in lines():
+        print(f"outside  {line}", file=sys.stderr)
 
 
 def _session() -> Session | None:

@@ -12,6 +12,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 
 from msdump import session as sessions
 from msdump.errors import ConfigError
+from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
 from msdump.frontends.torch.places import input_names
 from msdump.frontends.torch.program import Program
@@ -52,6 +53,8 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
     if session is None:
         plain = _plain
         return _compiled(module, example_inputs, plain, plain, plain)
+    outside.note_compilation()
+    session.add_remarks(outside.lines)
     model = CompiledModel(session, _steps_of(session), input_names(module), torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:

@@ -88,6 +88,16 @@ def why_not_compiled() -> str:
     return " ".join(filter(None, (text, did_you_mean(_search.name, candidates), f"It has {listed}.")))
 
 
+def capture_rnn() -> None:
+    """Let Dynamo capture nn.RNN, nn.LSTM and nn.GRU.   Raises: ConfigError for a PyTorch that cannot."""
+    if not hasattr(torch._dynamo.config, "allow_rnn"):
+        raise ConfigError(
+            f"--torch-rnn: expected a PyTorch with torch._dynamo.config.allow_rnn, got {torch.__version__}. "
+            "Install a newer one with: pip install --upgrade torch"
+        )
+    torch._dynamo.config.allow_rnn = True
+
+
 def backend_of(name: str) -> Any:
     """What `torch.compile` takes for a backend.   Raises: ConfigError naming what PyTorch knows."""
     if name == "msdump":

@@ -19,6 +19,7 @@ from msdump.frontends.torch.graph_from_fx import (
     producer_of,
 )
 from msdump.frontends.torch.heap import keep_freed_memory
+from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
@@ -105,6 +106,16 @@ class GraphRunner:
             model.link = link[0]
 
     def __call__(self, args: list[Any]) -> Any:
+        if self._stage == BACKWARD:
+            gaps.stop()
+            return self._run(args)
+        gaps.enter(self)
+        try:
+            return self._run(args)
+        finally:
+            gaps.leave(self)
+
+    def _run(self, args: list[Any]) -> Any:
         # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.
         with lock:
             iteration = self._iteration(args)

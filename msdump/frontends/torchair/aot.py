@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 
 from msdump.dump.clock import Clock
 from msdump.errors import ConfigError
+from msdump.frontends.torch import outside
 from msdump.frontends.torchair.aclgraph.mode import compile_aclgraph_mode
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import EVENT
@@ -127,7 +128,11 @@ def _compile_phase(
     if folder is not None:
         folder.save_graph(module)
     try:
-        return _boxed(_compiled(backend, phase, graph_id, module, example_inputs, folder))
+        run = _compiled(backend, phase, graph_id, module, example_inputs, folder)
+        if not _is_dumping(backend.config):
+            return _boxed(run)
+        outside.note_compilation()
+        return _boxed(outside.counted_backward(run) if phase == "backward" else outside.counted(run))
     finally:
         torchair_log.log(EVENT, "graph_%d: %s compilation ends", graph_id, phase)
         if folder is not None:
@@ -166,6 +171,14 @@ def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) 
     if not plans:
         return plain_run(module)
     return DumpingInterpreter(module, plans, backend.folder(), graph_id).run_step
+
+
+def _is_dumping(config: CompilerConfig) -> bool:
+    return (
+        config.debug.data_dump.type.value is not None
+        or bool(config.dump_config.enable_dump)
+        or config.dump_config.dump_config_path.value is not None
+    )
 
 
 def _described(value: Any) -> str:

@@ -1,0 +1,149 @@
+"""What Dynamo leaves out is told: where, why, how often, and how many operators ran there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from msdump.cli.report_text import plain_text  # noqa: E402
+from msdump.frontends.torch import backend, outside, redirect  # noqa: E402
+from tests.frontends.torch import dumping  # noqa: E402
+
+# PyTorch itself looks at it when it goes on behind a graph break.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    torch._dynamo.reset()
+    torch._dynamo.utils.graph_break_reasons.clear()
+    torch._dynamo.utils.clear_compilation_metrics()
+    breaks, gaps = outside.Breaks(), outside.Gaps()
+    monkeypatch.setattr(outside, "breaks", breaks)
+    monkeypatch.setattr(outside, "gaps", gaps)
+    monkeypatch.setattr("msdump.frontends.torch.runner.gaps", gaps)
+    yield
+    gaps.stop()
+    torch._dynamo.reset()
+
+
+def run(model: Any, steps: int = 4) -> str:
+    compiled = torch.compile(model, backend=backend)
+    for _ in range(steps):
+        compiled(torch.ones(3, 2, 4)).sum().backward()
+    return plain_text(dumping.close())
+
+
+class Broken(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        y = self.fc(x)
+        torch._dynamo.graph_break()
+        return self.left_out(y).relu()
+
+    @torch._dynamo.disable
+    def left_out(self, y: Any) -> Any:
+        return torch.nn.functional.gelu(y.sin() + 1)
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+        self.rnn = torch.nn.LSTM(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.rnn(self.encode(x))[0]
+
+    def encode(self, x: Any) -> Any:
+        return self.fc(x)
+
+
+def line_of(text: str) -> int:
+    return next(n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if text in line)
+
+
+def test_breaks_are_counted_by_line_and_operators_between_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    report = run(Broken())
+    first, second = line_of("torch._dynamo.graph_break()"), line_of("return self.left_out(y)")
+    assert f"graph break: {__file__}:{first} in forward: " in report
+    assert f"graph break: {__file__}:{second} in forward: " in report
+    # sin, add, gelu; nothing of the loss and nothing of the script.
+    assert "3 operators of a step ran between its graphs, in no dump." in report
+
+
+def test_a_model_in_one_graph_has_nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    assert "outside" not in run(torch.nn.Linear(4, 4))
+
+
+def test_a_frame_that_is_left_out_is_named_with_what_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    torch.compile(torch.nn.Linear(4, 4), backend=backend)(torch.ones(4))
+    report = run(Recurrent())
+    assert f"not captured: {__file__}:{line_of('return self.rnn(self')} in forward: " in report
+    assert "--torch-rnn" in report
+
+
+@pytest.mark.skipif(not hasattr(torch._dynamo.config, "allow_rnn"), reason="this PyTorch captures no RNN")
+def test_an_rnn_is_captured_when_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = dumping.configure(tmp_path, monkeypatch)
+    with torch._dynamo.config.patch(allow_rnn=False):
+        redirect.capture_rnn()
+        model = Recurrent()
+        assert "outside" not in run(model)
+    assert list(root.rglob("*lstm*.npy")) or list(root.rglob("*tanh*.npy"))
+
+
+def test_another_profiler_is_left_alone() -> None:
+    gaps = outside.gaps
+    with torch.autograd.profiler.profile() as profile:
+        for _ in range(3):
+            for graph in "ab":
+                gaps.enter(graph)
+                gaps.leave(graph)
+                torch.ones(2).sin()
+    assert gaps.operators == 0
+    assert any(event.name == "aten::sin" for event in profile.function_events)
+
+
+def event(kind: str, name: str = "") -> Any:
+    return SimpleNamespace(kind=lambda: kind, name=lambda: name)
+
+
+calls = st.recursive(
+    st.sampled_from(["aten::add", "mine::op", "Region"]).map(lambda name: (name, [])),
+    lambda inner: st.tuples(st.sampled_from(["aten::mul", "Region"]), st.lists(inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+def flat(call: Any) -> list[Any]:
+    name, inner = call
+    return [event("push", name), *(part for each in inner for part in flat(each)), event("pop")]
+
+
+def outermost(call: Any) -> int:
+    name, inner = call
+    return 1 if "::" in name else sum(map(outermost, inner))
+
+
+@given(st.lists(calls, max_size=5))
+def test_operators_that_others_call_are_not_counted(made: list[Any]) -> None:
+    events = [part for call in made for part in flat(call)]
+    assert outside._operators_in([[event("mark", "__start_profile"), *events]]) == sum(map(outermost, made))
