@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.formats.async_layout import safe_piece
+from msdump.formats.bin_reader import NOT_SLICED
 from msdump.formats.bin_writer import CONTAINER_VERSION, container_chunks, described
 from msdump.formats.direct import Buffer
 from msdump.formats.layout import NUMBER
@@ -172,7 +173,7 @@ def norm_chunks(failure: OperatorFailure) -> list[Buffer]:
     Raises:  as `bin_writer.bin_chunks`.
     """
     message, payloads = _described(failure)
-    for name, value in failure.attributes:
+    for name, value in (NOT_SLICED, *failure.attributes) if failure.attributes else ():
         message.attr.add(name=_text(name), value=_text(value))
     message.dfx_message = _text(failure.log_text)
     return container_chunks(message, payloads)

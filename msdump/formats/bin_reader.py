@@ -23,6 +23,9 @@ from msdump.records import INPUT, MAX_NDIM, OUTPUT
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BUFFER, SPACE = "l1buffer", "space"
+# First attribute of a file that has attributes: msaccucmp takes the first one for the JSON of an operator that ran in
+# slices, and ends with 1 when it is neither that nor empty JSON.
+NOT_SLICED = ("slicing", "{}")
 _MAX_ELEMENTS = 2**48
 _MAX_MESSAGE_BYTES = 2**31 - 1  # protobuf takes no more, so a 1.0 file or a header of 2.0 has no more
 
@@ -187,6 +190,8 @@ def _read_v1(path: Path, raw: Array) -> BinFile:
 
 def _bin_file(path: Path, container: str, message: Any, tensors: tuple[BinTensor, ...]) -> BinFile:
     attributes = tuple((str(entry.name), str(entry.value)) for entry in message.attr)
+    if attributes[:1] == (NOT_SLICED,):
+        attributes = attributes[1:]
     text = message.dfx_message
     return BinFile(str(path), container, message.version, message.dump_time, message.op_name, tensors, attributes, text)
 

@@ -160,14 +160,16 @@ def test_golden_norm() -> None:
     stamp = bytes.fromhex("10 8080f9c0c1c48203")
     first = bytes.fromhex("0801 1002 1a030a0102 2808 32030a0102 408020 5802")
     second = bytes.fromhex("0805 1002 1a00 2802 3200 408001 5001 5802")
-    attribute = b"\x0a\x04axis\x12\x011"
+    # The first attribute is the one that msaccucmp reads as JSON.
+    slicing, attribute = b"\x0a\x07slicing\x12\x02{}", b"\x0a\x04axis\x12\x011"
     text = (
         b"device 1, stream 7, task 3, iteration 2: Add net/Add raised ValueError: no such row\n"
         b"input 0: float32[2] ND, 8 bytes at 0x1000\ninput 1: int16[] ND, 2 bytes at 0x80\n"
         b"output 0: float32[2, 3] ND, not made"
     )
     header = b"\x0a\x032.0" + stamp + b"\x22" + bytes([len(first)]) + first + b"\x22" + bytes([len(second)]) + second
-    header += b"\x32\x07net/Add" + b"\x3a" + bytes([len(attribute)]) + attribute
+    header += b"\x32\x07net/Add"
+    header += b"".join(b"\x3a" + bytes([len(part)]) + part for part in (slicing, attribute))
     header += b"\x4a" + bytes([len(text) & 0x7F | 0x80, len(text) >> 7]) + text
     blocks = bytes.fromhex("0000803f 000000c0 0700")
     assert b"".join(map(bytes, norm_chunks(small()))) == struct.pack("<Q", len(header)) + header + blocks
