@@ -95,6 +95,7 @@ def test_torch_names_parameters_and_their_gradients(
     saved_data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch")
+    from msdump.frontends.torch.backend import backend
     from tests.frontends.torch.dumping import close, configure
 
     class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
@@ -109,7 +110,7 @@ def test_torch_names_parameters_and_their_gradients(
 
     torch._dynamo.reset()
     root = configure(tmp_path, monkeypatch, saved_data=saved_data)
-    torch.compile(Net(), backend="msdump")(torch.ones(2, 4)).sum().backward()
+    torch.compile(Net(), backend=backend)(torch.ones(2, 4)).sum().backward()
     close()
     rows = tensor_statistics(root).rows
     gradients = {

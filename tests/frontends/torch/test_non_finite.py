@@ -40,10 +40,12 @@ def report_of(way: str, folder: Path, patch: pytest.MonkeyPatch, ending: Any, lo
 
         train(lambda model: torch.compile(model, backend=backend_for(folder)), ending, loss)
         return find_non_finite(folder)
+    from msdump.frontends.torch.backend import backend
+
     root = configure(
         folder, patch, is_sync=way != "asynchronous", saved_data="statistic" if way == "statistics" else "tensor"
     )
-    train(lambda model: torch.compile(model, backend="msdump"), ending, loss)
+    train(lambda model: torch.compile(model, backend=backend), ending, loss)
     close()
     return find_non_finite(root)
 
@@ -77,7 +79,9 @@ def test_a_nan_of_the_loss_is_said_to_come_after_the_models_output(
 def test_overflow_detection_names_the_square_root_and_not_the_mask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from msdump.frontends.torch.backend import backend
+
     configure(tmp_path, monkeypatch, is_sync=False, op_debug_mode=3)
-    train(lambda model: torch.compile(model, backend="msdump"), torch.sqrt, torch.sum)
+    train(lambda model: torch.compile(model, backend=backend), torch.sqrt, torch.sum)
     (overflow, *_) = close().overflows or ()
     assert "sqrt" in overflow
