@@ -56,51 +56,63 @@ class Overflow:
 class OverflowReport:
     """What was found.
 
-    total     overflow files in the dump, of which `overflows` are the first
-    damaged   files that could not be read
-    code      what msaccucmp ends with
+    total      overflow files in the dump, of which `overflows` are the first
+    examined   overflow files whose content is known, also one without a status
+    damaged    files that could not be read
+    code       what msaccucmp ends with; unless it is 0, no later overflow file was looked at
     """
 
     overflows: tuple[Overflow, ...]
     total: int
+    examined: tuple[DumpedFile, ...] = ()
     damaged: tuple[tuple[str, str], ...] = ()
     code: ExitCode = ExitCode.NONE
     written: list[str] = field(default_factory=list)
 
 
 def find_overflows(path: str | os.PathLike[str], count: int = 1) -> OverflowReport:
-    """The first overflows by time stamp and the operators with their task and stream.   Raises: FormatError."""
+    """The first overflows by time stamp and the operators with their task and stream.
+
+    Edges:   the first file that does not tell an overflow, and the first operator with a damaged file, end the search.
+    Raises:  FormatError.
+    """
     dump = DumpDir.open(path)
     files = dump.overflow_files()
-    found: list[Overflow] = []
+    overflows: list[Overflow] = []
+    examined: list[DumpedFile] = []
     damaged: list[tuple[str, str]] = []
     code = ExitCode.NONE
     for file in files[:count]:
         try:
-            found.append(_overflow(dump, file))
+            content = read_opdebug(file.path)
+            examined.append(file)
+            overflows.append(_overflow(dump, file, content))
         except (FormatError, OSError) as error:
             damaged.append((file.path, str(error)))
-            code = code or (error.code if isinstance(error, AnalysisError) else ExitCode.INVALID_DUMP_DATA)
-    if dump.damaged:
-        # Operators' files: what is told of their overflow stands all the same.
-        damaged.extend((path, str(error)) for path, error in dump.damaged)
-        code = code or ExitCode.INVALID_DUMP_DATA
-    return OverflowReport(tuple(found), len(files), tuple(damaged), code)
+            code = error.code if isinstance(error, AnalysisError) else ExitCode.PARSE_DUMP_FILE
+        if dump.damaged:
+            damaged.extend((path, str(error)) for path, error in dump.damaged)
+            code = code or ExitCode.INVALID_DUMP_DATA
+        if code:
+            break
+    return OverflowReport(tuple(overflows), len(files), tuple(examined), tuple(damaged), code)
 
 
 def write_overflow_report(report: OverflowReport, output: str | os.PathLike[str], moment: datetime) -> str:
-    """Write JSON, npy files and `overflow_summary_{time}.txt`; returns the text of the summary.
+    """Write JSON, npy files and, when nothing was damaged, `overflow_summary_{time}.txt`; the text of the summary.
 
     Raises: WriteError.
     """
     make_dirs(output, _DIR_MODE)
-    for overflow in report.overflows:
-        _write_json(overflow.file, Path(output), report.written)
+    for overflow_file in report.examined:
+        _write_json(overflow_file, Path(output), report.written)
     with Converter(ConvertOptions(Path(output))) as converter:
         for file in dict.fromkeys(file for overflow in report.overflows for file in overflow.operators):
             result = converter.convert(Source(file.path, file.original_name))
             report.written.extend(result.written)
     text = summary_text(report)
+    if report.code:
+        return text
     path = os.path.join(output, f"overflow_summary_{moment:%Y%m%d%H%M%S}.txt")
     write_file(path, [text.encode(errors="backslashreplace")], _FILE_MODE, replace=True)
     report.written.append(path)
@@ -165,8 +177,7 @@ def _op_name(file: DumpedFile) -> str:
         return file.op_name
 
 
-def _overflow(dump: DumpDir, file: DumpedFile) -> Overflow:
-    content = read_opdebug(file.path)
+def _overflow(dump: DumpDir, file: DumpedFile, content: Opdebug | AcceleratorRecord) -> Overflow:
     units = _units(content)
     if not units:
         code = ExitCode.INVALID_OVERFLOW_TYPE if isinstance(content, Opdebug) else ExitCode.INVALID_OVERFLOW_STATUS

@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Summarize; the result is the original's code."""
+    """Summarize; the result is msaccucmp's code."""
     from msdump.analysis.exit_codes import ExitCode
     from msdump.analysis.overflow_summary import find_overflows, write_overflow_report
 
@@ -34,8 +34,11 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.NONE
     for _, problem in report.damaged:
         log("ERROR", problem)
+    text = write_overflow_report(report, args.output or ".", datetime.now())
     if report.overflows:
-        text = write_overflow_report(report, args.output, datetime.now())
         log("INFO", f"{len(report.overflows)} of {report.total} overflows:\n{text}")
+    if report.code:
+        log("ERROR", "what is damaged ends the analysis; there is no summary file.")
+    else:
         log("INFO", f"{report.written[-1]} is written.")
     return report.code

@@ -113,10 +113,10 @@ def test_mindspore_npy_mode(tmp_path: Path) -> None:
     [
         (old(1, 1, 0), 35),
         (new(0, *[0] * 11), 36),
-        (new(9, *[0] * 11), 11),
-        (b"x" * 2047, 11),
-        (struct.pack("<I", 0x5A5A5A5A), 11),
-        (b"", 11),
+        (new(9, *[0] * 11), 4),
+        (b"x" * 2047, 4),
+        (struct.pack("<I", 0x5A5A5A5A), 4),
+        (b"", 4),
     ],
 )
 def test_contents_that_say_nothing(tmp_path: Path, content: bytes, code: int) -> None:
@@ -124,6 +124,19 @@ def test_contents_that_say_nothing(tmp_path: Path, content: bytes, code: int) ->
     assert main(["overflow", "-d", str(tmp_path), "-out", str(tmp_path / "out")]) == code
     report = find_overflows(tmp_path)
     assert (len(report.overflows), len(report.damaged)) == (0, 1)
+    # What can be read is there as JSON, also without a status.
+    made = [path.name for path in (tmp_path / "out").iterdir()]
+    assert made == ([] if code == 4 else [f"Opdebug.Node_OpDebug.1.1.{STAMP}.output.0.json"])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_first_file_without_an_overflow_ends_the_analysis(tmp_path: Path, count: int) -> None:
+    for number, content in enumerate((old(3, 4), old(1, 1, 0), old(3, 4))):
+        opdebug(tmp_path / f"Opdebug.Node_OpDebug.1.1.{STAMP + number}", content)
+    code = main(["overflow", "-d", str(tmp_path), "-out", str(tmp_path / "out"), "-n", str(count)])
+    made = {path.name.split(".")[4] for path in (tmp_path / "out").glob("*.json")}
+    has_summary = bool(list((tmp_path / "out").glob("overflow_summary_*.txt")))
+    assert (code, len(made), has_summary) == ((0, 1, True) if count == 1 else (35, 2, False))
 
 
 def test_an_unknown_accelerator_cannot_be_converted(tmp_path: Path) -> None:
