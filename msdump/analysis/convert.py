@@ -21,7 +21,7 @@ from pathlib import Path
 
 from msdump.analysis.custom_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode, exit_code_of
-from msdump.analysis.target_format import parse_format, to_format
+from msdump.analysis.target_format import parse_format, short_format, to_format
 from msdump.analysis.task_slices import with_thread_shapes
 from msdump.analysis.tensor_form import (
     Chunk,
@@ -36,7 +36,6 @@ from msdump.analysis.tensor_form import (
 )
 from msdump.errors import DtypeError, FormatError, LayoutError, WriteError
 from msdump.formats import dump_name
-from msdump.formats.async_layout import parse_bin_file_name
 from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.bin_reader import BUFFER, SPACE, BinFile, BinTensor
 from msdump.formats.dump_dir import DumpDir
@@ -51,6 +50,7 @@ NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"
 FILE_TYPES = (NPY, BIN, MSNPY, PT, SAFETENSORS)
 OVERFLOW_PREFIX = "Opdebug.Node_OpDebug."
 _LONGEST_NAME = 254  # characters
+_PARTS = 5  # of a dump file's usual name
 _FILE_MODE, _DIR_MODE = 0o600, 0o700
 _OVERFLOW_TYPES = 4
 
@@ -118,7 +118,7 @@ class Problem:
 class Result:
     """What became of one file.
 
-    code   0, or the code of what went wrong first; an unknown dtype is only a warning without a target format
+    code   0, or the code of what went wrong first
     """
 
     path: str
@@ -238,11 +238,7 @@ class _Job:
         self.written_bytes = 0
 
     def result(self) -> Result:
-        is_fatal = self.options.format is not None
-        codes = (
-            problem.code for problem in self.problems if is_fatal or problem.code is not ExitCode.INVALID_DATA_TYPE
-        )
-        code = next(codes, ExitCode.NONE)
+        code = next((problem.code for problem in self.problems), ExitCode.NONE)
         return Result(self.source.path, tuple(self.written), self.written_bytes, code, tuple(self.problems))
 
     def run(self) -> None:
@@ -293,7 +289,7 @@ class _Job:
         elif options.file_type == BIN:
             raw = raw_value(value)
             shape = "_".join(map(str, value.array.shape)) if options.format is not None else str(value.array.size)
-            self._publish(f"{suffix}.{shape}.{raw.dtype}.{shown_format}", ".bin", raw_chunks(raw))
+            self._publish(f"{suffix}.{shape}.{raw.dtype}.{short_format(shown_format)}", ".bin", raw_chunks(raw))
         else:
             shape = "" if options.format is None else "." + "x".join(map(str, value.array.shape))
             chunks = torch_chunks(value) if options.file_type == PT else npy_chunks(value)
@@ -313,13 +309,14 @@ class _Job:
         return Value(array, value.dtype)
 
     def _publish_named(self, tensor: BinTensor, shown_format: str, value: Value, suffix: str) -> None:
-        """Under the name of MindSpore's npy files, where the dump file's name and header tell enough."""
-        name = parse_bin_file_name(self.source.name)
-        if name is None or name.task_part or name.stream_id is None or not self.content.op_name:
+        """With the format; a name of five parts gets the operator's own name where the header tells it."""
+        suffix = f"{suffix}.{short_format(shown_format)}"
+        parts = self.source.name.split(".")
+        if len(parts) != _PARTS or not self.content.op_name:
             self._publish(suffix, ".npy", npy_chunks(value))
             return
-        last = self.content.op_name.rsplit("/", 1)[-1]
-        text = f"{name.op_type}.{last}.{name.task_id}.{name.stream_id}.{name.timestamp_us}{suffix}.{shown_format}"
+        parts[1] = self.content.op_name.rsplit("/", 1)[-1]
+        text = f"{'.'.join(parts)}{suffix}"
         self._write(text, text, ".npy", npy_chunks(value))
 
     def _write_together(self, tensors: Sequence[BinTensor]) -> None:

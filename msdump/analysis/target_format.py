@@ -39,6 +39,7 @@ _NAMELESS = frozenset({"FRACTAL_ZZ", "NC", "NCL"})
 _SHORT = {"DECONV_SP_STRIDE8_TRANS": "FRACTAL_DECONV_SP_STRIDE8_TRANS"} | {
     f"LOOKUP_{part}": f"HASHTABLE_LOOKUP_{part}" for part in ("LOOKUPS", "KEYS", "VALUE", "OUTPUT", "HITS")
 }
+_SHORT_NAME = {full: short for short, full in _SHORT.items()}
 _C0 = 16  # of formats that are made here
 
 
@@ -52,6 +53,11 @@ def parse_format(name: str) -> str:
             f'--format: expected the name of a format, got "{name}". Converters lead to {known}.',
         )
     return full
+
+
+def short_format(name: str) -> str:
+    """The format as msaccucmp names it in file names."""
+    return _SHORT_NAME.get(name, name)
 
 
 def to_format(

@@ -63,11 +63,11 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
     """The tensor in the format in which it was dumped.
 
     is_raw   keep HiFloat8 as its codes; otherwise it becomes float32
-    Edges:   plain bytes become int8, a scalar one element on one axis, as in the original.
+    Edges:   plain bytes become int8, a scalar one element on one axis.
     Raises:  UnknownDtypeError, TruncatedFileError.
     """
     if tensor.dtype_number == 0:
-        return Value(tensor.payload.view(np.int8), "int8")
+        return Value(tensor.array().view(np.int8), "int8")
     if tensor.dtype_number == _RESOURCE:
         tensor = BinTensor(
             tensor.io, tensor.slot, _INT64, tensor.format, tensor.shape, tensor.original_shape, tensor.sub_format,
@@ -75,8 +75,7 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
         )  # fmt: skip
     row = dtypes.BY_ACL_NUMBER.get(tensor.dtype_number)
     if row is None or row.numpy_type is None:
-        name = f"number {tensor.dtype_number}" if row is None else row.name
-        raise UnknownDtypeError(f"{tensor.where}: expected a dtype that an array can have, got {name}.")
+        raise UnknownDtypeError(f"{tensor.where}: expected a dtype that an array can have, got {tensor.dtype_text}.")
     try:
         array = tensor.array()
     except (ValueError, OverflowError, MemoryError) as error:

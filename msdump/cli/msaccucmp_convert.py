@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FAILED_LIST = "convert_failed_file_list.txt"
 _SHAPE = re.compile(r"([0-9]+,)+[0-9]+")
+_NUMBER = re.compile(r"[0-9]+")
+_FORMATS_FOLDER = "format_convert"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -29,9 +31,15 @@ def add_parser(subparsers: Any) -> None:
         help="a file, files with commas between them, or a folder, whose own folders are left out",
     )
     add("-f", "--format", dest="format", default=None, help="format to convert to")
-    add("-s", "--shape", dest="shape", default=None, help="shape without padding, such as 1,3,224,224; with -f")
-    add("-o", "--output_tensor", dest="output_tensor", type=int, default=None, help="the only output; with -f")
-    add("-i", "--input_tensor", dest="input_tensor", type=int, default=None, help="the only input; with -f")
+    add(
+        "-s",
+        "--shape",
+        dest="shape",
+        default=None,
+        help="shape without padding, such as 1,3,224,224; with -f",
+    )
+    add("-o", "--output_tensor", dest="output_tensor", default=None, help="the only output; with -f")
+    add("-i", "--input_tensor", dest="input_tensor", default=None, help="the only input; with -f")
     add(
         "-c",
         "--custom_script_path",
@@ -55,7 +63,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert; the result is the original's code."""
+    """Convert; the result is msaccucmp's code."""
     from msdump.analysis.convert import convert_files
     from msdump.analysis.exit_codes import ExitCode
 
@@ -65,19 +73,22 @@ def run(args: argparse.Namespace) -> int:
         return sources
     code = ExitCode.NONE
     failed: list[Result] = []
+    empty_count = 0
     for result in convert_files(sources, options):
         _tell(result)
+        empty_count += not (result.code or result.written)
         if result.code:
             failed.append(result)
             code = code or result.code
-    if failed and os.path.isdir(args.dump_file):
+    if failed and (len(sources) > 1 or os.path.isdir(args.dump_file)):
         _write_failed_list(failed, options)
-    log("INFO", f"{len(sources) - len(failed)} of {len(sources)} dump files are converted.")
+    rest = f", {empty_count} hold nothing to convert" if empty_count else ""
+    log("INFO", f"{len(sources) - len(failed) - empty_count} of {len(sources)} dump files are converted{rest}.")
     return code
 
 
 def _options(args: argparse.Namespace) -> ConvertOptions:
-    """Raises: AnalysisError with the original's code."""
+    """Raises: AnalysisError with msaccucmp's code."""
     from pathlib import Path
 
     from msdump.analysis.convert import ConvertOptions
@@ -89,23 +100,40 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
         raise AnalysisError(ExitCode.INVALID_PARAM, "-s, -o, -i and -c: expected -f with them, got none.")
     if args.output_tensor is not None and args.input_tensor is not None:
         raise AnalysisError(ExitCode.INVALID_PARAM, "-o and -i: expected one of them, got both.")
+    shape, only = _shape_and_tensor(args)
+    if os.path.islink(args.output.rstrip("/")) or os.path.isfile(args.output):
+        raise AnalysisError(ExitCode.INVALID_PATH, f"{args.output}: expected a folder, got a link or a file.")
+    custom = None
+    if args.custom_script_path and args.format:
+        if not os.path.isdir(args.custom_script_path):
+            raise AnalysisError(ExitCode.INVALID_PATH, f"-c: expected a folder, got {args.custom_script_path}.")
+        if os.path.isdir(os.path.join(args.custom_script_path, _FORMATS_FOLDER)):
+            custom = CustomFormats(args.custom_script_path)
+        else:
+            log("WARNING", f'-c: {args.custom_script_path} holds no "{_FORMATS_FOLDER}"; nothing is taken from it.')
+    container = {1: "1.0", 2: "2.0"}[args.dump_version]
+    return ConvertOptions(Path(args.output or "."), args.type, args.format or None, shape, only, custom, container)
+
+
+def _shape_and_tensor(args: argparse.Namespace) -> tuple[tuple[int, ...] | None, tuple[str, int] | None]:
+    """-s, and -o or -i.   Raises: AnalysisError."""
+    from msdump.analysis.exit_codes import AnalysisError, ExitCode
+
+    if not args.format:
+        return None, None
     shape = None
-    if args.shape is not None:
+    if args.shape:
         shape = tuple(int(size) for size in args.shape.split(",")) if _SHAPE.fullmatch(args.shape) else ()
         if not shape or min(shape) < 1:
             raise AnalysisError(
                 ExitCode.INVALID_PARAM, f'-s: expected sizes from 1 on with commas, such as 1,3,4, got "{args.shape}".'
             )
-    only = None
-    if args.output_tensor is not None:
-        only = ("output", args.output_tensor)
-    elif args.input_tensor is not None:
-        only = ("input", args.input_tensor)
-    if os.path.islink(args.output.rstrip("/")) or os.path.isfile(args.output):
-        raise AnalysisError(ExitCode.INVALID_PATH, f"{args.output}: expected a folder, got a link or a file.")
-    custom = None if args.custom_script_path is None else CustomFormats(args.custom_script_path)
-    container = {1: "1.0", 2: "2.0"}[args.dump_version]
-    return ConvertOptions(Path(args.output), args.type, args.format, shape, only, custom, container)
+    for io, text in (("output", args.output_tensor), ("input", args.input_tensor)):
+        if text:
+            if not _NUMBER.fullmatch(text):
+                raise AnalysisError(ExitCode.INVALID_PARAM, f'-o, -i: expected a number from 0 on, got "{text}".')
+            return shape, (io, int(text))
+    return shape, None
 
 
 def _sources(dump_file: str) -> Any:
@@ -120,11 +148,13 @@ def _sources(dump_file: str) -> Any:
         if not found:
             log("ERROR", f"{dump_file}: expected a folder with dump files, got an empty one.")
             return ExitCode.INVALID_PARAM
-        return named_sources([entry.path for entry in found if entry.is_file() and entry.name != MAPPING_FILE])
+        folder = os.path.realpath(dump_file)
+        named = [entry.name for entry in found if entry.is_file() and entry.name != MAPPING_FILE]
+        return named_sources([os.path.join(folder, name) for name in named])
     names = [name.strip() for name in dump_file.split(",")]
-    paths = [name for name in names if os.path.isfile(name)]
+    paths = [os.path.realpath(name) for name in names if os.path.isfile(name)]
     for name in names:
-        if name not in paths:
+        if not os.path.isfile(name):
             log("ERROR" if len(names) == 1 else "WARNING", f"{name}: expected a dump file, got nothing.")
     return named_sources(paths) if paths else ExitCode.INVALID_PATH
 
@@ -137,13 +167,13 @@ def _tell(result: Result) -> None:
 
 
 def _write_failed_list(failed: list[Result], options: ConvertOptions) -> None:
-    """`path`, or `path,output:0,...` when only some tensors failed."""
+    """`path`, or `path,output:0,...` of the tensors that have no way to the format of -f."""
     from msdump.formats.atomic import make_dirs, write_file
 
-    lines = [
-        ",".join([result.path, *(problem.tensor for problem in result.problems if problem.tensor is not None)])
-        for result in failed
-    ]
+    lines = []
+    for result in failed:
+        tensors = [problem.tensor for problem in result.problems if problem.tensor and options.format is not None]
+        lines.append(",".join([result.path, *tensors]))
     make_dirs(options.output)
     path = options.output / FAILED_LIST
     write_file(path, ["".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")], 0o600, replace=True)

@@ -35,7 +35,7 @@ class BinTensor:
     """One block of a dump file.
 
     io             "input", "output", "l1buffer" or "space"
-    dtype_number   OutputDataType; 0 for blocks that are plain bytes
+    dtype_number   OutputDataType; 0 for blocks that are plain bytes; a GE dtype that has none, as a negative number
     shape, original_shape   None when the file gives none
     payload        the raw bytes, (n,) uint8, mapped from the file
     offset         of the payload in the file; -1 inside a 1.0 container
@@ -57,6 +57,23 @@ class BinTensor:
     address: int = 0
     original: tuple[str, int] | None = None
 
+    @property
+    def bytes_shape(self) -> tuple[int, ...]:
+        """Shape of a tensor whose dtype is UNDEFINED: the file's where it accounts for all bytes, else one axis.
+
+        The shape of an exception dump counts elements of a dtype that the file does not tell.
+        """
+        shape = self.shape
+        return (self.payload.size,) if shape is None or math.prod(shape) != self.payload.size else shape
+
+    @property
+    def dtype_text(self) -> str:
+        """The dtype for messages: its name, else its number."""
+        row = dtypes.BY_ACL_NUMBER.get(self.dtype_number)
+        if row is not None:
+            return row.name
+        return f"number {self.dtype_number}" if self.dtype_number >= 0 else f"GE number {-self.dtype_number}"
+
     def array(self) -> Array:
         """The tensor in the format in which the device wrote it.
 
@@ -65,11 +82,10 @@ class BinTensor:
         Raises:  UnknownDtypeError for a number without an array form, TruncatedFileError for a short block.
         """
         if self.dtype_number == 0:
-            return self.payload
+            return self.payload.reshape(self.bytes_shape)
         row = dtypes.BY_ACL_NUMBER.get(self.dtype_number)
         if row is None or row.numpy_type is None:
-            name = row.name if row else f"number {self.dtype_number}"
-            raise UnknownDtypeError(f"{self.where}: data_type {name} has no array form.")
+            raise UnknownDtypeError(f"{self.where}: data_type {self.dtype_text} has no array form.")
         shape = self.shape
         if shape is None:
             shape = (self.payload.size * 8 // row.bits,)
@@ -122,7 +138,7 @@ def read_bin(path: str | Path, container: str | None = None) -> BinFile:
     """
     path = Path(path)
     raw = map_file(path)
-    if container == "1.0":
+    if container == "1.0" and raw.size:
         return _read_v1(path, raw)
     length = int.from_bytes(raw[:8].tobytes(), "little") if raw.size >= 8 else 0
     is_message = 0 < length <= min(raw.size - 8, _MAX_MESSAGE_BYTES)

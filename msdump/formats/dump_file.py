@@ -33,6 +33,12 @@ _INPUT_HEAD = struct.Struct("<3i3QI")
 _OUTPUT_HEAD = struct.Struct("<6i3QI")
 _PAIR = struct.Struct("<2I")
 _MAX_TENSORS = 1 << 16
+_UNDEFINED, _RESOURCE = 28, 23
+# msaccucmp shows a RESOURCE of a Nano file byte by byte.
+_ACL_BY_GE = {number: row.acl_number for number, row in dtypes.BY_GE_NUMBER.items()} | {
+    _UNDEFINED: 0,
+    _RESOURCE: dtypes.dtype("uint8").acl_number,
+}
 
 
 def read_dump(path: str | os.PathLike[str], container: str | None = None) -> BinFile:
@@ -124,8 +130,7 @@ def _read_nano(path: Path) -> BinFile:
         raise problem(f"{path}: expected {expected} bytes by its head, got {raw.size}.")
     tensors = []
     for io, slot, size, ge_number, ge_format, shape, original in described:
-        row = dtypes.BY_GE_NUMBER.get(ge_number)
-        number = 0 if row is None or row.acl_number is None else row.acl_number
+        number = _acl_number(ge_number)
         name = layouts.FORMAT_NAME.get(ge_format & 0xFF, str(ge_format))
         sub_format = ge_format >> 8 & 0xFFFF
         where = f"{path}, {io} {slot} at offset {offset}"
@@ -133,6 +138,12 @@ def _read_nano(path: Path) -> BinFile:
         tensors.append(BinTensor(io, slot, number, name, shape, original, sub_format, payload, offset, where))
         offset += size
     return BinFile(str(path), NANO, str(version), 0, _nano_op_name(path), tuple(tensors))
+
+
+def _acl_number(ge_number: int) -> int:
+    """OutputDataType of a GE dtype: 0 for UNDEFINED, the negative number for one that has none."""
+    number = _ACL_BY_GE.get(ge_number)
+    return -ge_number if number is None else number
 
 
 def _descriptions(

@@ -291,7 +291,7 @@ def _bin_tensors(file: DumpedFile) -> tuple[list[DumpedTensor], list[FormatError
         size = tensor.payload.size
         shape: tuple[int, ...]
         if tensor.dtype_number == 0:
-            name, shape = "uint8", (size,)
+            name, shape = "uint8", tensor.bytes_shape
         elif row is None:
             name, shape = f"acl_{tensor.dtype_number}", tensor.shape or ()
         else:

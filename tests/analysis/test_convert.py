@@ -125,10 +125,10 @@ def test_a_resource_is_a_handle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"format": "ND"}])
-def test_an_unknown_dtype_is_a_warning_or_with_a_format_an_error(tmp_path: Path, options: dict[str, str]) -> None:
+def test_an_unknown_dtype_is_an_error(tmp_path: Path, options: dict[str, str]) -> None:
     path = raw_file(tmp_path / NAME, b"abcd", data_type=18, shape=[4])
     result = convert(path, tmp_path / "out", **options)
-    assert (result.code, result.written) == (21 if options else 0, ())
+    assert (result.code, result.written) == (21, ())
     assert [(problem.tensor, problem.code) for problem in result.problems] == [("output:0", 21)]
 
 
@@ -228,13 +228,30 @@ def test_an_npy_file_is_a_dump_with_one_output(tmp_path: Path) -> None:
     assert made.read_bytes() == array.tobytes()
 
 
+def shaped(head: bytes, *shapes: tuple[int, tuple[int, ...]]) -> bytes:
+    more = b"".join(struct.pack(f"<2I{len(dims)}Q", tag, 8 * len(dims), *dims) for tag, dims in shapes)
+    return head + struct.pack("<I", len(more)) + more
+
+
+@pytest.mark.parametrize(("ge_number", "dtype"), [(23, np.uint8), (28, np.int8), (4, np.uint8), (14, None), (99, None)])
+def test_nano_dtypes(tmp_path: Path, ge_number: int, dtype: type | None) -> None:
+    """A RESOURCE stays bytes; what has no array form is an error."""
+    inputs = struct.pack("<I", 1) + shaped(struct.pack("<3i3Q", ge_number, 2, 0, 0, 0, 4), (0, (2, 2)))
+    outputs = struct.pack("<I", 0)
+    blocks = struct.pack("<2I", 4, len(inputs)) + inputs + struct.pack("<2I", 5, len(outputs)) + outputs
+    head = struct.pack("<2I", 0x5A5A5A5A, 1) + blocks
+    (tmp_path / NAME).write_bytes(struct.pack("<Q", len(head)) + head + b"abcd")
+    result = convert(tmp_path / NAME, tmp_path / "out")
+    assert result.code == (ExitCode.INVALID_DATA_TYPE if dtype is None else 0)
+    if dtype is None:
+        assert f"GE number {ge_number}" in result.problems[0].message
+    else:
+        array = np.load(only(tmp_path / "out"))
+        assert (array.dtype, array.shape, array.tobytes()) == (dtype, (2, 2), b"abcd")
+
+
 def test_nano_files(tmp_path: Path) -> None:
     """Hand-made after the description: head length, magic, version, two blocks, data."""
-
-    def shaped(head: bytes, *shapes: tuple[int, tuple[int, ...]]) -> bytes:
-        more = b"".join(struct.pack(f"<2I{len(dims)}Q", tag, 8 * len(dims), *dims) for tag, dims in shapes)
-        return head + struct.pack("<I", len(more)) + more
-
     one = np.arange(3, dtype=np.float16)
     two = np.arange(4, dtype=np.int32).reshape(2, 2)
     inputs = struct.pack("<I", 1) + shaped(struct.pack("<3i3Q", 1, 2, 0, 0, 0, one.nbytes), (0, (3,)), (1, (3,)))
@@ -252,7 +269,7 @@ def test_nano_files(tmp_path: Path) -> None:
         flipped[size] ^= int(rng.integers(1, 256))
         for variant in (content[:size], bytes(flipped)):
             (tmp_path / NAME).write_bytes(variant)
-            assert convert(tmp_path / NAME, tmp_path / "again").code in (0, 11)
+            assert convert(tmp_path / NAME, tmp_path / "again").code in (0, 11, 21)
         (tmp_path / NAME).write_bytes(content[:size])
         assert convert(tmp_path / NAME, tmp_path / "again").code == 11
 

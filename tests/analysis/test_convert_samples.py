@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from msdump._proto import dump_data_pb2
 from msdump.cli.main import main as msdump_main
 from msdump.cli.msaccucmp import main
 
@@ -54,7 +55,7 @@ def test_format_conversion(at: Path) -> None:
     assert main(["convert", "-d", "main", "-out", "out", "-f", "NCHW"]) == 22
     made = files(at / "out")
     line = made.pop("convert_failed_file_list.txt").decode()
-    assert line == "main/Conv2D.net_conv1.3.7.1700000000000001,input:1\n"
+    assert line == f"{SAMPLES / 'main'}/Conv2D.net_conv1.3.7.1700000000000001,input:1\n"
     assert made == files(OUT / "fNCHW")
 
 
@@ -164,8 +165,120 @@ def test_a_folder_goes_on_after_a_damaged_file(at: Path) -> None:
     assert main(["convert", "-d", "mixed", "-out", "out"]) == 11
     made = files(at / "out")
     listed = made.pop("convert_failed_file_list.txt").decode().splitlines()
-    assert listed == ["mixed/A.hdr.1.1.1700000000000005", "mixed/A.trunc.1.1.1700000000000005"]
+    assert listed == [f"{mixed}/A.hdr.1.1.1700000000000005", f"{mixed}/A.trunc.1.1.1700000000000005"]
     assert made == files(OUT / "zoo_bool")
+
+
+def test_a_list_of_files_names_those_that_failed(at: Path) -> None:
+    (good,), (bad,) = (list((at / name).iterdir()) for name in ("zoo_bool", "bad_hdrlen"))
+    paths = [str(path.relative_to(at)) for path in (good, bad)]
+    assert main(["convert", "-d", ",".join(paths), "-out", "out"]) == 11
+    listed = (at / "out/convert_failed_file_list.txt").read_text()
+    assert listed == f"{bad.resolve()}\n"
+    assert main(["convert", "-d", paths[1], "-out", "one"]) == 11
+    assert not (at / "one").exists()  # one file needs no list
+
+
+def tensor_file(path: Path, **fields: object) -> Path:
+    """A dump file with one output of six bytes."""
+    message = dump_data_pb2.DumpData(version="2.0", op_name="net/Add_a")
+    message.output.add(**{"size": 6, "data_type": 4, "format": 2, **fields})
+    header = message.SerializeToString()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"123456")
+    return path
+
+
+@pytest.mark.parametrize("number", [13, 18, 99])
+@pytest.mark.parametrize("file_type", ["npy", "bin", "msnpy"])
+def test_a_dtype_without_an_array_form_ends_with_21(
+    at: Path, number: int, file_type: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensor_file(at / "dump/Add.a.1.0.1700000000000000", data_type=number)
+    assert main(["convert", "-d", "dump", "-out", "out", "-t", file_type]) == 21
+    assert "0 of 1 dump files are converted." in capsys.readouterr().out
+    listed = (at / "out/convert_failed_file_list.txt").read_text()
+    assert listed == f"{at}/dump/Add.a.1.0.1700000000000000\n"
+
+
+def test_what_holds_nothing_is_not_converted(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = dump_data_pb2.DumpData(version="2.0").SerializeToString()
+    (at / "A.a.1.1.1700000000000005").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert main(["convert", "-d", "A.a.1.1.1700000000000005", "-out", "out"]) == 0
+    assert "0 of 1 dump files are converted, 1 hold nothing to convert." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_empty_file_ends_with_11(at: Path, version: str) -> None:
+    (at / "A.a.1.1.1700000000000005").touch()
+    assert main(["convert", "-d", "A.a.1.1.1700000000000005", "-out", "out", "-v", version]) == 11
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (2, "ND"), (15, "DECONV_SP_STRIDE8_TRANS"), (20, "LOOKUP_LOOKUPS"), (21, "LOOKUP_KEYS"), (22, "LOOKUP_VALUE"),
+        (23, "LOOKUP_OUTPUT"), (24, "LOOKUP_HITS"), (45, "YUV"),
+    ],
+)  # fmt: skip
+def test_formats_have_their_short_names_in_files(at: Path, number: int, name: str) -> None:
+    tensor_file(at / "Add.net_Add_a.1.0.1700000000000000", format=number)
+    for file_type in ("bin", "msnpy"):
+        arguments = ["-d", "Add.net_Add_a.1.0.1700000000000000", "-out", "out", "-t", file_type]
+        assert main(["convert", *arguments]) == 0
+    assert set(files(at / "out")) == {
+        f"Add.net_Add_a.1.0.1700000000000000.output.0.6.uint8.{name}.bin",
+        f"Add.Add_a.1.0.1700000000000000.output.0.{name}.npy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Add.x.1.0.1700000000000000", "Add.Add_a.1.0.1700000000000000"),
+        ("a.b.c.d.e", "a.Add_a.c.d.e"),
+        ("Add.x.1.1700000000000000", None),
+        ("Add.x.1.0.1700000000000000.4.1.0.0", None),
+        ("abc", None),
+    ],
+)
+def test_names_without_five_parts_stay_before_the_format(at: Path, name: str, expected: str | None) -> None:
+    tensor_file(at / "dump" / name)
+    assert main(["convert", "-d", "dump", "-out", "out", "-t", "msnpy"]) == 0
+    assert set(files(at / "out")) == {f"{expected or name}.output.0.ND.npy"}
+
+
+@pytest.mark.parametrize(("dims", "shape"), [([2, 3], (2, 3)), ([6], (6,)), ([2, 2], (6,)), (None, (6,))])
+def test_undefined_tensors_keep_their_shape(at: Path, dims: list[int] | None, shape: tuple[int, ...]) -> None:
+    """Unless it is not that of the bytes: then none is lost."""
+    fields = {} if dims is None else {"shape": dump_data_pb2.Shape(dim=dims)}
+    tensor_file(at / "Add.x.1.0.1700000000000000", data_type=0, **fields)
+    assert main(["convert", "-d", "Add.x.1.0.1700000000000000", "-out", "out"]) == 0
+    (path,) = (at / "out").iterdir()
+    array = np.load(path)
+    assert (array.dtype, array.shape, array.tobytes()) == (np.int8, shape, b"123456")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["-f", "", "-t", "npy"], 0),
+        (["-f", "", "-o", "0"], 0),  # there is a -f, which names nothing
+        (["--form", "ND"], 0),
+        (["--type", "bin", "--vers", "2"], 0),
+        (["-f", "ND", "-c", "missing"], 3),
+        (["-f", "ND", "-c", "zoo_bool"], 0),  # no converters in it: a warning
+        (["-f", "ND", "-o", "x"], 6),
+    ],
+)
+def test_more_command_lines(at: Path, arguments: list[str], code: int) -> None:
+    assert main(["convert", "-d", "zoo_float", "-out", "out", *arguments]) == code
+    assert bool(files(at / "out")) if code == 0 else not (at / "out").exists()
+
+
+def test_an_empty_folder_of_results_is_the_current_one(at: Path) -> None:
+    assert main(["convert", "-d", "zoo_bool", "-out", ""]) == 0
+    assert next((OUT / "zoo_bool").iterdir()).name in {path.name for path in at.iterdir()}
 
 
 @pytest.mark.parametrize("arguments", [["-d", "a b"], ["-d", "main", "-v", "3"], ["-d", "main", "-t", "csv"], []])
@@ -194,7 +307,7 @@ def test_results_of_an_earlier_run_are_replaced(at: Path) -> None:
 
 
 def test_overflow(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["overflow", "-d", "ovf_old", "-out", "out"]) == 0
+    assert main(["overflow", "-d", "ovf_old", "-out", "out", "--top_n", "2"]) == 0
     made, expected = files(at / "out"), files(OUT / "ovf_old")
     (summary,) = [name for name in made if re.fullmatch(r"overflow_summary_\d{14}\.txt", name)]
     (golden,) = [name for name in expected if name.startswith("overflow_summary_")]

@@ -96,6 +96,7 @@ def test_torch_names_parameters_and_their_gradients(
 ) -> None:
     torch = pytest.importorskip("torch")
     from msdump.frontends.torch.backend import backend
+
     from tests.frontends.torch.dumping import close, configure
 
     class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
