@@ -21,7 +21,7 @@ from msdump.packing import pack, unpack
 from tests.frontends.acl.scripts import dataset_of, fetch, fill, ok, run_small, small_model
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
-from tests.frontends.onnx.test_model import all_codes, narrow_ends
+from tests.frontends.onnx.test_model import all_codes, narrow_ends, needs
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +126,7 @@ def test_narrow_dtypes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float8_e5m2", "float8_e4m3fnuz"])
 def test_packed_and_eight_bit_dtypes_lie_in_memory_as_on_a_device(dtype: str, tmp_path: Path) -> None:
     """Two elements of int4 are a byte. A dtype that ACL has no number of is ACL_DT_UNDEFINED."""
+    needs(dtype)
     size = 5
     model_id = ok(acl.mdl.load_from_file(saved(tmp_path, narrow_ends(dtype, size))))
     desc = acl.mdl.create_desc()
