@@ -60,7 +60,8 @@ def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
 
 
 def real_dtype(array: Array, name: str) -> str:
-    """dtype that the numbers of a float32 tensor really have: a dump in npy stores bfloat16 as float32.
+    """dtype that the numbers of a float32 tensor really have, where no file tells it: MindSpore stores bfloat16 as
+    float32 in npy.
 
     Edges: only told from 16 distinct values on, because zeros, ones and small integers fit into any float.
     """

@@ -282,8 +282,8 @@ def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
     found = []
     if host_shape(mine) != host_shape(golden):
         found.append(f"shape {_shape_text(mine)} against {_shape_text(golden)}")
-    if mine.dtype != golden.dtype:
-        found.append(f"dtype {mine.dtype} against {golden.dtype}")
+    if mine.true_dtype != golden.true_dtype:
+        found.append(f"dtype {mine.true_dtype} against {golden.true_dtype}")
     return ", ".join(found)
 
 

@@ -203,9 +203,9 @@ def csv_text(comparison: Comparison) -> str:
     rows = ((operator, tensor) for operator in comparison.operators for tensor in operator.tensors)
     for index, (operator, tensor) in enumerate(rows):
         mine, golden = operator.pair.mine, operator.pair.golden
-        cells = [str(index), safe_cell(mine.op_type), safe_cell(mine.label), tensor.mine.dtype]
+        cells = [str(index), safe_cell(mine.op_type), safe_cell(mine.label), tensor.mine.true_dtype]
         cells += [_address(tensor.mine)] if has_address[0] else []
-        cells += [safe_cell(golden.label), tensor.golden.dtype]
+        cells += [safe_cell(golden.label), tensor.golden.true_dtype]
         cells += [_address(tensor.golden)] if has_address[1] else []
         cells += [safe_cell(f"{mine.label}:{tensor.io}:{tensor.slot}"), _shape_cell(tensor)]
         cells += [_metric_cell(tensor, name) for name in METRICS]
@@ -280,7 +280,7 @@ def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
         "slot": str(tensor.slot),
         "status": tensor.status,
         "reason": tensor.reason,
-        "dtypes": [tensor.mine.dtype, tensor.golden.dtype],
+        "dtypes": [tensor.mine.true_dtype, tensor.golden.true_dtype],
         "shapes": [list(host_shape(tensor.mine)), list(host_shape(tensor.golden))],
         "files": [tensor.mine.path, tensor.golden.path],
         "error": _number(tensor.error),

@@ -116,9 +116,9 @@ class Measurer:
     def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
         try:
             if identity(mine) == identity(golden):
-                return Measured(dtypes=(mine.dtype, golden.dtype))
+                return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
             x, y = _arrays(mine, golden)
-            dtypes = real_dtype(x, mine.dtype), real_dtype(y, golden.dtype)
+            dtypes = real_dtype(x, mine.true_dtype), real_dtype(y, golden.true_dtype)
             if x.size != y.size:
                 return FormatError(f"{mine.where}: expected {y.size} elements as in {golden.where}, got {x.size}.")
             if equal_bytes(x, y):

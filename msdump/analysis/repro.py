@@ -158,4 +158,4 @@ def literal(value: Any) -> str:
 def _bound(found: FoundOperator) -> float:
     from msdump.analysis.bounds import bounds_of
 
-    return max((bounds_of(t.dtype, t.dtype).relative for t in found.operator.outputs.values()), default=0.0)
+    return max((bounds_of(t.true_dtype, t.true_dtype).relative for t in found.operator.outputs.values()), default=0.0)

@@ -299,7 +299,7 @@ def _columns(report: StatisticReport) -> dict[str, list[Any]]:
         "is_gradient": [row.role.is_gradient for row in report.rows],
         "io": [row.tensor.io for row in report.rows],
         "slot": [row.tensor.slot for row in report.rows],
-        "dtype": [row.tensor.dtype for row in report.rows],
+        "dtype": [row.tensor.true_dtype for row in report.rows],
         "shape": [list(row.shape) for row in report.rows],
         "size_bytes": [row.tensor.size_bytes for row in report.rows],
     }

@@ -21,6 +21,7 @@ from msdump.errors import UnknownDtypeError
 from msdump.events import Array
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.npy import npy_array
+from msdump.formats.npy_mark import with_mark
 from msdump.stats import raw_bytes
 
 Chunk: TypeAlias = "bytes | memoryview"
@@ -91,12 +92,12 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
 
 
 def npy_chunks(value: Value) -> list[Chunk]:
-    """File as numpy itself writes it, but for the copy."""
+    """File as numpy itself writes it; the padding of the header tells a float dtype that npy does not know."""
     array = _widened(value).array
     header = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(header, fields)
-    return [header.getvalue(), raw_bytes(array)]
+    return [with_mark(header.getvalue(), value.dtype), raw_bytes(array)]
 
 
 def raw_value(value: Value) -> Value:

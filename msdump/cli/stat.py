@@ -165,7 +165,7 @@ def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
         row.step.iteration_text(tells_graph),
         tensor.op_name or tensor.op_type,
         f"{tensor.io} {tensor.slot_text}",
-        tensor.dtype,
+        tensor.true_dtype,
         "x".join(map(str, row.shape)) or "()",
         *(_number(value) for value in (numbers.max, numbers.min, numbers.avg, numbers.l2norm)),
         _number(numbers.nan),

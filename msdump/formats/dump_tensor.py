@@ -17,7 +17,7 @@ from msdump.formats.bin_reader import BinTensor
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_name import DumpName
 from msdump.formats.dump_place import Place
-from msdump.formats.npy import read_npy
+from msdump.formats.npy import read_marked_npy, read_npy
 from msdump.packing import packed_size
 from msdump.plain_files import open_plain
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -110,6 +110,7 @@ class DumpedTensor:
     full_name       with scope where the execution order or the file's header tells it, else None
     part            index in a list of tensors that is one argument, else None
     dtype           a name of the dtype table, of what `load` returns (bfloat16 in npy is float32)
+    original_dtype  before the file stored it in a wider one; None where it did not, or does not tell
     shape           as stored; original_shape is the host's where the file tells it, else None
     format          as stored: "DefaultFormat", "ND", "NC1HWC0", ...
     offset          of the data in the file; -1 inside a 1.0 container
@@ -128,6 +129,12 @@ class DumpedTensor:
     original_shape: tuple[int, ...] | None = None
     sub_format: int = 0
     block: BinTensor | None = None
+    original_dtype: str | None = None
+
+    @property
+    def true_dtype(self) -> str:
+        """Dtype that the operator's tensor had, as far as the file tells."""
+        return self.original_dtype or self.dtype
 
     @property
     def path(self) -> str:
@@ -248,7 +255,7 @@ class DumpedTensor:
 
 
 def _npy_tensor(file: DumpedFile) -> DumpedTensor:
-    array = read_npy(file.path)
+    array, original_dtype = read_marked_npy(file.path)
     name = file.name
     assert name.io is not None and name.slot is not None  # npy names without them get output 0
     return DumpedTensor(
@@ -262,6 +269,7 @@ def _npy_tensor(file: DumpedFile) -> DumpedTensor:
         array.nbytes,
         file.known_full_name,
         name.part,
+        original_dtype=original_dtype,
     )
 
 

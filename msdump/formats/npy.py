@@ -24,19 +24,19 @@ from msdump.events import Array
 from msdump.formats.atomic import Folder
 from msdump.formats.dump_folder import DumpFolder, OpenFolders
 from msdump.formats.layout import data_file_name
+from msdump.formats.npy_mark import ALIGNMENT, dtype_of_mark, with_mark
 from msdump.formats.writer import Counter, WriteCounts
 from msdump.plain_files import open_plain
 from msdump.records import MAX_NDIM, TensorKey, TensorRecord
 from msdump.stats import raw_bytes
 
 _MAGIC = b"\x93NUMPY"
-_ALIGNMENT = 64
 _MAX_HEADER_BYTES = 1 << 16
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
     r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
     r"\s*(['\"])fortran_order\4\s*:\s*(?P<order>True|False)\s*,"
-    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}\s*",
+    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}(?P<padding>\s*)",
     re.ASCII,
 )
 _SHAPE = re.compile(r"\s*(?:[0-9]{1,19}\s*(?:,\s*[0-9]{1,19}\s*)*,?\s*)?", re.ASCII)
@@ -47,7 +47,7 @@ _FOREIGN_DESCR: dict[str, np.dtype[Any]] = {"<E2": dtypes.dtype("bfloat16").nump
 
 @functools.lru_cache(maxsize=1024)
 def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
-    """Header of a .npy file, byte for byte as MindSpore writes it.
+    """Header of a .npy file, byte for byte as MindSpore writes it but for the mark of a float dtype that is widened.
 
     Raises: DtypeError for strings, which have no .npy form here.
     Source: MindSpore 2.0.0; version 1.0, no blanks in the shape, a comma after every dimension, a multiple of 64 bytes.
@@ -56,9 +56,10 @@ def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
     dimensions = "".join(f"{size}," for size in shape)
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}"
     unpadded = len(_MAGIC) + 4 + len(text) + 1
-    blanks = -unpadded % _ALIGNMENT
+    blanks = -unpadded % ALIGNMENT
     length = unpadded + blanks - len(_MAGIC) - 4
-    return _MAGIC + b"\x01\x00" + struct.pack("<H", length) + text.encode("ascii") + b" " * blanks + b"\n"
+    header = _MAGIC + b"\x01\x00" + struct.pack("<H", length) + text.encode("ascii") + b" " * blanks + b"\n"
+    return with_mark(header, dtype_name)
 
 
 def data_offsets(records: Sequence[TensorRecord]) -> list[int]:
@@ -212,9 +213,14 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
     Raises: FormatError; TruncatedFileError when bytes are missing; UnknownDtypeError for a dtype outside the table;
             OSError when the file cannot be opened.
     """
+    return read_marked_npy(path, mmap)[0]
+
+
+def read_marked_npy(path: str | os.PathLike[str], mmap: bool = True) -> tuple[Array, str | None]:
+    """As `read_npy`, and the dtype before the file stored the tensor in a wider one; None where it does not tell."""
     where = os.fspath(path)
     with open_plain(path) as file:
-        dtype, is_fortran, shape = _read_header(where, file)
+        dtype, is_fortran, shape, original = _read_header(where, file)
         offset = file.tell()
         count = math.prod(shape)
         expected, actual = count * dtype.itemsize, os.fstat(file.fileno()).st_size - offset
@@ -225,7 +231,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
             raise FormatError(f"{text} Something was added, or the header is wrong.")
         try:
             if not expected:
-                return np.empty(shape, dtype)
+                return np.empty(shape, dtype), original
             if mmap:
                 buffer = mmap_module.mmap(file.fileno(), 0, access=mmap_module.ACCESS_READ)
                 flat = np.frombuffer(buffer, dtype, count, offset)
@@ -233,15 +239,15 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
                 flat = np.fromfile(file, dtype, count)
                 if flat.size != count:
                     raise TruncatedFileError(f"{where}: expected {count} elements, got {flat.size}.")
-            return flat.reshape(shape, order="F" if is_fortran else "C")
+            return flat.reshape(shape, order="F" if is_fortran else "C"), original
         except (ValueError, OverflowError) as error:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(f"{where}: expected a shape that an array can have, got {shape}: {error}.") from error
 
 
-def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """(dtype, is Fortran order, shape); leaves the file at its first data byte."""
+def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...], str | None]:
+    """(dtype, is Fortran order, shape, dtype before it was widened); leaves the file at its first data byte."""
     prefix = file.read(8)
     if prefix[:6] != _MAGIC[: len(prefix)]:
         raise FormatError(f"{where}: expected the magic bytes {_MAGIC!r} at offset 0, got {prefix[:6]!r}.")
@@ -265,7 +271,8 @@ def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tupl
     shape = tuple(int(size) for size in match["shape"].split(",") if size.strip())
     if len(shape) > MAX_NDIM:
         raise FormatError(f"{where}: expected at most {MAX_NDIM} dimensions, got {len(shape)}.")
-    return _dtype_from_descr(where, match["descr"]), match["order"] == "True", shape
+    dtype = _dtype_from_descr(where, match["descr"])
+    return dtype, match["order"] == "True", shape, dtype_of_mark(match["padding"], dtype)
 
 
 def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:

@@ -9,11 +9,13 @@ import numpy as np
 from msdump.errors import DtypeError
 from msdump.events import Array
 from msdump.formats.direct import Buffer
+from msdump.formats.npy_mark import with_mark
 
 
-def numpy_chunks(array: Array) -> tuple[Buffer, Buffer]:
+def numpy_chunks(array: Array, original_dtype: str | None = None) -> tuple[Buffer, Buffer]:
     """(header, data) of the file.
 
+    original_dtype   of the tensor before it was widened for the file; the header's padding tells it
     Edges:   the data is the array's own memory where it lies in one piece, in either order.
     Raises:  DtypeError for arrays of objects, which only a pickle could hold.
     """
@@ -25,4 +27,5 @@ def numpy_chunks(array: Array) -> tuple[Buffer, Buffer]:
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     # A header of a column-major array says so, and its data is the transpose row by row.
     flat = (array if array.flags.c_contiguous else array.T).reshape(-1)
-    return header.getbuffer(), flat.view(np.uint8).data if flat.size else b""
+    text = header.getvalue() if original_dtype is None else with_mark(header.getvalue(), original_dtype)
+    return text, flat.view(np.uint8).data if flat.size else b""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.formats.npy import npy_header
+from msdump.formats.npy import npy_array, npy_header
 from msdump.formats.order_csv import ORDER_TITLE
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -36,8 +36,8 @@ def write_dump(
             stamp += 1
             last = full_name.rsplit("/", 1)[-1]
             name = last if full_name.startswith("Parameter.") else f"{last.rsplit('-op', 1)[0]}.{last}"
-            header = npy_header(array.dtype.name, np.asarray(value).shape)
-            (folder / f"{name}.0.0.{stamp}.{io}.{slot}.DefaultFormat.npy").write_bytes(header + array.tobytes())
+            header, data = npy_header(array.dtype.name, np.asarray(value).shape), npy_array(array, array.dtype.name)
+            (folder / f"{name}.0.0.{stamp}.{io}.{slot}.DefaultFormat.npy").write_bytes(header + data.tobytes())
     if has_order:
         order = root / f"rank_{rank}/execution_order/ms_execution_order_graph_{graph}.csv"
         order.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,6 +98,27 @@ def test_bounds_know_the_dtype(tmp_path: Path) -> None:
     assert real_dtype(widened, "float32") == "bfloat16"
     assert real_dtype(np.zeros(100, np.float32), "float32") == "float32"
     assert real_dtype(RNG.standard_normal(100).astype(np.float32), "float32") == "float32"
+
+
+def test_a_rounded_constant_is_not_wrong(tmp_path: Path) -> None:
+    """bfloat16 against float32: the files tell the dtype, one number does not."""
+    x = RNG.standard_normal((4, 8)).astype(np.float32)
+    roots = []
+    for name, dtype in (("mine", ml_dtypes.bfloat16), ("golden", np.float32)):
+        constant, a = np.array(0.1, dtype), x.astype(dtype)
+        operators = [
+            ("Default/Fill-op1", {("output", 0): constant}),
+            ("Default/Mul-op2", {("input", 0): a, ("input", 1): constant, ("output", 0): a * constant}),
+        ]
+        roots.append(write_dump(tmp_path / name, operators))
+    result = compare_dumps(*roots)
+    assert result.is_agreeing and result.first_wrong is None
+    fill = next(iter(result.operators)).outputs[0]
+    assert (fill.mine.dtype, fill.mine.true_dtype, fill.golden.true_dtype) == ("float32", "bfloat16", "float32")
+    assert fill.reason == "dtype bfloat16 against float32"
+    # Between two float32 runs that difference is one.
+    wrong = write_dump(tmp_path / "wrong", [("Default/Fill-op1", {("output", 0): floats(0.10009765625)[0]})])
+    assert not compare_dumps(wrong, roots[1]).is_agreeing
 
 
 def test_three_way_blames_only_what_is_worse_than_the_other_low_precision_run(tmp_path: Path) -> None:

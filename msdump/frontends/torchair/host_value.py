@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from msdump import dtypes
 from msdump.events import Array
 from msdump.frontends.torch.arrays import array_of
 
@@ -15,6 +16,11 @@ _WIDER = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 _WIDER.update(
     {dtype: torch.float32 for name, dtype in vars(torch).items() if name.startswith("float8_") and name != "float8"}
 )
+_NAMES = {torch.bfloat16: "bfloat16"} | {
+    dtype: name.removesuffix("fnu")
+    for name, dtype in vars(torch).items()
+    if name.startswith("float8_") and name.removesuffix("fnu") in dtypes.BY_NAME
+}
 _TEXT = (str, bytes, slice, dict, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
@@ -46,6 +52,11 @@ def array_from_value(value: object) -> Array:
     if isinstance(value, torch.nn.Module):
         raise NoArrayError("a graph of its own, which is not looked into")
     raise NoArrayError(f"an object of type {type(value).__name__} has no array form")
+
+
+def original_dtype(value: object) -> str | None:
+    """Name in the dtype table of a tensor whose array is of a wider dtype; None for all others."""
+    return _NAMES.get(value.dtype) if isinstance(value, torch.Tensor) else None
 
 
 def _number(value: object) -> object:

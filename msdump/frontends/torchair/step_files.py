@@ -27,7 +27,7 @@ from msdump.formats.torchair_layout import (
     rank_dir,
     step_dir,
 )
-from msdump.frontends.torchair.host_value import NoArrayError, array_from_value
+from msdump.frontends.torchair.host_value import NoArrayError, array_from_value, original_dtype
 from msdump.frontends.torchair.node_plan import NodePlan
 
 log = logging.getLogger("msdump")
@@ -172,7 +172,7 @@ class StepFiles:
             self._skipped.append(f"{name.node}-{name.target}.{name.io}.{name.slot}: {error}")
             return
         try:
-            chunks = numpy_chunks(array_from_value(value))
+            chunks = numpy_chunks(array_from_value(value), original_dtype(value))
         except (NoArrayError, DtypeError, MemoryError) as error:
             self._skipped.append(f"{text}: {error or 'there is not enough memory for a copy'}")
             return

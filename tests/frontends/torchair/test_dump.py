@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msdump.formats.dump_dir import DumpDir
 from tests.frontends.torchair.dumps import backend_for, read_steps
 
 torch = pytest.importorskip("torch")
@@ -99,6 +100,15 @@ def test_bfloat16_becomes_float32(tmp_path: Path) -> None:
     found = step.values["mul"]["OUTPUT", 0]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, (X.bfloat16() * 1.1).float())
+
+
+def test_files_tell_the_dtype_before_it_was_widened(tmp_path: Path) -> None:
+    run_once(tmp_path, lambda x: (x * 1.1, x.to(torch.float8_e5m2).float()), X.bfloat16())
+    told = {
+        (tensor.op_name, tensor.io, tensor.slot): tensor.original_dtype for tensor in DumpDir.open(tmp_path).tensors()
+    }
+    assert told["mul", "input", 0] == told["mul", "output", 0] == "bfloat16"
+    assert "float8_e5m2" in told.values() and None in told.values()
 
 
 def test_eight_bit_floats_conjugates_and_text_do_not_stop_the_model(tmp_path: Path) -> None:
