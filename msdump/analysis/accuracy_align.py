@@ -63,7 +63,7 @@ def align(mine: SideTensor, golden: SideTensor, origin: Origin, custom: CustomFo
     y = golden.load()
     if golden.is_device_dump:
         x = mine.load()
-        if x.shape != y.shape:
+        if _long_axes(x.shape) != _long_axes(y.shape):
             raise _unfit(x.shape, y.shape)
         return Aligned(x, y, layouts.host_format(x.shape), mine.shape)
     source = mine.source.format
@@ -71,7 +71,7 @@ def align(mine: SideTensor, golden: SideTensor, origin: Origin, custom: CustomFo
     if not is_scalar and custom is not None and origin.format is not None and custom.has(source, origin.format):
         x = _cut(custom.convert(mine.load_stored(), source, origin.format, y.shape), y.shape)
         return Aligned(x, y, origin.format, x.shape)
-    is_flat = is_scalar or (source not in _ALWAYS_UNFOLDED and (origin.format or source) == ND)
+    is_flat = is_scalar or (source not in _ALWAYS_UNFOLDED and (origin.format or source) == ND and y.size > 0)
     if not is_scalar and _has_named_axes(mine):
         declared = _declared_order(source, origin)
         both = _unfolded(mine, y, declared) if source in _DEVICE_4D else None
@@ -85,8 +85,13 @@ def align(mine: SideTensor, golden: SideTensor, origin: Origin, custom: CustomFo
 
 
 def detail_arrays(aligned: Aligned, source: str) -> tuple[Array, Array, str]:
-    """Mine, golden and their axis order for a list of elements: NCHW but for FRACTAL_Z, which keeps golden's order."""
+    """Mine, golden and their axis order for a list of elements: NCHW but for FRACTAL_Z, which keeps golden's order.
+
+    Edges:   a scalar has one axis; the order of one without axes is "ID".
+    """
     order = aligned.format
+    if aligned.shape == (1,):
+        return aligned.mine.reshape(1), aligned.golden.reshape(1), order if aligned.mine.shape else "ID"
     if order not in _ORDERS_4D or source == "FRACTAL_Z":
         return aligned.mine, aligned.golden, order
     mine, golden = (layouts.transpose_host(array, order, NCHW) for array in (aligned.mine, aligned.golden))

@@ -23,7 +23,7 @@ from msdump.plain_files import plain_opener
 
 MAPPING_FILE = "simple_op_mapping.csv"
 _LONGEST = 254  # characters of a file's name
-_AXES = {"NCDHW": "N C D H W", "NHWC": "N H W C", "HWCN": "H W C N"}
+_AXES = {"ID": "ID", "NCDHW": "N C D H W", "NHWC": "N H W C", "HWCN": "H W C N"}
 _NOTHING = "-"
 
 
@@ -116,7 +116,7 @@ class _Table:
     def row(self, place: int) -> str:
         """One line of the list of elements."""
         if self.is_bool:
-            return f"{self._head(place)},{_NOTHING},{_NOTHING}"
+            return f"{self._head(place)},{_NOTHING}\t,{_NOTHING}"
         relative = float(self.relative[place])
         shown = f"{relative:.6f}\t" if np.isfinite(relative) else _NOTHING
         return f"{self._head(place)},{float(self.absolute[place]):.6f}\t,{shown}"

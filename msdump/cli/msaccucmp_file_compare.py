@@ -23,11 +23,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; the result is the original's code."""
+    """Compare; the result is msaccucmp's code."""
     from msdump.analysis.accuracy import Request, compare_files
-    from msdump.analysis.exit_codes import ExitCode
+    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.metrics import METRICS
 
+    for path in (args.mine, args.golden):
+        if not path.endswith(".npy"):
+            raise AnalysisError(ExitCode.INVALID_TYPE, f"{path}: expected a .npy file.")
     request = Request(dict.fromkeys(name for name in METRICS if name not in _LEFT_OUT))
     lines = [f"{name}: {cell}" for name, cell in compare_files(args.mine, args.golden, request).items()]
     name = f"file_result_{time.strftime('%Y%m%d%H%M%S')}.txt"

@@ -318,6 +318,8 @@ def test_two_plain_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         )
         == 0
     )
+    text = ["file_compare", "-m", str(tmp_path / "a.npy"), "-g", str(tmp_path / "c.txt"), "-out", str(tmp_path / "o")]
+    assert main(text) == ExitCode.INVALID_TYPE
     (path,) = (tmp_path / "o").glob("file_result_*.txt")
     lines = path.read_text().splitlines()
     assert lines[0] == "CosineSimilarity: 0.894427" and "RelativeEuclideanDistance: 0.500000" in lines

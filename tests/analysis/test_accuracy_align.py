@@ -97,6 +97,15 @@ def test_axes_without_names_are_shown_as_one(tmp_path: Path, form: str | None, s
     assert (row["Shape"], row["MaxAbsoluteError"]) == (shape, "0.000000")
 
 
+def test_an_empty_tensor_keeps_its_shape(tmp_path: Path) -> None:
+    mine = dump(tmp_path / "mine", {"Add_a": {("output", 0): numbers((0, 3))}})
+    golden = golden_npy(tmp_path / "golden", {("add", 0): numbers((0, 3))})
+    fusion = write_json(tmp_path / "f.json", [op_json("Add_a", "Add", [], [("add", 0)], form="ND")])
+    assert compare("-m", mine, "-g", golden, "-f", fusion, "-alg", "0", "-out", tmp_path / "out") == 0
+    (row,) = result(tmp_path / "out")
+    assert (row["Shape"], row["CosineSimilarity"]) == ("[0,3]", "1.0")
+
+
 def test_a_larger_batch_of_mine_is_cut_and_a_smaller_one_refused(tmp_path: Path) -> None:
     image = numbers((4, 3, 2, 5))
     mine = open_side(str(dump(tmp_path / "mine", {"Conv2D_c": {("output", 0): image}}, "NC1HWC0")))

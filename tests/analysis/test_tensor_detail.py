@@ -108,9 +108,21 @@ def test_numbers_that_are_none_are_dashes(tmp_path: Path) -> None:
 
 def test_bool_tensors_have_no_errors(tmp_path: Path) -> None:
     files = written(tmp_path, np.array([True, False]), np.array([True, True]), DetailRequest(1))
-    assert files["op_output_0_0.csv"][1:] == ["0,0 0 0 0,True\t,True\t,-,-", "1,1 0 0 0,False\t,True\t,-,-"]
+    assert files["op_output_0_0.csv"][1:] == ["0,0 0 0 0,True\t,True\t,-\t,-", "1,1 0 0 0,False\t,True\t,-\t,-"]
     assert files["op_output_0_absolute_error_topn.csv"][1:] == ["0,0 0 0 0,True\t,True\t,-\t,-\t"]
     assert "MaxAbsoluteError:-" in files["op_output_0_summary.txt"]
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((), "ID"), ((1, 1), "N C H W")])
+def test_a_scalar_has_one_axis(tmp_path: Path, shape: tuple[int, ...], axes: str) -> None:
+    array = np.full(shape, 2.5, np.float32)
+    mine = dump(tmp_path / "mine", {"Add_add": {("output", 0): array}})
+    golden = golden_npy(tmp_path / "golden", {("net/add", 0): array})
+    fusion = write_json(tmp_path / "f.json", [op_json("Add_add", "Add", [], [("net/add", 0)])])
+    assert compare("-m", mine, "-g", golden, "-f", fusion, "-op", "Add_add", "-out", tmp_path / "out") == 0
+    rows = lines(tmp_path / "out/Add_add_output_0_0.csv")
+    assert rows == [HEADER.replace("N C H W", axes), "0,0 0 0 0,2.500000\t,2.500000\t,0.000000\t,0.000000\t"]
+    assert np.load(tmp_path / "out/Add_add_output_0.npy").shape == (1,)
 
 
 def test_integers_do_not_wrap_around(tmp_path: Path) -> None:
