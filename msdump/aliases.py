@@ -90,6 +90,13 @@ def install_aliases(names: Iterable[str] = ("mindspore",), prefer_real: bool = T
         sys.meta_path.insert(0, AliasFinder(name, FRONTENDS[name], prefer_real))
 
 
+def drop_aliases() -> None:
+    """Undo every `install_aliases`; modules that are imported already stay."""
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path if not isinstance(finder, AliasFinder) or finder.alias not in FRONTENDS
+    ]
+
+
 def install_own_names() -> None:
     """Let `import msdump.NAME` find the frontends. Called once, by `import msdump`."""
     for name, target in FRONTENDS.items():

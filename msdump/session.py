@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from msdump.child_reports import Outbox, is_child
 from msdump.errors import DumpError
 from msdump.termination import end_script
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from msdump.dump.tally import Tally
     from msdump.dump.writer_pool import WriterPool
     from msdump.events import Observer
+    from msdump.formats.folder_hold import FolderHold
     from msdump.formats.writer import Writer
 
 log = logging.getLogger("msdump")
@@ -65,6 +67,7 @@ class Session:
     """One process's dump. Made at the first graph compile; `close` is idempotent and also runs at exit.
 
     pool   threads that write while the script goes on, for whoever shows their progress; None when there are none
+    hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
     """
 
     def __init__(
@@ -74,12 +77,15 @@ class Session:
         writers: tuple[Writer, ...],
         tally: Tally,
         pool: WriterPool | None = None,
+        hold: FolderHold | None = None,
     ) -> None:
         self.plan = plan
         self.observers = observers
         self.pool = pool
         self._writers = writers
         self._tally = tally
+        self._hold = hold
+        self._outbox = Outbox(str(plan.path))
         self._next_iteration = plan.initial_iteration
         self._started = time.perf_counter()
         self._run_seconds = 0.0
@@ -117,8 +123,13 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        for observer in self.observers:
-            observer.close()
+        try:
+            for observer in self.observers:
+                observer.close()
+        finally:
+            # Also when a signal ends the wait: what was lost is counted then.
+            self.let_go()
+            self._tell_parent()
         self._run_seconds = time.perf_counter() - self._started
         if self._tally.error:
             raise DumpError(
@@ -126,9 +137,22 @@ class Session:
                 f"that failed are missing and later steps were not dumped. {self._tally.error}"
             )
 
+    def _tell_parent(self) -> None:
+        tally = self._tally
+        is_empty = not tally.tensors_written and tally.overflows is None
+        error = tally.error or (f"{tally.lost} tensors were not written." if tally.lost else None)
+        self._outbox.finish(tally.tensors_written, is_empty, error)
+
+    def let_go(self) -> None:
+        """Let other processes dump into the folder."""
+        if self._hold is not None:
+            self._hold.release()
+
     def leave_to_parent(self) -> None:
         """In a process that was forked: dump nothing and finish nothing, as threads and files are the parent's."""
         self._is_foreign = self._is_closed = True
+        if self._hold is not None:
+            self._hold.leave_to_parent()
         self._tally.error = "The session belongs to the process that this one was forked from."
 
     def report(self) -> RunReport:
@@ -236,13 +260,18 @@ def current() -> Session | None:
     return _session
 
 
+def own() -> Session | None:
+    """As `current`, without the warning in a forked process."""
+    return _session
+
+
 def _start(plan: DumpPlan) -> Session:
     from msdump.engines import start_engine
 
     engine = start_engine(plan)
-    if engine.pool is not None:
+    if engine.pool is not None or is_child():
         end_by_exception_on_sigterm()
-    return Session(plan, engine.observers, engine.writers, engine.tally, engine.pool)
+    return Session(plan, engine.observers, engine.writers, engine.tally, engine.pool, engine.hold)
 
 
 def end_by_exception_on_sigterm() -> None:
@@ -284,6 +313,8 @@ def _disown_after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
+    # No run is in progress at the moment of a fork: the child finds graphs and the lock as no thread left them.
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     os.register_at_fork(after_in_child=_disown_after_fork)
 
 
@@ -312,6 +343,7 @@ def reset_for_tests() -> None:
     global _session, _is_decided, _is_forked
     if _session is not None:
         atexit.unregister(_close_at_exit)
+        _session.let_go()
     if signal.getsignal(signal.SIGTERM) is _end_script:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _session, _is_decided, _is_forked = None, False, False

@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from msdump.child_reports import Inbox
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
@@ -19,6 +20,7 @@ from msdump.errors import ConfigError, DumpError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from msdump.child_reports import ChildReport
     from msdump.engines.acl import AclReport
     from msdump.session import RunReport, Session
 
@@ -78,17 +80,25 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
-    from msdump.aliases import install_aliases
+    from msdump import _startup
 
+    prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
-        install_aliases(prefer_real=False)
-    install_aliases(("acl", "torchair"), prefer_real=False)
-    install_aliases(("torch_npu",))
-    _redirect_torch(args.torch_backend, args.torch_module, args.torch_rnn)
+        prefer_real["mindspore"] = False
+    torch_options = (args.torch_backend, args.torch_module, args.torch_rnn)
+    _startup.begin(prefer_real, torch_options)
+    _redirect_torch(*torch_options)
+    process_id = os.getpid()
     launch = run_script if args.module is None else run_module
-    status = launch(target[0], target[1:])
-    with on_sigterm(signal.SIG_IGN):
-        return _conclude(status)
+    with Inbox() as inbox:
+        status = launch(target[0], target[1:])
+        with on_sigterm(signal.SIG_IGN):
+            if os.getpid() != process_id:
+                # Forked by the script. Whether it was to dump anything, its parent says.
+                return _conclude(status, may_be_empty=True)
+            children = inbox.read()
+            status = _conclude(status, may_be_empty=any(not child.is_empty for child in children))
+            return _conclude_children(children, status)
 
 
 def _choose_configuration(config: str | None) -> None:
@@ -108,26 +118,22 @@ def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> 
     """What `--torch-backend`, `--torch-module` and `--torch-rnn` ask for; PyTorch is imported only then."""
     if backend is None and module is None and not with_rnn:
         return
-    from msdump.frontends.torch import check_version
+    from msdump.frontends.torch.redirect import redirect_torch
 
-    check_version()
-    from msdump.frontends.torch.redirect import capture_rnn, compile_module, redirect_compile
-
-    if with_rnn:
-        capture_rnn()
-    if backend is not None:
-        redirect_compile(backend)
-    if module is not None:
-        compile_module(module, backend or "msdump")
+    redirect_torch(backend, module, with_rnn)
 
 
-def _conclude(status: int) -> int:
-    """Finish the dump, say what became of it, and choose between the script's exit status and the dump's."""
-    status = _conclude_module(_conclude_graph_mode(_conclude_torchair(_conclude_acl(status))))
+def _conclude(status: int, may_be_empty: bool) -> int:
+    """Finish the dumps of this process, report them, and choose between the script's exit status and theirs.
+
+    may_be_empty  nothing need be dumped here: other processes of the script dump
+    """
+    status = _conclude_torchair(_conclude_acl(status, may_be_empty))
+    status = _conclude_module(_conclude_graph_mode(status, may_be_empty))
     session = _session()
     if session is None:
         _say_what_ran_outside()
-        if status == 0 and os.environ.get(CONFIG_VARIABLE):
+        if status == 0 and os.environ.get(CONFIG_VARIABLE) and not may_be_empty:
             print_warning(_NO_GRAPH, sys.stderr)
             return NOTHING_DUMPED
         return status
@@ -143,7 +149,7 @@ def _conclude(status: int) -> int:
     if report.error:
         print_warning("The dump is not complete. The training itself went on.", sys.stderr)
         return status or DUMP_FAILED
-    if status == 0 and report.tensors_written == 0 and report.overflows is None:
+    if status == 0 and report.tensors_written == 0 and report.overflows is None and not may_be_empty:
         print_warning(_nothing_matched(report, session.plan.dump_mode == _MARKED), sys.stderr)
         return NOTHING_DUMPED
     return status
@@ -159,29 +165,41 @@ def _conclude_module(status: int) -> int:
     return status or NOTHING_DUMPED
 
 
-def _conclude_acl(status: int) -> int:
+def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
+    """Report the dumps of processes that the script started."""
+    for child in children:
+        tensors = format_count(child.tensors_written, "tensor")
+        complain(f"msdump: process {child.process_id} dumped {tensors} to {child.path}")
+    errors = [f"Process {child.process_id}: {child.error}" for child in children if child.error]
+    if errors:
+        print_warning("\n".join(["The dump is not complete.", *errors]), sys.stderr)
+        return status or DUMP_FAILED
+    return status
+
+
+def _conclude_acl(status: int, may_be_empty: bool) -> int:
     """Finish the ACL dumps that the script began, and say what they left."""
     module = sys.modules.get("msdump.frontends.acl.process")
     if module is None:
         return status
-    dumps = module.process.dump.all_opened()
+    dumps = [dump for dump in module.process.dump.all_opened() if dump.is_ours]
     with contextlib.suppress(DumpError):  # each report says it
         module.process.close()
     reports = [dump.report() for dump in dumps if dump.was_used]
-    return _print_acl_reports(reports, status)
+    return _print_acl_reports(reports, status, may_be_empty)
 
 
-def _conclude_graph_mode(status: int) -> int:
+def _conclude_graph_mode(status: int, may_be_empty: bool) -> int:
     """Finish the dumps of compiled graphs that the script asked for, and say what they left."""
     module = sys.modules.get("msdump.frontends.torchair.graph_mode_dump")
     if module is None:
         return status
     with contextlib.suppress(DumpError):  # each report says it
         module.close()
-    return _print_acl_reports(module.reports(), status)
+    return _print_acl_reports(module.reports(), status, may_be_empty)
 
 
-def _print_acl_reports(reports: Sequence[AclReport], status: int) -> int:
+def _print_acl_reports(reports: Sequence[AclReport], status: int, may_be_empty: bool) -> int:
     from msdump.cli.acl_report import print_acl_report
 
     for report in reports:
@@ -189,7 +207,7 @@ def _print_acl_reports(reports: Sequence[AclReport], status: int) -> int:
     if any(report.error for report in reports):
         print_warning("The ACL dump is not complete. The models themselves went on.", sys.stderr)
         return status or DUMP_FAILED
-    if status == 0 and reports and all(report.is_empty for report in reports):
+    if status == 0 and reports and all(report.is_empty for report in reports) and not may_be_empty:
         print_warning("Nothing was dumped: the configuration matched nothing of the models that ran.", sys.stderr)
         return NOTHING_DUMPED
     return status
@@ -218,13 +236,13 @@ def _say_what_ran_outside() -> None:
     from msdump.frontends.torch.outside import lines
 
     for line in lines():
-        print(f"outside  {line}", file=sys.stderr)
+        complain(f"outside  {line}")
 
 
 def _session() -> Session | None:
     """The dump of this process, if the script ever compiled a graph with one configured."""
     module = sys.modules.get("msdump.session")
-    return None if module is None else module.current()
+    return None if module is None else module.own()
 
 
 _NO_GRAPH = """\

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msdump.child_reports import Outbox
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
 from msdump.dump.acl_exception import AclExceptionDumper
@@ -106,6 +107,7 @@ class AclDump:
         self._is_closed = False
         self._process_id = os.getpid()
         self._has_told_fork = False
+        self._outbox = Outbox(str(self.root))
 
     def observe_model(
         self,
@@ -147,7 +149,7 @@ class AclDump:
 
         # A call is no iteration: all of them stay.
         writers = [self._writer(folder)]
-        parts = watch, lambda _: self._is_ours(), writers, self._delivery, self._tally, self._clock
+        parts = watch, lambda _: self._may_dump(), writers, self._delivery, self._tally, self._clock
         return self._keep(AclOperatorDumper(*parts))
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
@@ -194,11 +196,17 @@ class AclDump:
             if self._is_closed:
                 return
             self._is_closed = True
-        if not self._is_ours():
+        if not self.is_ours:
             return
-        for observer in self._observers:
-            observer.close()
-        self._delivery.close(self._writers)
+        try:
+            for observer in self._observers:
+                observer.close()
+            self._delivery.close(self._writers)
+        finally:
+            # Also when a signal ends the wait: what was lost is counted then.
+            report = self.report()
+            error = report.error or (f"{report.lost} tensors were not written." if report.lost else None)
+            self._outbox.finish(report.tensors_written, report.is_empty, error)
         if self._tally.error:
             raise DumpError(
                 f"{self.root}: the dump is not complete, {self._tally.lost} tensors are missing and what came later "
@@ -226,7 +234,7 @@ class AclDump:
             return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
 
         def begins(iteration: int) -> bool:
-            return self._is_ours() and folder.begins(iteration)
+            return self._may_dump() and folder.begins(iteration)
 
         writers = [self._writer(folder, self._guard.new_rotation())]
         parts = watch, begins, writers, self._delivery, self._tally, self._clock
@@ -251,9 +259,14 @@ class AclDump:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _is_ours(self) -> bool:
+    @property
+    def is_ours(self) -> bool:
         """False in a process that was forked from the one that dumps: it has none of the threads that write."""
-        if self._process_id == os.getpid():
+        return self._process_id == os.getpid()
+
+    def _may_dump(self) -> bool:
+        """As `is_ours`; in a forked process that runs a model, a warning says once that nothing is dumped."""
+        if self.is_ours:
             return True
         if not self._has_told_fork:
             self._has_told_fork = True

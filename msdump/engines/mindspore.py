@@ -30,10 +30,13 @@ from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
 from msdump.engines.time_folder import claim_time
+from msdump.errors import ConfigError
 from msdump.events import Observer
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, npy_file_name
+from msdump.formats.atomic import make_dirs
+from msdump.formats.folder_hold import FolderHold
 from msdump.formats.layout import SyncLayout
 from msdump.formats.metadata import write_metadata
 from msdump.formats.opdebug import OpdebugJsonWriter
@@ -58,18 +61,21 @@ class Engine:
 
     writers  whoever counts files
     pool     threads that may still be writing when the script has ended; None when nothing waits
+    hold     keeps other processes out of the folder; None where each process has folders of its own
     """
 
     observers: tuple[Observer, ...]
     writers: tuple[Writer, ...]
     tally: Tally
     pool: WriterPool | None = None
+    hold: FolderHold | None = None
 
 
 def start_engine(plan: DumpPlan) -> Engine:
     """Make the folders and wire writers and dumpers.
 
-    Raises: ConfigError for a wrong limit or budget, WriteError when a folder cannot be made.
+    Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
+            now; WriteError when a folder cannot be made.
     """
     guard = DiskGuard(plan.path, disk_limits())
     return _start_async(plan, guard) if plan.engine == "async" else _start_sync(plan, guard)
@@ -77,6 +83,7 @@ def start_engine(plan: DumpPlan) -> Engine:
 
 def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
     layout = SyncLayout(plan.path, plan.rank_id, plan.net_name)
+    hold = _hold(layout.metadata_dir.parent)
     if not write_metadata(layout.metadata_dir, plan.config_text, plan.device_target, MS_VERSION):
         log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
 
@@ -95,7 +102,18 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
     constants = LimitedWriter(npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id)), guard, NPY_FOOTPRINT)
     tally = Tally()
     dumper = SyncDumper(plan, layout, writers, constants, tally)
-    return Engine((dumper,), (*writers, constants), tally)
+    return Engine((dumper,), (*writers, constants), tally, hold=hold)
+
+
+def _hold(folder: Path) -> FolderHold:
+    make_dirs(folder)
+    hold = FolderHold.take(folder)
+    if hold is None:
+        raise ConfigError(
+            f"{folder}: expected one process for each rank, got another process that dumps into this folder now. Give "
+            "each process a RANK_ID of its own, or a `path` of its own."
+        )
+    return hold
 
 
 def _start_async(plan: DumpPlan, guard: DiskGuard) -> Engine:

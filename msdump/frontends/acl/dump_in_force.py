@@ -76,6 +76,7 @@ class DumpInForce:
         self._gates: list[_Gate] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self._process_id = os.getpid()
         self._final: AclReport | None = None
 
     def observe_model(
@@ -104,6 +105,11 @@ class DumpInForce:
             if device_id not in self._dump_by_device:
                 self._dump_by_device[device_id] = AclDump(self.plan, self.root, device_id, callback=self._deliver)
             return self._dump_by_device[device_id]
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a process that was forked from the one that dumps."""
+        return self._process_id == os.getpid()
 
     @property
     def was_used(self) -> bool:

@@ -25,7 +25,7 @@ from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.frontends.torch.watched_run import ObservedGraph, WatchedRun
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
-from msdump.session import Session, lock
+from msdump.session import Session, current, lock
 
 log = logging.getLogger("msdump")
 
@@ -106,6 +106,9 @@ class GraphRunner:
             model.link = link[0]
 
     def __call__(self, args: list[Any]) -> Any:
+        if self._model.session.is_foreign:
+            current()  # warns
+            return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()
             return self._run(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,6 +43,8 @@ GE_MODE = "max-autotune"
 _graph_ids = itertools.count(1)
 _clock = Clock()
 tally = DumpTally()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=tally.forget)
 
 Run = Callable[[list[Any]], Any]
 

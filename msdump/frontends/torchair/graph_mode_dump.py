@@ -200,7 +200,7 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
 def reports() -> list[AclReport]:
     """Of all dumps of this process."""
     with _lock:
-        found = [dump.report() for dump in _all()]
+        found = [dump.report() for dump in _all() if dump.acl is not None and dump.acl.is_ours]
     return [report for report in found if report is not None]
 
 

@@ -65,6 +65,10 @@ class DumpTally:
             if files:
                 self.folders.add(folder)
 
+    def forget(self) -> None:
+        """In a process that was forked: what its parent did is not its own."""
+        vars(self).update(vars(DumpTally()))
+
     def fail(self, error: WriteError) -> None:
         """Remember the first error."""
         with self._lock:

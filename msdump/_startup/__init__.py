@@ -1,0 +1,107 @@
+"""Hands what `msdump run` gave a script on to the Python processes that the script starts, through the environment.
+
+A child of `multiprocessing` (spawn, forkserver) or `subprocess` is a new Python: `import mindspore` must find msdump's
+there too. PYTHONPATH names this folder, so that Python imports `sitecustomize` from it before anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+from msdump.aliases import drop_aliases, install_aliases
+
+# JSON: the Python that it is for, aliases with `prefer_real`, options of torch.
+VARIABLE = "MSDUMP_INHERITED"
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+# Values of --torch-backend, --torch-module and --torch-rnn; None where one is not given.
+TorchOptions = tuple[str | None, str | None, bool]
+_NO_TORCH: TorchOptions = (None, None, False)
+
+
+def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TORCH) -> None:
+    """Give this process and its Python children the aliases; the children also the options of torch.
+
+    prefer_real  name of a frontend -> whether an installed package of that name wins
+    Edges:  children that ignore the environment (`python -I`, `-E`) or have no site (`-S`) get nothing, nor does
+            another installation of Python.
+    """
+    _take_back()
+    for name, is_real_first in prefer_real.items():
+        install_aliases((name,), is_real_first)
+    content = {"prefix": sys.prefix, "aliases": dict(prefer_real), "torch": list(torch_options)}
+    os.environ[VARIABLE] = json.dumps(content)
+    paths = os.environ.get("PYTHONPATH", "")
+    if FOLDER not in paths.split(os.pathsep):
+        # An empty entry would be the current folder.
+        os.environ["PYTHONPATH"] = FOLDER + os.pathsep + paths if paths else FOLDER
+
+
+def inherit() -> None:
+    """What a parent handed on; nothing when this Python is another one, or when nobody did."""
+    try:
+        content = json.loads(os.environ.get(VARIABLE, ""))
+        if content["prefix"] != sys.prefix:
+            return
+        for name, is_real_first in content["aliases"].items():
+            install_aliases((name,), bool(is_real_first))
+        backend, module, has_rnn = content["torch"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return  # not written by `begin`
+    if (backend, module, has_rnn) != _NO_TORCH:
+        sys.meta_path.insert(0, _TorchFinder(lambda: _redirect((backend, module, bool(has_rnn)))))
+
+
+def _redirect(options: TorchOptions) -> None:
+    from msdump.frontends.torch.redirect import redirect_torch
+
+    redirect_torch(*options)
+
+
+def _take_back() -> None:
+    """Undo `inherit`: what began later decides."""
+    drop_aliases()
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _TorchFinder)]
+
+
+class _TorchFinder(MetaPathFinder):
+    """Calls `action` once, when `torch` has been imported: processes that do not need PyTorch do not load it."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _LoaderThenAction(spec.loader, self._action)
+        return spec
+
+
+class _LoaderThenAction(Loader):
+    def __init__(self, loader: Loader, action: Callable[[], None]) -> None:
+        self._loader = loader
+        self._action = action
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # While it runs, the package must look as if nothing stood between it and its loader.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._action()

@@ -1,0 +1,51 @@
+"""A folder is held by one at a time, and nothing of that is on disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from msdump.formats.folder_hold import FolderHold
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    first = FolderHold.take(tmp_path)
+    assert first is not None
+    assert FolderHold.take(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+    first.release()
+    first.release()
+    second = FolderHold.take(tmp_path)
+    assert second is not None
+    second.release()
+
+
+def test_other_folders_are_free(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    holds = [FolderHold.take(tmp_path), FolderHold.take(tmp_path / "below")]
+    for hold in holds:
+        assert hold is not None
+        hold.release()
+
+
+def test_a_copy_that_a_forked_process_closes_keeps_the_folder(tmp_path: Path) -> None:
+    first = FolderHold.take(tmp_path)
+    assert first is not None
+    shared = FolderHold(os.dup(first._descriptor))
+    shared.leave_to_parent()
+    assert FolderHold.take(tmp_path) is None
+    first.release()
+
+
+def test_a_file_system_without_locks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    holds = [FolderHold.take(tmp_path), FolderHold.take(tmp_path)]
+    for hold in holds:
+        assert hold is not None
+        hold.release()
