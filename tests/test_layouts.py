@@ -116,3 +116,22 @@ def test_misfits_are_refused() -> None:
 
 def test_cube_size() -> None:
     assert [layouts.cube_size(name) for name in ("float32", "float16", "int8", "uint8")] == [16, 16, 32, 32]
+
+
+@given(*[st.integers(1, size) for size in (6, 20, 20, 3, 3)], st.sampled_from([16, 32]))
+def test_groups_share_blocks_only_with_groups_that_are_there(
+    groups: int, cin: int, cout: int, height: int, width: int, c0: int
+) -> None:
+    """Fewer groups than would fill the blocks evenly take no more room than they need."""
+    if groups == 1:
+        return
+    shape = layouts.device_shape((groups * cout, cin, height, width), "FRACTAL_Z", c0, groups)
+    merged = next(
+        count for count in range(1, groups + 1) if count == groups or not (count * cin % c0 or count * cout % 16)
+    )
+    blocks, c1, n1 = -(-groups // merged), -(-merged * cin // c0), -(-merged * cout // 16)
+    assert shape == (blocks * c1 * height * width, n1, 16, c0)
+
+
+def test_two_groups_of_a_small_convolution_fill_one_block() -> None:
+    assert layouts.device_shape((16, 4, 3, 3), "FRACTAL_Z", 16, groups=2) == (9, 1, 16, 16)

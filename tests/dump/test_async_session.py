@@ -338,3 +338,26 @@ def test_a_forked_process_dumps_whole_or_not_at_all(folder: Path, engine: str, m
     assert done.stdout == "0\n", done.stderr
     assert len(list((folder / "dump").rglob("*.npy"))) == count
     assert done.stderr.count("dumps nothing itself") == (moment == "late")
+
+
+TERMINATED_CHILD = """
+child = os.fork()
+if not child:
+    print("forked", flush=True)
+    time.sleep(60)
+os.kill(child, signal.SIGTERM)
+print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def test_a_forked_child_dies_of_sigterm_as_one_without_a_dump(folder: Path) -> None:
+    """It must not end as its parent would: that has a dump to finish, and its exit status says so."""
+    configure(folder, iteration="all")
+    code = "import signal\n" + SLOW + TERMINATED_CHILD
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], cwd=ROOT, text=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"child {-signal.SIGTERM}" in done.stdout
+    assert len(files(folder)) == 8 * 7

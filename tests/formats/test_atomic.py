@@ -291,3 +291,23 @@ def test_a_killed_process_leaves_whole_files(tmp_path: Path) -> None:
     process.stdout.close()
     sizes = {path.stat().st_size for path in (tmp_path / "out").iterdir()}
     assert sizes == {128 + (4 << 20)}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_sibling_that_is_there_is_never_written_to(
+    way: str, replace: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even through a link that somebody placed under a name that is easy to guess."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"kept")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".guessed.tmp").symlink_to(victim)
+    monkeypatch.setattr(atomic, "_sibling_name", lambda: ".guessed.tmp")
+    if way == "unnamed" and not replace:
+        write_file(folder / "file", [b"new"], 0o600)  # needs no sibling
+    else:
+        with pytest.raises(WriteError):
+            write_file(folder / "file", [b"new"], 0o600, replace)
+        assert not (folder / "file").exists()
+    assert victim.read_bytes() == b"kept"

@@ -93,3 +93,13 @@ def test_damaged_files_say_where() -> None:
     path = sample("bad_trunc")
     with pytest.raises(TruncatedFileError, match=rf"{path} at offset 36: expected 16 bytes of output 0, .* 13 \("):
         read_bin(path)
+
+
+@pytest.mark.parametrize("folder", ["main", "zoo_float", "ovf_old"])
+@pytest.mark.parametrize("more", [1, 64])
+def test_bytes_behind_the_end_are_refused(folder: str, more: int, tmp_path: Path) -> None:
+    for source in sorted((SAMPLES / folder).iterdir()):
+        path = tmp_path / source.name
+        path.write_bytes(source.read_bytes() + bytes(more))
+        with pytest.raises(FormatError, match=f"expected the end of the file, got {more} bytes more"):
+            read_bin(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msdump.mindspore as ms
@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from msdump import session
+from msdump.events import AFTER, BEFORE, FinishedStep, OpEvent
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore import Tensor, nn
+from msdump.graph.graph import Graph
 from tests.frontends.mindspore.networks import graphs_of, rows, training_step
 from tests.frontends.mindspore.test_pynative_dump import config
 from tests.threads import run_at_once, runs_by_graph
@@ -94,6 +96,54 @@ def test_a_network_that_threads_share_is_compiled_once(config: Callable[..., Pat
         # An operator reads the bits that the one before it wrote, in the same run.
         assert read["MatMul", "output", 0].tobytes() == read["BiasAdd", "input", 0].tobytes()
         np.testing.assert_allclose(read["MatMul", "output", 0], read["MatMul", "input", 0] @ weight.T, rtol=1e-5)
+
+
+class OneRunAtATime:
+    """An observer that takes its time and notes which threads' runs overlap."""
+
+    needs_all_values = False
+
+    def __init__(self) -> None:
+        self.running: set[int] = set()
+        self.overlaps = self.runs = 0
+
+    def _look(self) -> None:
+        for _ in range(200):
+            self.overlaps += len(self.running) > 1
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return [BEFORE | AFTER] * len(graph.op_infos())
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        self.running.add(threading.get_ident())
+        self._look()
+        return True
+
+    def before_op(self, event: OpEvent) -> None:
+        self._look()
+
+    def after_op(self, event: OpEvent) -> None:
+        self._look()
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self._look()
+        self.running.remove(threading.get_ident())
+        self.runs += 1
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_observers_take_one_run_at_a_time(config: Callable[..., Path], either_mode: int) -> None:
+    config()
+    work = trainings()
+    opened = session.open_mindspore("CPU", 0)
+    assert opened is not None
+    observer = OneRunAtATime()
+    opened.observers = (observer,)
+    run_at_once(work)
+    assert (observer.runs, observer.overlaps) == (THREADS * STEPS, 0)
 
 
 def test_a_step_may_wait_for_a_step_of_another_thread(config: Callable[..., Path]) -> None:

@@ -1,0 +1,234 @@
+"""From records to writers: which error is kept, in which order jobs run, what counts as dumped and as lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msdump.dump.sync as sync_module
+from msdump.dump.asynchronous import AsyncDumper
+from msdump.dump.delivery import Delivery
+from msdump.dump.staging import Staged, Staging, staged_size
+from msdump.dump.sync import SyncDumper
+from msdump.dump.tally import Tally
+from msdump.dump.writer_pool import Job, WriterPool
+from msdump.errors import WriteError
+from msdump.events import Array, Observer
+from msdump.formats.layout import SyncLayout
+from msdump.graph.executor import Executor
+from msdump.graph.primitive import Attrs
+from msdump.records import TensorRecord
+from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.test_asynchronous import chain
+from tests.engines.acl_plans import chain as acl_chain
+from tests.engines.acl_plans import make_dump
+
+PAGE = 4096
+
+
+# -- the pool ---------------------------------------------------------------------------------------------------------
+
+
+def failing(error: Exception, until: Callable[[], object], begins: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        begins()
+        until()
+        raise error
+
+    return run
+
+
+def test_the_first_error_is_kept() -> None:
+    """Both jobs run; the second fails when the first has failed."""
+    pool = WriterPool(2)
+    second_runs = threading.Event()
+
+    def first_has_failed() -> bool:
+        with pool._changed:
+            return pool._changed.wait_for(lambda: pool.error is not None, 60)
+
+    first, second = WriteError("first"), WriteError("second")
+    pool.submit(Job(1, 1, failing(first, lambda: second_runs.wait(60), lambda: None)))
+    pool.submit(Job(1, 1, failing(second, first_has_failed, second_runs.set)))
+    pool.close()
+    assert pool.error is first
+    assert pool.state().lost_records == 2
+
+
+def test_a_dump_keeps_the_first_error() -> None:
+    tally = Tally()
+    assert tally.fail(WriteError("first")) and not tally.fail(WriteError("second"))
+    assert tally.error == "first"
+    delivery = Delivery(Tally(), 1 << 20)
+    for text in ("first", "second"):
+        with delivery.stop_on_failure(2):
+            raise WriteError(text)
+    delivery.close([])
+    assert (delivery._tally.error, delivery._tally.lost) == ("first", 4)
+
+
+def test_waiting_jobs_run_in_their_order_and_followers_before_them() -> None:
+    pool, gate, order = WriterPool(1), threading.Event(), list[str]()
+
+    def job(name: str) -> Job:
+        return Job(1, 1, lambda: order.append(name))
+
+    first = Job(1, 1, lambda: order.append("first") if gate.wait(60) else None)
+    pool.submit(first)
+    second = job("second")
+    pool.submit(second)
+    for name in ("third", "fourth", "fifth"):
+        pool.submit(job(name))
+    for name in ("after first", "after first too"):
+        pool.submit(job(name), first)
+    pool.submit(job("after second"), second)
+    gate.set()
+    pool.close()
+    followed = ["first", "after first", "after first too", "second", "after second"]
+    assert order == [*followed, "third", "fourth", "fifth"]
+
+
+# -- what counts ------------------------------------------------------------------------------------------------------
+
+
+def test_losses_of_several_deliveries_add_up() -> None:
+    """Counting again adds nothing."""
+    tally = Tally()
+    deliveries = [Delivery(tally, 1 << 20) for _ in range(2)]
+    for delivery, lost in zip(deliveries, (2, 3), strict=True):
+        delivery.lose(lost)
+        delivery.pool.submit(Job(1, 5, lambda: None))
+    for delivery in deliveries * 2:
+        delivery.pool.drain()
+        delivery.count()
+    assert (tally.lost, tally.tensors_written) == (5, 10)
+    deliveries[0].lose(4)
+    for delivery in deliveries:
+        delivery.close([])
+    assert (tally.lost, tally.tensors_written) == (9, 10)
+
+
+def breaking(executor: Executor, index: int) -> Executor:
+    """Let an operator raise when it reads a negative number."""
+    launch = executor._launches[index]
+
+    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        if inputs[0].flat[0] < 0:
+            raise ZeroDivisionError
+        launch.kernel(inputs, attrs, out)
+
+    executor._launches[index] = replace(launch, kernel=kernel)
+    return executor
+
+
+def run_three_of_which_one_breaks(executor: Executor, shape: tuple[int, ...], dtype: type[np.generic]) -> None:
+    for iteration, value in enumerate((-1, 1, -1)):
+        # The second operator reads what the first one negated.
+        arrays = [np.full(shape, value, dtype)]
+        if value > 0:
+            with pytest.raises(ZeroDivisionError):
+                executor.run(arrays, iteration)
+        else:
+            executor.run(arrays, iteration)
+
+
+def test_a_step_that_broke_off_does_not_count_as_dumped() -> None:
+    tally, writer = Tally(), MemoryWriter()
+    dumper = AsyncDumper(make_plan(), [writer], tally, 1 << 20)
+    run_three_of_which_one_breaks(breaking(Executor(chain(3, 4).graph, [dumper]), 1), (4,), np.float32)
+    dumper.close()
+    assert {record.iteration for record in writer.records} == {0, 1, 2}  # what ran before is there
+    assert (tally.iterations_run, tally.iterations_dumped, tally.error) == (3, 2, "")
+
+
+def test_a_run_of_a_model_that_broke_off_does_not_count_as_dumped(tmp_path: Path) -> None:
+    dump = make_dump(tmp_path / "dump")
+    observers: Sequence[Observer] = dump.observe_model(1, ["net"])
+    executor = breaking(Executor(acl_chain("Neg", "Neg"), observers), 1)
+    run_three_of_which_one_breaks(executor, (2, 3), np.float16)
+    dump.close()
+    assert (dump.report().iterations_run, dump.report().iterations_dumped) == (3, 2)
+
+
+def test_nothing_is_read_any_more_when_a_step_has_failed_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One batch fails while another is being written: the step goes on, and overwrites its memory, only after both."""
+    is_waited_for, has_ended = threading.Event(), threading.Event()
+    fails, calls = threading.Event(), itertools.count()
+
+    class Writer(MemoryWriter):
+        def write(self, records: Sequence[TensorRecord]) -> None:
+            if next(calls) == 0:
+                assert fails.wait(60)
+                raise WriteError("no room")
+            fails.set()
+            if is_waited_for.wait(60):
+                has_ended.set()
+
+    original = sync_module.wait
+
+    def wait(jobs: object) -> object:
+        is_waited_for.set()
+        return original(jobs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sync_module, "wait", wait)
+    case, tally = chain(2, 2 << 20), Tally()
+    layout = SyncLayout(tmp_path, 0, "Net")
+    dumper = SyncDumper(make_plan(), layout, [Writer()], MemoryWriter(), tally)
+    Executor(case.graph, [dumper]).run(case.inputs, 0)
+    assert tally.error == "no room"
+    assert has_ended.is_set()
+    dumper.close()
+
+
+# -- the memory of what waits -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from([1, 16, 17, 20, 40]), st.integers(0, 3)), max_size=30), st.integers(60, 130))
+def test_buffers_that_are_used_again_count_in_the_budget(steps: list[tuple[int, int]], budget_pages: int) -> None:
+    """Copies that live and buffers that are kept for later take no more than the budget, whatever their sizes."""
+    staging = Staging(budget_pages * PAGE)
+    alive: list[Staged] = []
+    for number, (pages, drops) in enumerate(steps):
+        array = np.zeros(pages * PAGE, np.uint8)
+        del alive[: min(drops, len(alive))]
+        while alive and staging.held_bytes + staged_size(array) > budget_pages * PAGE:
+            del alive[0]
+        staging.reserve(staged_size(array))
+        alive.append(staging.stage(number, array))
+        kept = sum(size * len(buffers) for size, buffers in staging._free.items())
+        assert staging._free_bytes == kept
+        assert staging.held_bytes == sum(each.size_bytes for each in alive)
+        assert staging.held_bytes + kept <= staging.peak_bytes <= budget_pages * PAGE
+    alive.clear()
+    assert staging.held_bytes == 0
+    assert staging._free_bytes <= budget_pages * PAGE
+
+
+def test_a_buffer_is_used_again() -> None:
+    staging = Staging(1 << 20)
+    array = np.arange(1 << 15, dtype=np.float64)
+    first = staging.stage("first", array).array.ctypes.data
+    again = staging.stage("second", array)
+    assert again.array.ctypes.data == first
+    assert staging.peak_bytes == again.size_bytes
+
+
+def test_a_buffer_is_not_kept_when_values_that_need_no_copy_take_the_budget() -> None:
+    staging = Staging(50 * PAGE)
+    first, second = (staging.stage(name, np.zeros(18 * PAGE, np.uint8)) for name in "ab")
+    del first
+    held = staging.hold("c", np.zeros(28 * PAGE, np.uint8))
+    del second
+    assert staging.held_bytes == held.size_bytes == 30 * PAGE
+    assert staging.held_bytes + staging._free_bytes == 50 * PAGE
