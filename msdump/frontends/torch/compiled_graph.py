@@ -14,7 +14,7 @@ from msdump import session as sessions
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
-from msdump.frontends.torch.places import input_names
+from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.steps import Steps
@@ -55,6 +55,7 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
         return _compiled(module, example_inputs, plain, plain, plain)
     outside.note_compilation()
     session.add_remarks(outside.lines)
+    drop_wrapper(module)
     model = CompiledModel(session, _steps_of(session), input_names(module), torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -64,8 +65,54 @@ def source_lines(node: fx.Node) -> tuple[SourceLine, ...]:
     return tuple(found)
 
 
+def drop_wrapper(module: Any) -> None:
+    """Let the operators of a graph that Dynamo has captured name their modules as seen from the module that was called.
+
+    Source: PyTorch, `torch._dynamo.external_utils.wrap_inline`: a module whose `forward` is PyTorch's own, such as
+    Sequential, is called by a function `inner(*args, **kwargs)` as `fn`.
+    """
+    if _wrapped_kind(module) is None:
+        return
+    for node in module.graph.nodes:
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            node.meta["nn_module_stack"] = {
+                key: (path.replace(_WRAPPED, _RECEIVER, 1) if path.startswith(_WRAPPED) else path, kind)
+                for key, (path, kind) in stack.items()
+            }
+
+
+_WRAPPED, _RECEIVER = "L['fn']", "L['self']"
+_WRAPPER_ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>[0-9]+)\]|L\['kwargs'\]\['(?P<name>[^']*)'\]")
+
+
+def _wrapped_kind(module: Any) -> type | None:
+    """Class of the module that Dynamo's wrapper calls in this graph; None without the wrapper."""
+    sources = [_source_text(node) for node in module.graph.nodes if node.op == "placeholder"]
+    if not all(text.startswith((_WRAPPED, "L['args']", "L['kwargs']")) for text in sources if text):
+        return None
+    for node in module.graph.nodes:
+        for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+            if path in (_WRAPPED, _RECEIVER) and isinstance(kind, type):
+                return kind
+    return None
+
+
+def _argument_name(kind: type, source: str) -> str:
+    """Name in `forward` of an argument that the wrapper hands on; "" for anything else."""
+    match = _WRAPPER_ARGUMENT.fullmatch(source)
+    if match is None:
+        return ""
+    if match["index"] is None:
+        return match["name"]
+    names = list(inspect.signature(kind.forward).parameters)[1:]  # type: ignore[attr-defined]
+    index = int(match["index"])
+    return names[index] if index < len(names) else ""
+
+
 def input_names(module: Any) -> list[tuple[str, bool]]:
     """(name, whether it is a parameter or buffer) of each input of a graph that Dynamo has captured, in AOT's order."""
+    kind = _wrapped_kind(module)
     names: list[tuple[str, bool]] = []
     for own in (module.named_parameters, module.named_buffers):
         # Versions that do not make parameters inputs keep them as attributes of the graph; AOT puts them first.
@@ -74,6 +121,9 @@ def input_names(module: Any) -> list[tuple[str, bool]]:
         if node.op == "placeholder":
             path = _source_text(node)
             parts = attribute_names(path) if path else []
+            if kind is not None:
+                own_name = _argument_name(kind, path)
+                parts = [own_name] if own_name else parts[1:] if path.startswith(_WRAPPED) else parts
             is_parameter = "_parameters" in path or "_buffers" in path
             names.append((".".join(parts) or str(node.name), is_parameter))
     return names

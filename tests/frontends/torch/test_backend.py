@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -506,3 +507,45 @@ def test_a_missing_pytorch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ConfigError, match=r"got none\. Install it with: pip install 'msdump\[torch\]'"):
         backend(None, [])
+
+
+class Inner(nn.Module):
+    """A module whose own name is the one that Dynamo's wrapper uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fn = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.fn(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "names", "scopes"),
+    [
+        (
+            lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
+            {"0.weight", "0.bias", "2.weight", "2.bias", "input"},
+            {"Default/0-Linear", "Default/1-ReLU", "Default/2-Linear"},
+        ),
+        (lambda: nn.Linear(4, 2), {"weight", "bias", "input"}, {"Default"}),
+        (lambda: nn.Sequential(Inner()), {"0.fn.weight", "0.fn.bias", "input"}, {"Default/0-Inner/fn-Linear"}),
+        (Inner, {"fn.weight", "fn.bias", "x"}, {"Default/fn-Linear"}),
+    ],
+    ids=["sequential", "linear", "nested", "own"],
+)
+def test_names_begin_below_the_module_that_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any, names: set[str], scopes: set[str]
+) -> None:
+    """Whether Dynamo calls it through a wrapper of its own (classes of PyTorch) or not (classes of the script)."""
+    root = configure(tmp_path, monkeypatch)
+    with torch.no_grad():
+        compiled(model())(torch.ones(5, 4))
+    close()
+    found = {
+        op_name for op_name, _, _ in tensors(root / "rank_0" / "Net" / "0" / "0") if not op_name.startswith("aten")
+    }
+    assert found == names
+    (ir,) = root.glob("rank_0/graphs/*.ir")
+    full_names = re.findall(r"# Fullname with scope: \((.*)\)", ir.read_text())
+    assert {name.rpartition("/")[0] for name in full_names if "/aten." in name} == scopes
