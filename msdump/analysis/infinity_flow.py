@@ -94,6 +94,7 @@ class InfinityFlow:
                     for operator, side in zip(self.operators, sides, strict=True)
                 ]
         self.roots: list[InfRoot] = []
+        self._graph = graph
         self._nodes: dict[int, GraphNode | None] = {}
         if graph is not None:
             self._nodes = {i: graph.find(o.full_name, o.op_name) for i, o in enumerate(self.operators)}
@@ -167,7 +168,7 @@ class InfinityFlow:
     def _arrive(self, index: int, bad: BadTensor) -> InfRoot:
         """The root of an Inf that no operator of the step made; one for all its readers."""
         origin = self.origin(index, bad.slot)
-        is_constant = _is_argument(bad.tensor) if origin is None else _is_constant(origin)
+        is_constant = _is_argument(bad.tensor) if origin is None else self._is_constant(origin)
         name = None if origin is None else origin.name
         key = name or key_of(bad.tensor)
         if key not in self._arrived:
@@ -175,6 +176,13 @@ class InfinityFlow:
             self._arrived[key] = root
             self.roots.append(root)
         return self._arrived[key]
+
+    def _is_constant(self, origin: Origin) -> bool:
+        """True for a constant of the graph, and for what an operator that was not dumped places."""
+        maker = None if self._graph is None or origin.slot is None else self._graph.by_name.get(origin.name)
+        if maker is not None:
+            return places_constant(maker.op_type)
+        return origin.is_constant or origin.name.startswith(_TORCH_CONSTANTS)
 
     def _passed_on(self, index: int, outputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
         """Roots of an Inf that an operator whose inputs are not in the dump has probably passed on: as many as an
@@ -248,10 +256,6 @@ def _bad_inputs(operator: Operator, health: HealthTable, moment: Moment) -> tupl
     # What an operator has overwritten says nothing of what it read.
     blind = moment.blind_slots(operator) if inputs else ()
     return tuple(bad for bad in inputs if bad.slot.number not in blind)
-
-
-def _is_constant(origin: Origin) -> bool:
-    return origin.is_constant or origin.name.startswith(_TORCH_CONSTANTS)
 
 
 def _is_argument(tensor: DumpedTensor) -> bool:

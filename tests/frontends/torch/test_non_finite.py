@@ -85,3 +85,25 @@ def test_overflow_detection_names_the_square_root_and_not_the_mask(
     train(lambda model: torch.compile(model, backend=backend), torch.sqrt, torch.sum)
     (overflow, *_) = close().overflows or ()
     assert "sqrt" in overflow
+
+
+@pytest.mark.parametrize("selected", [{"input_output": 1}, {"dump_mode": 1, "kernels": ["softmax", "sqrt"]}])
+def test_a_mask_that_was_not_dumped_is_benign_all_the_same(
+    selected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph file says that a masked_fill made it."""
+    from msdump.frontends.torch.backend import backend
+
+    root = configure(tmp_path, monkeypatch, **selected)
+    train(lambda model: torch.compile(model, backend=backend), torch.sqrt, torch.sum)
+    close()
+    report = find_non_finite(root, graph=min(step.graph_id or 0 for step in _keys(root)))
+    assert report.first_inf is None and [one.how for one in report.benign] == ["constant"]
+    assert report.first_nan is None or "softmax" not in report.first_nan.operator.op_type
+
+
+def _keys(root: Path) -> list[Any]:
+    from msdump.analysis.operators import read_steps
+    from msdump.formats.dump_dir import DumpDir
+
+    return [step.key for step in read_steps(DumpDir.open(root))]
