@@ -92,11 +92,11 @@ def read_fusion_json(path: str | os.PathLike[str]) -> list[FusedOperator]:
     graphs = content.get("graph") if isinstance(content, dict) else None
     if not isinstance(graphs, list) or not graphs:
         raise AnalysisError(ExitCode.PARSER_JSON_FILE, f'{where}: expected a list "graph", got none. Is it from ATC?')
-    found: list[FusedOperator] = []
+    operators: list[FusedOperator] = []
     for graph in graphs:
         for op in _list(_object(graph, where).get("op")):
-            found.append(_operator(_object(op, where), len(found) + 1, where))
-    return _with_renamed(found)
+            operators.append(_operator(_object(op, where), len(operators) + 1, where))
+    return _with_renamed(operators)
 
 
 def _with_renamed(operators: Sequence[FusedOperator]) -> list[FusedOperator]:

@@ -170,8 +170,8 @@ def test_casts_stand_for_what_they_read(tmp_path: Path) -> None:
         op_json("Add_add", "Add", ["Cast_c:0"], [("net/add", 0)]),
     ])  # fmt: skip
     assert compare("-m", mine, "-g", golden, "-f", fusion, "-out", tmp_path / "out") == ExitCode.NO_DUMP_FILE
-    found = {row["TensorIndex"]: (row["GroundTruth"], row["CosineSimilarity"]) for row in result(tmp_path / "out")}
-    assert found["Cast_c:output:0"] == ("*", "1.000000") and found["Add_add:input:0"] == ("net/add", "1.000000")
+    cells = {row["TensorIndex"]: (row["GroundTruth"], row["CosineSimilarity"]) for row in result(tmp_path / "out")}
+    assert cells["Cast_c:output:0"] == ("*", "1.000000") and cells["Add_add:input:0"] == ("net/add", "1.000000")
 
 
 def test_which_file_meets_which(fused: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -285,8 +285,8 @@ def test_chosen_and_custom_metrics(tmp_path: Path) -> None:
     assert (row["MaxAbsoluteError"], row["Twice"], row["Bad"]) == ("1.000000", "3.00", "NaN")
     assert "[Twice] TENSOR" in row["CompareFailReason"] and "[Bad] It returned 1" in row["CompareFailReason"]
     assert compare(*common, "-alg", "Missing", "-out", tmp_path / "out") == ExitCode.INVALID_ALGORITHM
-    assert compare(*common, "-alg", "Missing,1", "-out", tmp_path / "left") == 0
-    assert "Missing" not in text_of(tmp_path / "left")
+    assert compare(*common, "-alg", "Missing,1", "-out", tmp_path / "one") == 0
+    assert "Missing" not in text_of(tmp_path / "one")
     (scripts / "alg_Bad.py").chmod(0o666)
     assert compare(*common, "-alg", "Bad", "-out", tmp_path / "out") == ExitCode.DANGER_FILE
 
@@ -369,7 +369,7 @@ BOTH, F = ("-m", "mine", "-g", "golden"), ("-f", "fusion.json")
         ((*BOTH, *F, "-ml", "5", "-op", "Add_add", "-o", "0"), ExitCode.INVALID_PARAM),
         ((*BOTH, *F, "-op", "Add_add", "-o", "x"), ExitCode.INVALID_PARAM),
         ((*BOTH, *F, "-op", "Add_add", "-o", "3"), ExitCode.INDEX_OUT_OF_BOUNDS),
-        ((*BOTH, *F, "-op", "nobody"), ExitCode.INVALID_PARAM),
+        ((*BOTH, *F, "-op", "Sub_none"), ExitCode.INVALID_PARAM),
         ((*BOTH, *F, "-op", "data"), ExitCode.NO_DUMP_FILE),
         ((*BOTH, *F, "-o", "0"), ExitCode.INVALID_PARAM),
         ((*BOTH, *F, "-n", "5"), ExitCode.INVALID_PARAM),

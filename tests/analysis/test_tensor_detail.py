@@ -131,7 +131,7 @@ def test_integers_do_not_wrap_around(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "top", "expected"), [(6, 20, 5), (6, 6, 6), (6, 2, 2), (1, 20, 1), (0, 20, 0)])
-def test_fewer_elements_than_asked(tmp_path: Path, size: int, top: int, expected: int) -> None:
+def test_fewer_elements_than_rows(tmp_path: Path, size: int, top: int, expected: int) -> None:
     mine = np.arange(size, dtype=np.float32)
     files = written(tmp_path, mine, np.zeros_like(mine), DetailRequest(top))
     places = [line.split(",")[0] for line in files["op_output_0_absolute_error_topn.csv"][1:]]

@@ -71,8 +71,8 @@ def test_a_header_grows_only_where_its_padding_is_too_short(name: str, text_leng
 
 @given(st.text(" \t\n", max_size=60), st.sampled_from(["<f4", ">f4", "<f8", "|u1"]))
 def test_any_padding_is_read(padding: str, descr: str) -> None:
-    found = dtype_of_mark(padding, np.dtype(descr))
-    assert found is None or (found in MARKED and padding.startswith(mark_of(found)) and descr[1:] == "f4")
+    name = dtype_of_mark(padding, np.dtype(descr))
+    assert name is None or (name in MARKED and padding.startswith(mark_of(name)) and descr[1:] == "f4")
 
 
 def test_files_of_numpy_tell_nothing() -> None:

@@ -104,11 +104,11 @@ def test_bfloat16_becomes_float32(tmp_path: Path) -> None:
 
 def test_files_tell_the_dtype_before_it_was_widened(tmp_path: Path) -> None:
     run_once(tmp_path, lambda x: (x * 1.1, x.to(torch.float8_e5m2).float()), X.bfloat16())
-    told = {
+    originals = {
         (tensor.op_name, tensor.io, tensor.slot): tensor.original_dtype for tensor in DumpDir.open(tmp_path).tensors()
     }
-    assert told["mul", "input", 0] == told["mul", "output", 0] == "bfloat16"
-    assert "float8_e5m2" in told.values() and None in told.values()
+    assert originals["mul", "input", 0] == originals["mul", "output", 0] == "bfloat16"
+    assert "float8_e5m2" in originals.values() and None in originals.values()
 
 
 def test_eight_bit_floats_conjugates_and_text_do_not_stop_the_model(tmp_path: Path) -> None:
