@@ -59,7 +59,20 @@ class DumpError(MsdumpError, RuntimeError):
 
 
 class WriteError(DumpError):
-    """A file of a dump that could not be written."""
+    """A file of a dump that could not be written.
+
+    unwritten   records that earlier calls of the writer took and that are not on disk after all; those of the call that
+                failed are not among them. Empty tensors do not count, as nowhere in a report.
+    """
+
+    def __init__(self, message: str, unwritten: int = 0) -> None:
+        super().__init__(message)
+        self.unwritten = unwritten
+
+
+def unwritten(error: BaseException) -> int:
+    """Records that a writer had taken before and reports as lost with this error."""
+    return error.unwritten if isinstance(error, WriteError) else 0
 
 
 class FormatError(MsdumpError, ValueError):

@@ -107,10 +107,10 @@ class AsyncDumper:
         op = event.op
         watched = self._watched[op.graph_id]
         if self._delivery.has_stopped():
-            self._delivery.lose(len(watched.operands[op.index]))
+            self._delivery.lose(watched.op_size(op.index))
             self._old_inputs.clear()
             return
-        with self._delivery.timed(), self._delivery.stop_on_failure(len(watched.operands[op.index])):
+        with self._delivery.timed(), self._delivery.stop_on_failure(watched.op_size(op.index)):
             kept = {key: staged.array for key, staged in self._old_inputs.items()}
             operands = watched.operands[op.index]
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))

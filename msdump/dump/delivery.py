@@ -13,7 +13,7 @@ from msdump.dump.staging import Staged, Staging, staged_size
 from msdump.dump.tally import Tally
 from msdump.dump.watched import GraphMemory
 from msdump.dump.writer_pool import Job, WriterPool
-from msdump.errors import DumpError
+from msdump.errors import DumpError, unwritten
 from msdump.events import Array
 from msdump.formats.writer import Writer
 from msdump.records import TensorKey, TensorRecord
@@ -53,13 +53,15 @@ class Delivery:
         self._offsets: dict[Hashable, Sequence[int]] = {}
         self._goes_on = goes_on
         self._lost = 0
+        self._taken_back = 0
         # What the tally has been told: lost, written.
         self._counted = (0, 0)
         self._counting = threading.Lock()
 
     def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int, model: Hashable = None) -> Round:
         """A dumped iteration of a graph begins.   `model`: as `Tally.count_dumped`."""
-        return Round(writers, graph_id, iteration, partial(self._tally.count_dumped, model=model))
+        on_complete = partial(self._tally.count_dumped, model=model)
+        return Round(writers, graph_id, iteration, on_complete, self._fail)
 
     def end(self, round_: Round | None, is_complete: bool = False) -> None:
         """No more records of that round come. `is_complete`: the step has ended and nothing of it was lost."""
@@ -137,7 +139,8 @@ class Delivery:
         """Bring the tally up to date."""
         state = self.pool.state()
         with self._counting:
-            lost, written = state.lost_records + self._lost, state.written_records
+            lost = state.lost_records + self._lost + self._taken_back
+            written = state.written_records - self._taken_back
             # Others that write on their own add to the same tally.
             self._tally.count_lost(lost - self._counted[0])
             self._tally.count_written(written - self._counted[1])
@@ -161,6 +164,7 @@ class Delivery:
             yield
         except (DumpError, OSError, MemoryError) as error:
             self.lose(lost)
+            self._take_back(error)
             self._stop(error)
 
     def timed(self) -> AbstractContextManager[None]:
@@ -168,6 +172,16 @@ class Delivery:
         return self._tally.timed()
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _fail(self, error: BaseException) -> None:
+        """A writer could not finish an iteration; the job that ended it has written its own records."""
+        self._take_back(error)
+        self.pool.fail(error)
+
+    def _take_back(self, error: BaseException) -> None:
+        """Count what a writer had taken, and has lost since, no longer as written."""
+        with self._counting:
+            self._taken_back += unwritten(error)
 
     def _stop(self, error: BaseException) -> None:
         if self._tally.fail(error):
@@ -192,15 +206,22 @@ class Round:
 
     is_complete   whether the step ended, which the dumper says before its own job leaves
     on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
+    on_failure    called with the error of each writer that cannot finish the iteration
     """
 
     def __init__(
-        self, writers: Sequence[Writer], graph_id: int, iteration: int, on_complete: Callable[[int], None]
+        self,
+        writers: Sequence[Writer],
+        graph_id: int,
+        iteration: int,
+        on_complete: Callable[[int], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self.first: dict[Hashable, Job | None] = {}
         self.is_complete = False
         self.writers = writers
         self._on_complete = on_complete
+        self._on_failure = on_failure
         self._name = (graph_id, iteration)
         self._jobs = 1
         self._lock = threading.Lock()
@@ -214,8 +235,16 @@ class Round:
         with self._lock:
             self._jobs -= 1
             is_last = not self._jobs
-        if is_last:
-            for writer in self.writers:
+        if is_last and self._finish() and self.is_complete:
+            self._on_complete(self._name[1])
+
+    def _finish(self) -> bool:
+        """End the iteration for every writer; False when one of them could not."""
+        is_finished = True
+        for writer in self.writers:
+            try:
                 writer.end_iteration(*self._name)
-            if self.is_complete:
-                self._on_complete(self._name[1])
+            except (DumpError, OSError, MemoryError) as error:
+                self._on_failure(error)
+                is_finished = False
+        return is_finished

@@ -16,7 +16,7 @@ from msdump.dump.input_copies import InputCopies
 from msdump.dump.snapshot import op_records
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
-from msdump.errors import MsdumpError
+from msdump.errors import MsdumpError, unwritten
 from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, OpInfo, TensorInfo
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
@@ -254,6 +254,7 @@ class OverflowDumper:
             yield
         except (MsdumpError, OSError, MemoryError) as error:
             self._tally.count_lost(max(0, asked - (self._tally.tensors_written - before)))
+            self._tally.take_back(unwritten(error))
             if self._tally.fail(error):
                 log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 

@@ -17,7 +17,7 @@ from msdump.dump.recorder import GraphRecorder
 from msdump.dump.snapshot import Operand, op_records, parameter_record
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
-from msdump.errors import DumpError
+from msdump.errors import DumpError, unwritten
 from msdump.events import BEFORE, KEEP, FinishedStep, OpEvent
 from msdump.formats.layout import SyncLayout
 from msdump.formats.order_csv import append_history
@@ -116,8 +116,8 @@ class SyncDumper:
 
     def close(self) -> None:
         self._threads.shutdown()
-        with self._stop_on_failure(None):
-            for writer in (*self._writers, self._constants):
+        for writer in (*self._writers, self._constants):
+            with self._stop_on_failure(None):
                 writer.close()
 
     # -- parts ------------------------------------------------------------------------------------
@@ -206,5 +206,6 @@ class SyncDumper:
             yield
         except (DumpError, OSError, MemoryError) as error:
             tally.count_lost(max(0, asked - (tally.tensors_written - before)))
+            tally.take_back(unwritten(error))
             if tally.fail(error):
                 log.error("Dump stopped, training goes on: %s", tally.error)

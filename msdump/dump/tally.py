@@ -96,6 +96,12 @@ class Tally:
             with self._lock:
                 self.seconds += elapsed
 
+    def take_back(self, records: int) -> None:
+        """Records that counted as written are lost: a writer held them, and could not finish them."""
+        with self._lock:
+            self.tensors_written -= records
+            self.lost += records
+
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
         """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""
         with self._lock:

@@ -59,5 +59,10 @@ class WatchedGraph(GraphMemory):
 
     @property
     def size(self) -> int:
-        """Records of one iteration."""
-        return sum(len(operands) for operands in self.operands) + len(self.parameters)
+        """Tensors of one iteration that get a file, as `op_size`."""
+        parameters = sum(0 not in value.type.shape for value in self.parameters)
+        return sum(map(self.op_size, range(len(self.operands)))) + parameters
+
+    def op_size(self, index: int) -> int:
+        """Tensors of one operator that get a file; one whose shape only the run decides counts as one with elements."""
+        return sum(0 not in operand.info.shape for operand in self.operands[index])

@@ -106,6 +106,14 @@ class WriterPool:
             self._jobs.clear()
             self._changed.notify_all()
 
+    def fail(self, error: BaseException) -> None:
+        """Stop all writing after a failure that is no job's own: all that waits, and all that comes, is lost."""
+        with self._lock:
+            self.error = self.error or error
+            self._lose(self._jobs)
+            self._jobs.clear()
+            self._changed.notify_all()
+
     def state(self) -> PoolState:
         with self._lock:
             return PoolState(

@@ -144,13 +144,13 @@ class Folder:
             return True
         try:
             fd = os.open(existing, os.O_RDONLY | _O_CLOEXEC, dir_fd=source._fd)
+            try:
+                status = os.fstat(fd)
+                chunks = [mmap.mmap(fd, 0, access=mmap.ACCESS_READ)] if status.st_size else []
+            finally:
+                os.close(fd)
         except OSError as error:
             raise write_error(source._where(existing), "to read it for a copy", error) from error
-        try:
-            status = os.fstat(fd)
-            chunks = [mmap.mmap(fd, 0, access=mmap.ACCESS_READ)] if status.st_size else []
-        finally:
-            os.close(fd)
         self.write(name, chunks, stat.S_IMODE(status.st_mode))
         return False
 

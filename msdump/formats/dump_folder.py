@@ -11,6 +11,7 @@ from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.direct import Buffer
 from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.mapping_csv import append_mapping, mapped_name
+from msdump.formats.writer import finish_all
 from msdump.records import TensorRecord
 
 
@@ -97,6 +98,6 @@ class OpenFolders(Generic[F]):
         return folder
 
     def close(self) -> None:
-        for folder in self._folders.values():
-            folder.close()
+        folders = list(self._folders.values())
         self._folders.clear()
+        finish_all([folder.close for folder in folders])

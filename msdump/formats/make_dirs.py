@@ -6,7 +6,7 @@ import os
 import stat
 
 from msdump.errors import WriteError
-from msdump.formats.system_errors import write_error
+from msdump.formats.system_errors import close_written, write_error
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -36,9 +36,9 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
         for folder in reversed(missing):
             _make_dir(parent_fd, folder, mode)
             above, parent_fd = parent_fd, _folder_handle(os.path.basename(folder), folder, parent_fd)
-            os.close(above)
+            close_written(above, folder)
     finally:
-        os.close(parent_fd)
+        close_written(parent_fd, missing[0])
 
 
 def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
@@ -53,7 +53,7 @@ def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
     try:
         return _make_dir(parent_fd, folder, mode, is_claimed=True)
     finally:
-        os.close(parent_fd)
+        close_written(parent_fd, folder)
 
 
 def _without_slash(path: str | os.PathLike[str]) -> str:

@@ -25,7 +25,7 @@ from msdump.formats.atomic import Folder
 from msdump.formats.dump_folder import DumpFolder, OpenFolders
 from msdump.formats.layout import data_file_name
 from msdump.formats.npy_mark import ALIGNMENT, dtype_of_mark, with_mark
-from msdump.formats.writer import Counter, WriteCounts
+from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import open_plain
 from msdump.records import MAX_NDIM, TensorKey, TensorRecord
 from msdump.stats import raw_bytes
@@ -152,8 +152,7 @@ class NpyWriter:
             ended.folders.close()
 
     def close(self) -> None:
-        for graph_id, iteration in list(self._iterations):
-            self.end_iteration(graph_id, iteration)
+        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
 
     def _iteration_of(self, record: TensorRecord) -> _Iteration:
         name = (record.graph_id, record.iteration)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from msdump.formats.direct import Buffer
 from msdump.formats.dump_folder import DumpFolder, FileFolder, OpenFolders
-from msdump.formats.writer import Counter, WriteCounts
+from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.records import TensorRecord
 
 Chunks = Sequence[Buffer]
@@ -76,8 +77,7 @@ class OperatorFileWriter(ABC):
             folders.close()
 
     def close(self) -> None:
-        for graph_id, iteration in list(self._iterations):
-            self.end_iteration(graph_id, iteration)
+        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._iterations)])
 
     def _folders_of(self, record: TensorRecord) -> OpenFolders[FileFolder]:
         with self._lock:

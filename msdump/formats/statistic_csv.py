@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from msdump import dtypes
@@ -17,7 +17,7 @@ from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
-from msdump.formats.writer import Counter, WriteCounts
+from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
@@ -83,13 +83,23 @@ def _quoted(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A row that waits.   `has_elements`: whether its tensor counts as one that is written or lost."""
+
+    timestamp_us: int
+    file: AppendFile
+    text: str
+    has_elements: bool
+
+
 class _Iteration:
     """What is known of one iteration: texts of measured tensors, and lines that wait for their turn."""
 
     def __init__(self) -> None:
         self.measured: dict[tuple[TensorKey, str], str] = {}
         self.files: dict[Path, AppendFile] = {}
-        self.lines: list[tuple[int, AppendFile, str]] = []
+        self.lines: list[_Line] = []
         self.lock = threading.Lock()
 
 
@@ -146,34 +156,45 @@ class StatisticWriter:
             ended = self._iterations.pop((graph_id, iteration), None)
         if ended is None:
             return
-        lines_by_file: dict[AppendFile, list[str]] = {}
-        for _, file, line in sorted(ended.lines, key=itemgetter(0)):
-            lines_by_file.setdefault(file, []).append(line)
-        try:
-            for file, lines in lines_by_file.items():
-                size = file.append("".join(lines))
-                self._counter.add(bytes_named=size, bytes_written=size)
-        finally:
-            for file in ended.files.values():
-                file.close()
+        lines_by_file: dict[AppendFile, list[_Line]] = {file: [] for file in ended.files.values()}
+        for line in sorted(ended.lines, key=attrgetter("timestamp_us")):
+            lines_by_file[line.file].append(line)
+        finish_all([functools.partial(self._finish, file, lines) for file, lines in lines_by_file.items()])
 
     def close(self) -> None:
-        for graph_id, iteration in list(self._iterations):
-            self.end_iteration(graph_id, iteration)
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        ends = [functools.partial(self.end_iteration, *place) for place in list(self._iterations)]
+        try:
+            finish_all(ends)
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _finish(self, file: AppendFile, lines: Sequence[_Line]) -> None:
+        """Append the rows that wait and close the file.
+
+        Raises: WriteError; where closing fails, no row is sure to be there.
+        """
+        try:
+            try:
+                if lines:
+                    size = file.append("".join(line.text for line in lines))
+                    self._counter.add(bytes_named=size, bytes_written=size)
+            finally:
+                file.close()
+        except WriteError as error:
+            raise WriteError(str(error), sum(line.has_elements for line in lines)) from error
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
             iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
         files = [self._file(iteration, self._directory(record)) for record in records]
-        lines: list[tuple[int, AppendFile, str]] = []
+        lines: list[_Line] = []
         for record, file, measured in zip(records, files, self._measure_all(iteration, records), strict=True):
             line = f"{_identity_text(record)},{measured}" if measured else _identity_text(record)
-            lines.append((record.timestamp_us, file, line + self._row_end))
+            lines.append(_Line(record.timestamp_us, file, line + self._row_end, record.data.size > 0))
         with iteration.lock:
             iteration.lines += lines
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from msdump.errors import WriteError
 from msdump.records import TensorRecord
 
 
@@ -59,13 +60,29 @@ class Writer(Protocol):
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """No record of this iteration comes any more: finish it and forget its tensors. Idempotent.
 
-        Raises: WriteError.
+        Raises: WriteError, whose `unwritten` counts the records that `write` took and that are lost with it; what does
+                not depend on the failure is finished all the same.
         """
         ...
 
     def close(self) -> None:
-        """End all iterations and release what is open; idempotent.   Raises: WriteError."""
+        """End all iterations and release what is open; idempotent.   Raises: WriteError, as `end_iteration`."""
         ...
+
+
+def finish_all(ends: Iterable[Callable[[], None]]) -> None:
+    """Call each of them, also after one that fails.
+
+    Raises: WriteError of the first that failed, with the unwritten records of all; another error comes before it.
+    """
+    failures: list[WriteError] = []
+    for end in ends:
+        try:
+            end()
+        except WriteError as error:
+            failures.append(error)
+    if failures:
+        raise WriteError(str(failures[0]), sum(error.unwritten for error in failures)) from failures[0]
 
 
 class Counter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import stat
 import tempfile
@@ -21,6 +22,7 @@ from msdump.errors import DtypeError, WriteError
 from msdump.formats.writer import Writer
 from msdump.records import OUTPUT, TensorKey, TensorRecord
 from msdump.testing import records
+from tests.contracts.failing_calls import FailingCalls
 
 Directory = Callable[[TensorRecord], Path]
 FIRST_US = 1_700_000_000_000_000
@@ -222,6 +224,64 @@ class WriterContract:
         writer.write([record(1)])
         writer.close()
         assert self.count_on_disk(tmp_path) == 2
+
+    @pytest.mark.parametrize("is_ending_only", [False, True], ids=["anywhere", "at-the-end"])
+    def test_a_record_is_on_disk_or_an_error_counts_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ending_only: bool
+    ) -> None:
+        """Whichever system call fails: what `write` took is there, or `unwritten` of the end says that it is not."""
+        for fails_at in itertools.count():
+            root = tmp_path / str(fails_at)
+            root.mkdir()
+            with monkeypatch.context() as patch:
+                calls = FailingCalls(patch, fails_at)
+                writer = self.open_writer(by_iteration(root))
+                if not is_ending_only:
+                    calls.start()
+                taken = sum(_is_taken(writer, item) for step in range(2) for item in _busy_step(step)[0])
+                calls.start()
+                unwritten, has_error = _end(writer, [(0, 0)])
+                calls.stop()
+            on_disk = self.count_on_disk(root)
+            assert taken - unwritten <= on_disk
+            assert 0 <= unwritten <= taken
+            assert has_error or unwritten == 0
+            if not calls.has_failed:
+                assert on_disk == taken == 24 and not has_error
+                break
+
+    def test_one_folder_that_fails_costs_no_other(self, tmp_path: Path) -> None:
+        """Iterations are finished although one of them is in trouble."""
+        writer = self.open_writer(by_iteration(tmp_path))
+        for step in range(3):
+            writer.write(_busy_step(step)[0])
+        with pytest.MonkeyPatch.context() as patch:
+            calls = FailingCalls(patch, 0)
+            calls.start()
+            unwritten, _ = _end(writer, [(0, 1)], is_closing=False)
+        writer.close()
+        assert self.count_on_disk(tmp_path) >= 36 - unwritten
+        assert unwritten <= 12
+
+
+def _is_taken(writer: Writer, item: TensorRecord) -> bool:
+    try:
+        writer.write([item])
+    except WriteError:
+        return False
+    return True
+
+
+def _end(writer: Writer, iterations: Sequence[tuple[int, int]], is_closing: bool = True) -> tuple[int, bool]:
+    """End iterations, then all; the records that errors count, and whether there was an error."""
+    ends: list[Callable[[], None]] = [functools.partial(writer.end_iteration, *place) for place in iterations]
+    errors = []
+    for end in [*ends, writer.close] if is_closing else ends:
+        try:
+            end()
+        except WriteError as error:
+            errors.append(error)
+    return sum(error.unwritten for error in errors), bool(errors)
 
 
 def _busy_step(step: int) -> tuple[list[TensorRecord], list[TensorRecord]]:
