@@ -118,7 +118,7 @@ def dump(folder: Path, kind: str, refused: tuple[str, ...]) -> subprocess.Comple
         **({} if kind == "sync npy" else {"file_format": "bin"}),
     }
     settings = {"common_dump_settings": common, "e2e_dump_settings": {"enable": kind == "sync npy", "trans_flag": True}}
-    (folder / "dump.json").write_text(json.dumps(settings))
+    (folder / "dump.json").write_bytes(os.fsencode(json.dumps(settings, ensure_ascii=False)))
     (folder / "train.py").write_text(SCRIPT)
     command = [sys.executable, str(Path(__file__)), "--refuse", ",".join(refused), "--run", str(folder)]
     return subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)

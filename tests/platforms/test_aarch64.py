@@ -124,40 +124,47 @@ def test_an_emulator_that_cannot_be_registered_is_missing(tmp_path: Path, monkey
         pass
 
 
+TRIAL = r"""
+import signal, subprocess, sys
+from tests.platforms import aarch64
+
+interpreter, folder = sys.argv[1:]
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, aarch64.end)
+aarch64._HEAD = aarch64._HEAD.replace(r"\xb7\x00", r"\xee\xee")
+assert r"\xee" in aarch64._HEAD
+wait = 'mount -t tmpfs tmpfs "$1" && echo mounted >&2 && cat'
+with aarch64.Emulator(interpreter) as emulator:
+    subprocess.run(emulator.command(["sh", "-c", wait, "sh", folder]))
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_mount_and_no_process_outlives_the_trial(number: int, tmp_path: Path) -> None:
     """A program stands in for the emulator, and a step that mounts and waits for one that takes long.
 
     The rule is for a processor that does not exist: those for real programs count on the whole machine.
     """
-    script = f"""
-import signal, subprocess
-from tests.platforms import aarch64
-
-aarch64._HEAD = aarch64._HEAD.replace(r"\\xb7\\x00", r"\\xee\\xee")
-assert r"\\xee" in aarch64._HEAD
-for number in (signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, aarch64.end)
-wait = "mount -t tmpfs tmpfs {tmp_path} && echo mounted >&2 && cat"
-with aarch64.Emulator({shutil.which("true")!r}) as emulator:
-    subprocess.run(emulator.command(["sh", "-c", wait]))
-"""
+    if shutil.which("unshare") is None or shutil.which("setpriv") is None:
+        pytest.skip("needs util-linux")
+    folder = tmp_path / f"mounted-{number}-{os.getpid()}"
+    folder.mkdir()
     reader, writer = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=aarch64.ROOT, stdin=reader, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", TRIAL, shutil.which("true") or "", str(folder)]
+    process = subprocess.Popen(command, cwd=aarch64.ROOT, stdin=reader, stderr=subprocess.PIPE, text=True)
     os.close(reader)
     assert process.stderr is not None
     with process.stderr:
-        lines = [process.stderr.readline()]
-        if "mounted" not in lines[0]:
+        first = process.stderr.readline()
+        if "mounted" not in first:
             os.close(writer)
-            process.wait()
-            if "binfmt_misc: expected" in lines[0] + process.stderr.read():
+            if "binfmt_misc: expected" in process.stderr.read():
+                process.wait()
                 pytest.skip("this user may not mount")
         process.send_signal(number)
         # Ends when the last process that could write to it has ended.
         process.stderr.read()
     os.close(writer)
+    assert first == "mounted\n"
     assert process.wait() != 0
-    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+    assert folder.name not in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
