@@ -278,7 +278,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=head, epilog="\n".join(usage), formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="outside of the clone; takes about 4 GB")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="outside of the clone; takes 3 GB")
     parser.add_argument("--mirror", metavar="ADDRESS", help="mirror of Debian packages (default: that of apt)")
     parser.add_argument("tests", nargs="*", metavar="-- ARGUMENT", help="of pytest, in place of the chosen tests")
     return parser.parse_args()
