@@ -300,8 +300,8 @@ def main() -> int:
             raise MissingError(f"{folder}: expected a folder outside of the clone, got one in {ROOT}. Choose another.")
         check_machine(args.mirror is not None)
         address = args.mirror or apt_mirror()
-        folder.mkdir(parents=True, exist_ok=True)
         with Emulator(shutil.which("qemu-aarch64-static") or "") as emulator:
+            folder.mkdir(parents=True, exist_ok=True)
             root = make_root(emulator, folder, address)
             install(emulator, root)
             try_msdump(emulator, root, args.tests)
