@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
 from msdump.errors import WriteError
-from msdump.formats.system_errors import close_written, write_error
+from msdump.formats.system_errors import write_error
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -36,9 +37,9 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
         for folder in reversed(missing):
             _make_dir(parent_fd, folder, mode)
             above, parent_fd = parent_fd, _folder_handle(os.path.basename(folder), folder, parent_fd)
-            close_written(above, folder)
+            _close_handle(above)
     finally:
-        close_written(parent_fd, missing[0])
+        _close_handle(parent_fd)
 
 
 def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
@@ -53,7 +54,12 @@ def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
     try:
         return _make_dir(parent_fd, folder, mode, is_claimed=True)
     finally:
-        close_written(parent_fd, folder)
+        _close_handle(parent_fd)
+
+
+def _close_handle(fd: int) -> None:
+    with contextlib.suppress(OSError):  # nothing was written through it
+        os.close(fd)
 
 
 def _without_slash(path: str | os.PathLike[str]) -> str:
@@ -80,7 +86,7 @@ def _make_dir(parent_fd: int, folder: str, mode: int, is_claimed: bool = False) 
         if stat.S_IMODE(status.st_mode) != mode:
             _set_folder_mode(parent_fd, name, mode)
     except FileExistsError as error:
-        if is_claimed or stat.S_ISDIR(os.stat(name, dir_fd=parent_fd, follow_symlinks=False).st_mode):
+        if is_claimed or _is_folder(parent_fd, name):
             return False  # another process was faster
         raise WriteError(f"{folder}: expected a folder, got a file. Move it away or choose another path.") from error
     except FileNotFoundError as error:
@@ -95,6 +101,13 @@ def _make_dir(parent_fd: int, folder: str, mode: int, is_claimed: bool = False) 
     return True
 
 
+def _is_folder(parent_fd: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=parent_fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
 def _set_folder_mode(parent_fd: int, name: str, mode: int) -> None:
     """Through a handle, as chmod by name would follow a link that took the folder's place."""
     fd = os.open(name, _FOLDER_HANDLE | _O_NOFOLLOW, dir_fd=parent_fd)
@@ -103,4 +116,4 @@ def _set_folder_mode(parent_fd: int, name: str, mode: int) -> None:
     except FileNotFoundError:  # a sandbox without /proc
         os.chmod(name, mode, dir_fd=parent_fd)
     finally:
-        os.close(fd)
+        _close_handle(fd)

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,33 @@ def test_a_path_is_made_however_it_is_written(path: str, tmp_path: Path, monkeyp
     make_dirs(path)
     assert claim_dir(path) is False
     assert claim_dir(f"new/{path}") is True and Path(f"new/{path}").is_dir()
+
+
+def test_a_handle_that_does_not_close_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written through it, so nothing is lost."""
+    close = os.close
+
+    def lose(fd: int) -> None:
+        close(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", lose)
+        make_dirs(tmp_path / "a" / "b")
+        assert claim_dir(tmp_path / "a" / "c") and not claim_dir(tmp_path / "a" / "c")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_what_is_in_the_way_need_not_be_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    look = os.stat
+
+    def fail_by_handle(*arguments: Any, **keywords: Any) -> Any:
+        if "dir_fd" in keywords:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return look(*arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fail_by_handle)
+        with pytest.raises(WriteError, match="file: expected"):
+            make_dirs(tmp_path / "file")

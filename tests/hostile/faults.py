@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,8 @@ def in_child(work: Callable[[], int]) -> int:
         status = WRONG
         try:
             status = work()
+        except BaseException:  # noqa: BLE001 - the parent sees the status, people the traceback
+            traceback.print_exc()
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
