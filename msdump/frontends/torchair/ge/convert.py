@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
 
@@ -77,6 +78,7 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         return result
     function = converter_of(node.target)
     keywords: Any = fx.map_arg(node.kwargs, values.__getitem__)
+    start = len(builder.graph.ops)
     try:
         result = function(builder, *args, **keywords)
     except TypeError as error:
@@ -90,6 +92,7 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     _name_outputs(node, result)
     _check(node, result)
     _adopt(node, result)
+    note_call(node, args, keywords, result, builder.graph.ops[start:])
     return result
 
 

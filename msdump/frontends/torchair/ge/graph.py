@@ -70,6 +70,20 @@ def _size_dtype(value: Any) -> torch.dtype:
     return torch.float32 if isinstance(item, float | torch.SymFloat) else torch.int64
 
 
+@dataclass(frozen=True, slots=True)
+class AtenCall:
+    """The call of the FX graph that several operators stand for; one of its results is the operator's output.
+
+    args, keywords  with GeTensors in place of nodes
+    index           which result; None where there is one
+    """
+
+    node: fx.Node
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    index: int | None
+
+
 @dataclass(eq=False, slots=True)
 class GeOp:
     """One operator.
@@ -82,6 +96,7 @@ class GeOp:
     is_inline a Const that the converter gave as a plain Python value
     fx_node   the FX node that it comes from; None for what passes add
     controls  operators that must have run before
+    exact     what gives its output to the last bit, where operators one by one would round in between
     open_attrs  names of inputs, the last ones, that are attributes whose value only a run tells, such as a size
     """
 
@@ -97,6 +112,7 @@ class GeOp:
     fx_node: fx.Node | None = None
     controls: list[GeOp] = field(default_factory=list)
     open_attrs: frozenset[str] = frozenset()
+    exact: AtenCall | None = None
 
     @property
     def producers(self) -> Iterator[GeOp]:

@@ -11,7 +11,8 @@ import torch
 from torch import fx
 
 from msdump.frontends.torch.program import Program
-from msdump.frontends.torchair.ge.graph import ASSIGN, CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.exact import pick
+from msdump.frontends.torchair.ge.graph import ASSIGN, CONST, DATA, NET_OUTPUT, AtenCall, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for, kernel_of
 
 
@@ -26,6 +27,7 @@ class GeModule:
         self.graph: fx.Graph = fx.Graph()
         self.nodes: dict[GeOp, fx.Node] = {}
         self._values: dict[tuple[int, int], fx.Node] = {}
+        self._calls: dict[fx.Node, fx.Node] = {}
         # Placeholders come first in a Program, one per argument, be it read or not.
         for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
@@ -42,6 +44,37 @@ class GeModule:
         return self.nodes[tensor.op] if tensor.op.type == CONST else self._values[id(tensor.op), tensor.index]
 
     def _add(self, op: GeOp) -> None:
+        if op.exact is not None:
+            # Operators before it may be gone, taken out by a pass.
+            self._add_exact(op, op.exact)
+            return
+        self._add_kernel(op)
+
+    def _add_exact(self, op: GeOp, call: AtenCall) -> None:
+        """The result of the ATen operator that it came from, which is called once for all its results."""
+        if call.node not in self._calls:
+            args, keywords = fx.node.map_aggregate((call.args, call.keywords), self._of_call)
+            target: Any = call.node.target
+            self._calls[call.node] = self.graph.create_node(
+                "call_function", target, tuple(args), dict(keywords), name=f"{call.node.name}_aten"
+            )
+        # What the operator reads has to live until it runs, for those who look on.
+        host = host_inputs(op)
+        read = [self._argument(tensor, name in host) for name, tensor in op.inputs.items()]
+        node = self.graph.create_node("call_function", pick, (self._calls[call.node], call.index, *read), name=op.name)
+        self.nodes[op] = self._values[id(op), 0] = node
+
+    def _of_call(self, item: Any) -> Any:
+        if not isinstance(item, GeTensor) or _is_known(item):
+            return item.value if isinstance(item, GeTensor) else item
+        if item.op.type == CONST:
+            return self._constant(item.op)
+        if (id(item.op), item.index) not in self._values:
+            # A pass has taken it out, as others no longer read it.
+            self._add(item.op)
+        return self._values[id(item.op), item.index]
+
+    def _add_kernel(self, op: GeOp) -> None:
         host, kernel = host_inputs(op), kernel_for(op)
         given = {name: self._argument(tensor, name in host) for name, tensor in op.inputs.items()}
         opened = {name: given.pop(name) for name in op.inputs if name in op.open_attrs}

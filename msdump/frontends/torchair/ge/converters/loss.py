@@ -45,7 +45,7 @@ def smooth_l1_loss_backward(
 
 @converter("aten.huber_loss.default")
 def huber_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN, delta: float = 1.0) -> GeTensor:
-    """delta times the smooth L1 loss. Equal to eager but for rounding."""
+    """delta times the smooth L1 loss."""
     loss = smooth_l1_loss(ge, x, target, reduction, delta)
     return ge.op("Mul", {"x1": loss, "x2": ge.number(delta, loss.dtype)})
 

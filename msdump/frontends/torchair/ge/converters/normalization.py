@@ -186,10 +186,11 @@ def group_norm_backward(
 
 @converter("aten._weight_norm_interface.default")
 def weight_norm(ge: Builder, v: GeTensor, g: GeTensor, dim: int = 0) -> tuple[GeTensor, GeTensor]:
-    """g v / |v|, and |v|. Equal to eager but for rounding."""
+    """g v / |v|, and |v|, which is FLOAT for shorter floats."""
     attrs = {"p": 2.0, "axes": _others(v, dim), "keepdim": True, "epsilon": 0.0}
     length = ge.op("LpNormV2", {"x": v}, attrs)
-    return ge.op("Mul", {"x1": v, "x2": ge.op("RealDiv", {"x1": g, "x2": length})}), length
+    w = ge.op("Mul", {"x1": v, "x2": ge.op("RealDiv", {"x1": g, "x2": length})})
+    return w, ge.cast(length, ge.result[1].dtype)
 
 
 @converter("aten._weight_norm_interface_backward.default")
@@ -197,6 +198,7 @@ def weight_norm_backward(
     ge: Builder, dw: GeTensor, v: GeTensor, g: GeTensor, length: GeTensor, dim: int
 ) -> tuple[GeTensor, GeTensor]:
     """Of dw, what points along v goes to g, the rest to v."""
+    length = ge.cast(length, v.dtype)
     along = ge.op("ReduceSum", {"x": ge.op("Mul", {"x1": dw, "x2": v}), "axes": _others(v, dim)}, {"keep_dims": True})
     dg = ge.op("RealDiv", {"x1": along, "x2": length})
     unit = ge.op("RealDiv", {"x1": v, "x2": length})
