@@ -79,7 +79,9 @@ class HealthTable:
         for tensor in tensors:
             row = row_of(tensor)
             nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
-            if nan is None and infinities == [None, None] and tensor.path not in reported:
+            # Of complex numbers there is nothing but their count.
+            is_counted = tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind != dtypes.COMPLEX
+            if is_counted and nan is None and infinities == [None, None] and tensor.path not in reported:
                 reported.add(tensor.path)
                 text = 'expected a column "NaN Count", "Negative Inf Count" or "Positive Inf Count", got none of them.'
                 damaged.append((tensor.path, FormatError(f"{tensor.path}: {text}")))

@@ -180,3 +180,11 @@ def test_command(tmp_path: Path) -> None:
     assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")
+
+
+def test_complex_numbers_have_no_counts_and_damage_nothing(tmp_path: Path) -> None:
+    write_dump(tmp_path / "tensors", [("D/Fft-op1", {IN: GOOD, OUT: np.array([1j, 2], np.complex64)}), *CHAIN])
+    (statistics,), damaged = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    assert not damaged
+    found = find_non_finite(statistics)
+    assert found.damaged == () and found.first is not None and found.first.operator.op_name == "Log-op2"

@@ -209,10 +209,10 @@ class WatchedRun:
             else:
                 array = array_of(tensor.detach().cpu())
         except (RuntimeError, TypeError, AttributeError) as error:
-            self._report(f"tensor that cannot be read ({type(error).__name__})")
+            self._report(f"tensor of {_owner(value)} that cannot be read ({type(error).__name__})")
             return np.empty((0,), numpy_dtype)
         if array.dtype != numpy_dtype or (array.shape != expected.shape and -1 not in expected.shape):
-            self._report("tensor of another type than its operator declares")
+            self._report(f"tensor of {_owner(value)} that is of another type than the operator declares")
             return np.empty((0,), numpy_dtype)
         return array
 
@@ -250,6 +250,11 @@ class WatchedRun:
         step = FinishedStep(graph, self._iteration, events, array)
         for observer in self._watching:
             observer.on_iteration_end(step)
+
+
+def _owner(value: Value) -> str:
+    """Name of the operator that made a value, or of the input that it is."""
+    return value.name if value.node is None else value.node.full_name
 
 
 def _at(result: Any, path: Path) -> Any:

@@ -549,3 +549,19 @@ def test_names_begin_below_the_module_that_was_called(
     (ir,) = root.glob("rank_0/graphs/*.ir")
     full_names = re.findall(r"# Fullname with scope: \((.*)\)", ir.read_text())
     assert {name.rpartition("/")[0] for name in full_names if "/aten." in name} == scopes
+
+
+def test_a_tensor_that_cannot_be_shown_is_named_with_its_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = torch.library.Library("msdump_backend", "DEF")
+    library.define("row(Tensor x) -> Tensor")
+    library.impl("row", lambda x: x[:1].clone(), "CPU")
+    torch.library.register_fake("msdump_backend::row", torch.empty_like, lib=library)
+    configure(tmp_path, monkeypatch)
+    torch.compile(lambda x: torch.ops.msdump_backend.row(x), backend=backend)(torch.ones(3, 4))
+    reasons = close().skipped
+    library._destroy()
+    assert (
+        "tensor of Default/msdump_backend.row.default-op0 that is of another type than the operator declares" in reasons
+    )

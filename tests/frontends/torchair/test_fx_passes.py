@@ -60,6 +60,21 @@ X = torch.linspace(-2, 2, 12).reshape(3, 4)
         (lambda x: ((y := x.sin()), y.clone()), ["aten.sin.default", "aten.clone.default"]),
         (lambda x: x.t().contiguous().sin(), ["aten.t.default", "aten.clone.default", "aten.sin.default"]),
         (lambda x: x.to(torch.float64).sin(), ["aten._to_copy.default", "aten.sin.default"]),
+        (lambda x: torch.ops.prims.convert_element_type(x, torch.float32).sin(), ["aten.sin.default"]),
+        (
+            lambda x: torch.ops.prims.convert_element_type(x, torch.float64).sin(),
+            ["prims.convert_element_type.default", "aten.sin.default"],
+        ),
+        (
+            lambda x: (y := x.long()).ceil().floor().round().trunc() * y,
+            ["aten._to_copy.default", "aten.mul.Tensor"],
+        ),
+        (lambda x: x.ceil().sin(), ["aten.ceil.default", "aten.sin.default"]),
+        (lambda x: x.slice_scatter(x.cos(), 0, 0, 3).sin(), ["aten.cos.default", "aten.sin.default"]),
+        (
+            lambda x: x.slice_scatter(x.cos()[:1], 0, 0, 1).sin(),
+            ["aten.cos.default", "aten.slice.Tensor", "aten.slice_scatter.default", "aten.sin.default"],
+        ),
     ],
 )
 def test_operators_that_change_nothing_go(function: Any, left: list[str]) -> None:

@@ -91,6 +91,11 @@ def _copied(node: Node) -> Any:
     return _argument(node, 1)
 
 
+def _integer(node: Node) -> Any:
+    tensor = tensor_of(node)
+    return _first(node) if tensor is not None and not (tensor.is_floating_point() or tensor.is_complex()) else None
+
+
 def _by_number(number: int) -> Callable[[Node], Any]:
     def source(node: Node) -> Any:
         operand = _argument(node, 1)
@@ -108,6 +113,13 @@ _COPIES: dict[Any, Callable[[Node], Any]] = {
     aten.repeat.default: _unrepeated,
     aten.cat.default: _only,
     aten.copy.default: _copied,
+    # A slice of the form of the whole is the whole.
+    aten.slice_scatter.default: _copied,
+    aten.ceil.default: _integer,
+    aten.floor.default: _integer,
+    aten.round.default: _integer,
+    aten.trunc.default: _integer,
+    torch.ops.prims.convert_element_type.default: _first,
     aten.mul.Tensor: _by_number(1),
     aten.div.Tensor: _by_number(1),
     aten.sub.Tensor: _by_number(0),
