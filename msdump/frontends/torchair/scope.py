@@ -1,7 +1,11 @@
-"""torchair.scope: which operators of a compiled function are dumped, said in the function itself."""
+"""torchair.scope: what holds for some operators of a compiled function, said in the function itself.
+
+`data_dump` chooses operators to dump. The others mean something to an NPU alone: they are recorded, and change nothing.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError
@@ -30,6 +34,36 @@ def data_dump() -> Any:
             "config.dump_config.dump_layer instead."
         )
     return traceback.annotate({DUMP_MARK: True})
+
+
+def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> Any:
+    """Context manager: operators that are called inside run on a stream of that name on an NPU; here it is recorded.
+
+    The nodes of the graph say it in `meta["custom"]`, where PyTorch can mark what is traced (2.9 and newer).
+    Source:  TorchAir, scope.npu_stream_switch, and the names of its attributes; so are the others below.
+    """
+    return _recorded(_user_stream_label=stream_tag, _user_stream_priority=str(stream_priority))
+
+
+def super_kernel(scope: str | None, options: str = "") -> Any:
+    """Context manager: operators that are called inside become one kernel on an NPU; here it is recorded."""
+    return _recorded(_super_kernel_scope=scope or "", _super_kernel_options=options)
+
+
+def limit_core_num(op_aicore_num: int, op_vectorcore_num: int) -> Any:
+    """Context manager: operators that are called inside take so many cores of an NPU; here it is recorded."""
+    return _recorded(_op_aicore_num=str(op_aicore_num), _op_vectorcore_num=str(op_vectorcore_num))
+
+
+def op_never_timeout(enable: bool = True) -> Any:
+    """Context manager: operators that are called inside are not ended by an NPU's time limit; here it is recorded."""
+    return _recorded(_op_exec_never_timeout=str(enable))
+
+
+def _recorded(**attributes: str) -> Any:
+    from torch.fx import traceback
+
+    return traceback.annotate(attributes) if hasattr(traceback, "annotate") else contextlib.nullcontext()
 
 
 def is_marked(node: fx.Node) -> bool:

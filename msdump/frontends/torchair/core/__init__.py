@@ -1,0 +1,1 @@
+"""torchair.core: the place of TorchAir's internals that its documentation names, `torchair.core.utils.logger`."""
