@@ -185,12 +185,18 @@ def test_autocast_is_paired_by_node_and_the_first_difference_named(
         names = {name.rstrip("_0123456789") for step in result["steps"] for name in step["only_mine"]}
         assert names == {"_to_copy"}
         assert not any(step["only_golden"] for step in result["steps"])
-        first = result["first_difference"]
-        assert (first["operator"], first["iteration"]) == ("convolution", 0)
+        tensors = [tensor for step in result["steps"] for pair in step["operators"] for tensor in pair["tensors"]]
+        narrow_tensors = [tensor for tensor in tensors if tensor["dtypes"] == ["bfloat16", "float32"]]
+        # The files tell bfloat16 also of a bias with a few numbers, so none is judged as float32.
+        assert narrow_tensors and all(tensor["status"] == "agrees" for tensor in narrow_tensors)
         # Gradients of a bias before a normalisation are rounding and nothing else.
         assert result["first_wrong"] is None
-    main(["compare", str(narrow), str(plain)])
-    assert "_to_copy (aten._to_copy.default) made it, which the other run has not" in capsys.readouterr().out
+    status, result = compared(narrow, plain, tmp_path, "--tolerance", "1e-4")
+    first = result["first_difference"]
+    assert (status, first["operator"], first["iteration"]) == (1, "convolution", 0)
+    capsys.readouterr()
+    main(["compare", str(narrow), str(plain), "--tolerance", "1e-4"])
+    assert "_to_copy_2 (aten._to_copy.default) made it, which the other run has not" in capsys.readouterr().out
 
 
 def test_one_graph_and_one_step_compare_as_well(plain: Path, narrow: Path, tmp_path: Path) -> None:
