@@ -112,6 +112,8 @@ class Session:
         if self._is_foreign:
             _warn_of_fork()
         with lock:
+            if on_step is not None:
+                on_step(self)
             self._next_iteration += 1
             return self._next_iteration - 1
 
@@ -185,6 +187,9 @@ class Session:
             outside=tuple(line for remarks in self._remarks for line in remarks()),
         )
 
+
+# Called when a step begins, before it has its number; what it raises ends the script.
+on_step: Callable[[Session], None] | None = None
 
 _session: Session | None = None
 _is_decided = False

@@ -16,6 +16,7 @@ from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
+    from msdump.cli.dry_run import Measured
     from msdump.config.explain import Estimate
     from msdump.config.plan import DumpPlan
     from msdump.dump.room import Room
@@ -37,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plan",
         help=COMMANDS["plan"],
-        description="Say in words what a dump configuration will dump; with graph files also how much that is.",
+        description="Say in words what a dump configuration will dump; with graph files or a dry run also how much.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -54,6 +55,13 @@ def add_parser(subparsers: Any) -> None:
         "--device-target", choices=("CPU", "GPU", "Ascend"), default="CPU", help="device profile of the run (CPU)"
     )
     parser.add_argument("--device-id", type=int, default=None, metavar="N", help="device of the run (DEVICE_ID, or 0)")
+    parser.add_argument(
+        "--dry-run",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT",
+        help="run the first two steps of a script (the rest of the line: its arguments) and say how many bytes and "
+        "files one step leaves and how much time it adds; what was written is removed",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +72,11 @@ def run(args: argparse.Namespace) -> int:
     from msdump.config.sections import SYNC
 
     if is_acl_json(args.config):
+        if args.dry_run is not None:
+            raise ConfigError("--dry-run: expected a configuration of MindSpore Dump, got an acl.json.")
         return check_acl_json(args.config)
+    if args.dry_run == []:
+        raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
     try:
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
         plan = plan_mindspore(environment, args.device_target, args.device_id)
@@ -84,6 +96,11 @@ def run(args: argparse.Namespace) -> int:
     if room.problem:
         complain(f"msdump plan: path: {room.problem}")
         return CONFIG_WRONG
+    if args.dry_run is not None:
+        from msdump.cli.dry_run import measure
+
+        say()
+        _print_rows(_measured_rows(plan, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
         say(f"never matches: {sentence}")
@@ -164,6 +181,28 @@ def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
     fits = format_count(room.room_bytes // size_bytes, "iteration")
     room_text = format_bytes(room.room_bytes)
     return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP_VARIABLE}")]
+
+
+def _measured_rows(plan: DumpPlan, script: str, found: Measured) -> list[tuple[str, str]]:
+    def amount(times: int) -> str:
+        names = f", {found.links * times} further names of them" if found.links else ""
+        return f"{format_bytes(found.bytes_written * times)} in {format_count(found.files * times, 'file')}{names}"
+
+    plain = max(found.step_seconds - found.dump_seconds, 1e-9)
+    rows = [
+        ("measured", f"iteration {found.iteration} of {script}"),
+        ("per iteration", amount(1)),
+        (
+            "time",
+            f"a step of {1e3 * plain:.1f} ms takes {1e3 * found.dump_seconds:.1f} ms more "
+            f"({1 + found.dump_seconds / plain:.2f} times as long)",
+        ),
+    ]
+    if found.waiting_seconds >= 1e-3:
+        rows.append(("", f"its files were written {1e3 * found.waiting_seconds:.1f} ms after it had ended"))
+    if 1 < plan.iterations.count <= 2**32:
+        rows.append(("all iterations", f"{plan.iterations.count} times that: {amount(plan.iterations.count)}"))
+    return rows
 
 
 def _print_table(header: tuple[str, ...], cells: Sequence[tuple[str, ...]], stream: TextIO) -> None:
