@@ -67,8 +67,11 @@ class _Totals:
     positive_inf: int
 
 
-def statistics(array: Array, dtype_name: str, thread_count: int = 1) -> Statistics:
+def statistics(array: Array, dtype_name: str, thread_count: int = 1, plain_bytes: int = SMALL_BYTES) -> Statistics:
     """All statistics of a tensor.
+
+    plain_bytes   tensors up to this size do without the compiler, whose import takes a second; more than the default
+                  is for a process that looks at a few tensors and ends
 
     Shapes:  any, 0-d and empty included; strides and byte order do not matter.
     Dtypes:  all real dtypes of the table; sums are accumulated in float64.
@@ -87,7 +90,7 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1) -> Statisti
         return array.numbers()
     flat = _flat(array)
     with np.errstate(all="ignore"):
-        return _finish(_totals(flat, row, thread_count), flat, row)
+        return _finish(_totals(flat, row, thread_count, plain_bytes), flat, row)
 
 
 class MeasuredArray(np.ndarray[Any, np.dtype[Any]]):
@@ -206,12 +209,12 @@ def _average_and_norm(totals: _Totals, flat: Array, finite: int) -> tuple[float,
     return average, norm
 
 
-def _totals(flat: Array, row: dtypes.Dtype, thread_count: int) -> _Totals:
+def _totals(flat: Array, row: dtypes.Dtype, thread_count: int, plain_bytes: int) -> _Totals:
     if row.kind == dtypes.BOOL:
         return _bool_totals(flat)
     if row.is_float and row.itemsize == 1:
         return _byte_float_totals(flat, row)
-    return _row_totals(flat, row, thread_count)
+    return _row_totals(flat, row, thread_count, plain_bytes)
 
 
 def _bool_totals(flat: Array) -> _Totals:
@@ -238,12 +241,12 @@ def _byte_float_totals(flat: Array, row: dtypes.Dtype) -> _Totals:
     return _Totals(top, low, total, squares, negative, zero, nan, negative_inf, positive_inf)
 
 
-def _row_totals(flat: Array, row: dtypes.Dtype, thread_count: int) -> _Totals:
+def _row_totals(flat: Array, row: dtypes.Dtype, thread_count: int, plain_bytes: int) -> _Totals:
     """Fill one row of partial results per chunk, then merge the rows in their order."""
     if row.bits < 8:
         flat = flat.astype(np.int8 if row.kind == dtypes.INT else np.uint8)
     name = row.name if row.is_float else flat.dtype.name
-    kernel = row_kernel(name, flat.nbytes <= SMALL_BYTES)
+    kernel = row_kernel(name, flat.nbytes <= plain_bytes)
     row_count = -(-flat.size // CHUNK)
     extremes = np.empty((row_count, 2), FLOATS[name].key if row.is_float else flat.dtype)
     sums = np.empty((row_count, 2), np.float64)

@@ -30,6 +30,8 @@ from msdump.records import INPUT, OUTPUT
 from msdump.stats import Statistics, statistics
 
 _PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+# An operator has a few tensors; the import of a compiler takes longer than these take without it.
+_PLAIN_BYTES = 8 << 20
 _PREVIEW = 6
 
 
@@ -234,7 +236,7 @@ def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None, is_
         text = ", ".join(_element_text(value) for value in np.asarray(first))
         preview = f"[{text}{', ...' if array.size > _PREVIEW else ''}]"
         try:
-            numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
+            numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name, plain_bytes=_PLAIN_BYTES)
             return ShownTensor(io, slot, tensor, origin, numbers, preview, shape=shape)
         except DtypeError as error:
             return ShownTensor(io, slot, tensor, origin, None, preview, str(error), shape)

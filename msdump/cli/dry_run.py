@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msdump.cli.printing import complain
 from msdump.errors import DumpError, WriteError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class _Stopwatch:
         waited = time.perf_counter() - ended
         report = session.report()
         if report.error:
-            print(report.error, file=sys.stderr)
+            complain(report.error)
             return
         files, links, size, seconds = self._before
         measured = Measured(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import msdump
@@ -12,6 +15,7 @@ from msdump.analysis.graph_info import GraphFiles, read_graph
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
 
+ROOT = Path(__file__).resolve().parents[2]
 LINE = "x = self.relu(self.fc1(x))"
 IR = Path(__file__).parent.parent / "golden/graph/mindspore_2.0.0_lenet.ir"
 
@@ -105,3 +109,20 @@ def test_a_rank_or_graph_without_graph_files_is_named(own_dump: Path) -> None:
         ConfigError, match=r"expected a graph file of the selected rank and graph, got none\. .* graph 0"
     ):
         find_source_line(own_dump, LINE, graph=7)
+
+
+def test_a_few_tensors_are_shown_without_a_compiler(tmp_path: Path) -> None:
+    """Its import takes longer than looking at a megabyte."""
+    folder = tmp_path / "dump/rank_0/Net/0/0"
+    folder.mkdir(parents=True)
+    for number, (io, slot) in enumerate((("input", 0), ("input", 1), ("output", 0))):
+        name = f"Add.Add-op0.0.0.{number + 1}.{io}.{slot}.DefaultFormat.npy"
+        np.save(folder / name, np.full((512, 512), number, np.float32))
+    code = (
+        "import sys\nfrom msdump.cli.main import main\n"
+        f"assert main(['show', {str(tmp_path / 'dump')!r}, 'Add-op0']) == 0\n"
+        "assert not {'numba', 'torch', 'onnx'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("512x512") == 3
