@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests import deep, machines  # noqa: E402  (found through the line before)
 
-PROCESSES = 4
+PROCESSES = "auto"  # one for each core
 
 
 def commands(is_fixing: bool, has_tests: bool) -> list[tuple[str, list[str]]]:
@@ -38,9 +38,7 @@ def commands(is_fixing: bool, has_tests: bool) -> list[tuple[str, list[str]]]:
         ("documentation", [python, "-m", "zensical", "build", "--strict"]),
     ]
     return (
-        [*chosen, ("tests", [python, "-m", "pytest", "-n", str(PROCESSES), "--dist", "loadfile"])]
-        if has_tests
-        else chosen
+        [*chosen, ("tests", [python, "-m", "pytest", "-n", PROCESSES, "--dist", "loadfile"])] if has_tests else chosen
     )
 
 

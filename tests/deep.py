@@ -53,7 +53,7 @@ def _function(item: pytest.Item) -> object:
     return getattr(test, "__func__", test)
 
 
-def run_deep(minutes: float, processes: int) -> int:
+def run_deep(minutes: float, processes: str) -> int:
     """Rounds until the time is over; 0 when no property failed in any of them."""
     until = time.time() + 60 * minutes
     failed: list[int] = []
@@ -69,9 +69,9 @@ def run_deep(minutes: float, processes: int) -> int:
     return 1 if failed else 0
 
 
-def _round(seed: int, until: float, processes: int) -> list[str]:
+def _round(seed: int, until: float, processes: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "pytest", "-q", "-n", str(processes), "-p", "tests.deep"),
+        *(sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "tests.deep"),
         *("--times", str(TIMES), "--until", str(until), "--hypothesis-seed", str(seed)),
         *("-p", "randomly", f"--randomly-seed={seed}"),
     ]

@@ -98,7 +98,7 @@ def variant_of_commit() -> Variant:
     return VARIANTS[int(done.stdout.strip() or "0", 16) % len(VARIANTS)]
 
 
-def run_machines(variants: Sequence[Variant], processes: int) -> int:
+def run_machines(variants: Sequence[Variant], processes: str) -> int:
     """Run the tests under each variant; 0 when none failed."""
     results: dict[str, str] = {}
     for variant in variants:
@@ -115,11 +115,11 @@ def run_machines(variants: Sequence[Variant], processes: int) -> int:
     return 1 if any(result.startswith("FAILED") for result in results.values()) else 0
 
 
-def _run(variant: Variant, processes: int) -> int:
+def _run(variant: Variant, processes: str) -> int:
     environment: dict[str, str | None] = {**os.environ, **variant.environment}
     if variant.processor is not None:
         environment |= variant.processor.environment()
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(processes), "--dist", "loadfile", *_TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "--dist", "loadfile", *_TESTS]
     if variant.is_shuffled:
         seed = random.SystemRandom().randrange(2**32)
         command += ["-p", "randomly", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]

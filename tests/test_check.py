@@ -68,7 +68,7 @@ def test_a_variant_that_cannot_be_played_says_why(capsys: pytest.CaptureFixture[
     missing = machines.Variant("no-such-program", prefix=("no-such-program",))
     refused = machines.Variant("refused", prefix=("sh", "-c", "echo not today >&2; exit 1"))
     other = machines.Processor("Z80", ("X86_V2",), "default", "SSE41", "z80", "no_such_flag")
-    assert machines.run_machines([missing, refused, machines.Variant("z80", other)], 1) == 0
+    assert machines.run_machines([missing, refused, machines.Variant("z80", other)], "1") == 0
     text = capsys.readouterr().out
     assert "no-such-program: not run: no-such-program is not installed" in text
     assert "refused: not run: not today" in text

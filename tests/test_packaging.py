@@ -1,0 +1,54 @@
+"""What is built from the repository: a source distribution that can test itself, and metadata that say who it is."""
+
+from __future__ import annotations
+
+import email
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import msdump
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def tracked_files() -> list[str]:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no git repository")
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_the_source_distribution_holds_every_file(tmp_path: Path) -> None:
+    """Its tests and its documentation are those of the repository."""
+    pytest.importorskip("setuptools")
+    names = tracked_files()
+    for name in names:
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_bytes((ROOT / name).read_bytes())
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "tree", capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    base = f"msdump-{msdump.__version__}"
+    with tarfile.open(tmp_path / f"{base}.tar.gz") as archive:
+        packed = {member.name.removeprefix(f"{base}/") for member in archive if member.isfile()}
+        metadata = archive.extractfile(f"{base}/PKG-INFO")
+        assert metadata is not None
+        fields = email.message_from_bytes(metadata.read())
+    assert set(names) - packed == set()
+    assert fields["License-Expression"] == "Apache-2.0" and fields["License-File"] == "LICENSE"
+    assert not [text for text in fields.get_all("Classifier", []) if text.startswith("License ::")]
+    assert fields["Requires-Python"] == ">=3.10"
+
+
+def test_the_changelog_has_this_version() -> None:
+    titles = re.findall(r"^## \[(.*?)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert titles[0] == ("Unreleased", "")
+    assert msdump.__version__ in dict(titles[1:])
+    assert all(date for _, date in titles[1:])
