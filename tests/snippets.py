@@ -1,13 +1,15 @@
 """The code in the documentation, taken out of its pages so that it can be run.
 
 A comment line above a fenced block says what it is: `<!-- file: train.py -->` is written to that file,
-`<!-- run -->` is run. The blocks of one page share one folder and run in their order.
+`<!-- run -->` is run. The blocks of one page share one folder and run in their order, as a reader types them: those for
+the shell go on in the folder and with the variables that the one before left.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -43,15 +45,17 @@ def snippets(page: Path) -> list[Snippet]:
 def run_page(page: Path, folder: Path) -> str:
     """Run the snippets of a page in a folder; all that they printed.   Raises: AssertionError when one fails."""
     environment = _environment(folder)
+    state = folder / ".tools" / "state"
+    state.write_text(f"cd {shlex.quote(str(folder))}\n")
     printed = []
     for snippet in snippets(page):
         if snippet.file is not None:
             (folder / snippet.file).write_text(snippet.text, encoding="utf-8")
             continue
-        command = {"python": [sys.executable, "-c"], "bash": ["bash", "-euo", "pipefail", "-c"]}[snippet.language]
-        done = subprocess.run(
-            [*command, snippet.text], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-        )
+        text = snippet.text if snippet.language == "bash" else f"python -c {shlex.quote(snippet.text)}\n"
+        script = f'. "{state}"\n{text}\n{{ export -p; printf "cd %q\\n" "$PWD"; }} > "{state}"'
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{page.name}:\n{snippet.text}\n{done.stdout}\n{done.stderr}"
         printed.append(done.stdout + done.stderr)
     return "\n".join(printed)

@@ -53,6 +53,15 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
     assert run_page(page, tmp_path)
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name)
+def test_names_of_files_are_seen(page: Path) -> None:
+    """The comment that names a file is not shown: the line above says the name."""
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"^<!-- file: (\S+) -->$", text, re.MULTILINE):
+        above = text[: match.start()].rstrip().rpartition("\n")[2]
+        assert above == f"File `{match[1]}`:", f"{name(page)}: {match[1]}"
+
+
 def test_pages_that_must_hold_runnable_snippets_do() -> None:
     pages = {name(page) for page in PAGES if snippets(page)}
     assert pages >= {"docs/getting-started.md", "docs/walkthrough/index.md", "docs/testing.md"}

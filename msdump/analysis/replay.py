@@ -177,7 +177,7 @@ def run_torch(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -
     try:
         import torch
     except ImportError as error:
-        raise ConfigError("torch is not installed (pip install msdump[torch]).") from error
+        raise ConfigError("torch is not installed (pip install torch).") from error
     for array in inputs:
         if dtypes.dtype_from_numpy(array.dtype).name not in _TORCH_TYPES:
             raise ConfigError(f"{op_type}: torch takes no numpy array of {array.dtype}.")

@@ -1,6 +1,6 @@
 """What a test author may reuse: hypothesis strategies for tensors, names, records and dumps, and a dump comparison.
 
-Needs hypothesis (`pip install msdump[test]`), which nothing else in msdump imports.
+Needs hypothesis (`pip install hypothesis`), which nothing else in msdump imports.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from msdump.packing import pack, packed_size, unpack
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel
 
-INSTALL = "pip install 'msdump[onnx]'"
+INSTALL = "pip install onnx onnxruntime"
 
 
 class LoadedModel:

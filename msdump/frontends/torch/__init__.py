@@ -27,7 +27,7 @@ def check_version() -> None:
         import torch
     except ImportError as error:
         raise ConfigError(
-            "torch: expected PyTorch 2.4 or later, got none. Install it with: pip install 'msdump[torch]'"
+            "torch: expected PyTorch 2.4 or later, got none. Install it with: pip install torch"
         ) from error
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < OLDEST:

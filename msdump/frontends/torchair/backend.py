@@ -17,7 +17,7 @@ from msdump.frontends.torchair.option_effects import DATA_DUMP, options_without_
 log = logging.getLogger("torchair")
 
 OLDEST_TORCH = (2, 4)
-_INSTALL = "Install it: pip install 'msdump[torch]'"
+_INSTALL = "Install it: pip install torch"
 _NO_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {}
 
 
