@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from os import PathLike, fspath
 
 from msdump.errors import FormatError
@@ -25,7 +26,10 @@ def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, i
 
     graph = ge_ir_pb2.GraphDef()
     try:
-        text_format.Parse(read_plain(path, GRAPH_BYTES).decode(), graph, allow_unknown_field=True)
+        text = read_plain(path, GRAPH_BYTES).decode()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of escapes that are none, which protobuf leaves to it
+            text_format.Parse(text, graph, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{fspath(path)}: expected a GraphDef as text, got: {error}") from error
     found = {}

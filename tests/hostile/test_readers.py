@@ -137,11 +137,15 @@ def test_the_files_themselves_are_read(reader: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_no_mutation_of_a_file_is_more_than_a_format_error(reader: str, tmp_path: Path) -> None:
     for number in range(RUNS):
-        print(f"\r{reader}, number {number}", end="")  # pytest shows it when the reader fails
-        problem = refusal(reader, mutated(READERS[reader][2], number), tmp_path)
-        assert len(problem) < 10_000
+        is_fine = False
+        try:
+            is_fine = len(refusal(reader, mutated(READERS[reader][2], number), tmp_path)) < 10_000
+        finally:
+            if not is_fine:
+                print(f"{reader}, number {number}")
+        assert is_fine
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
-def test_what_once_failed_is_refused(path: Path, tmp_path: Path, alarm: None) -> None:
-    assert refusal(path.name.partition(".")[0], path.read_bytes(), tmp_path)
+def test_what_once_failed_is_read_or_refused(path: Path, tmp_path: Path, alarm: None) -> None:
+    refusal(path.name.partition(".")[0], path.read_bytes(), tmp_path)
