@@ -1,7 +1,7 @@
 """What processes that a script started have dumped, for the report of the `msdump run` that started the script.
 
 `Inbox` is a folder that the environment names; each dump of a child leaves one small file there, first that it has
-begun, then how it ended. A child that was killed is known by the first.
+begun, then how it ended. The first alone shows a child that was killed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Outbox:
     def _send(self, report: ChildReport) -> None:
         if self._file is None:
             return
-        # Whoever would read it may have ended already.
+        # The process that reads it may have ended already.
         with contextlib.suppress(OSError):
             with open(self._file + ".new", "w", encoding="utf-8") as file:
                 json.dump(asdict(report), file)

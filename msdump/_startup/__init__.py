@@ -46,7 +46,7 @@ def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TOR
 
 
 def inherit() -> None:
-    """What a parent handed on; nothing when this Python is another one, or when nobody did."""
+    """Take what a parent handed on; nothing without one, or when this Python is another one."""
     try:
         content = json.loads(os.environ.get(VARIABLE, ""))
         if content["prefix"] != sys.prefix:

@@ -183,23 +183,23 @@ def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
     return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP_VARIABLE}")]
 
 
-def _measured_rows(plan: DumpPlan, script: str, found: Measured) -> list[tuple[str, str]]:
+def _measured_rows(plan: DumpPlan, script: str, step: Measured) -> list[tuple[str, str]]:
     def amount(times: int) -> str:
-        names = f", {found.links * times} further names of them" if found.links else ""
-        return f"{format_bytes(found.bytes_written * times)} in {format_count(found.files * times, 'file')}{names}"
+        names = f", {step.links * times} further names of them" if step.links else ""
+        return f"{format_bytes(step.bytes_written * times)} in {format_count(step.files * times, 'file')}{names}"
 
-    plain = max(found.step_seconds - found.dump_seconds, 1e-9)
+    plain = max(step.step_seconds - step.dump_seconds, 1e-9)
     rows = [
-        ("measured", f"iteration {found.iteration} of {script}"),
+        ("measured", f"iteration {step.iteration} of {script}"),
         ("per iteration", amount(1)),
         (
             "time",
-            f"a step of {1e3 * plain:.1f} ms takes {1e3 * found.dump_seconds:.1f} ms more "
-            f"({1 + found.dump_seconds / plain:.2f} times as long)",
+            f"a step of {1e3 * plain:.1f} ms takes {1e3 * step.dump_seconds:.1f} ms more "
+            f"({1 + step.dump_seconds / plain:.2f} times as long)",
         ),
     ]
-    if found.waiting_seconds >= 1e-3:
-        rows.append(("", f"its files were written {1e3 * found.waiting_seconds:.1f} ms after it had ended"))
+    if step.waiting_seconds >= 1e-3:
+        rows.append(("", f"its files were written {1e3 * step.waiting_seconds:.1f} ms after it had ended"))
     if 1 < plan.iterations.count <= 2**32:
         rows.append(("all iterations", f"{plan.iterations.count} times that: {amount(plan.iterations.count)}"))
     return rows

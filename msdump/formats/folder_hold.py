@@ -13,7 +13,7 @@ _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 class FolderHold:
     """Holds a folder until `release`, or until the process ends, however it ends. Leaves nothing in the folder.
 
-    Edges:   a file system that knows no locks on folders holds nothing, and refuses nobody.
+    Edges:   a file system that knows no locks on folders holds nothing, and no process is refused.
     Source:  flock(2): the lock belongs to the open folder, which a forked process shares.
     """
 

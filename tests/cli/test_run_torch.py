@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,25 @@ def test_a_module_that_the_script_does_not_have_is_named_with_the_nearest(tmp_pa
 def test_a_module_that_is_compiled_is_not_missed(tmp_path: Path) -> None:
     done = run(tmp_path, "net", "--torch-module", "Net")
     assert done.returncode == 0 and "--torch-module" not in done.stderr
+
+
+def test_the_names_on_the_page_are_those_of_its_script(tmp_path: Path) -> None:
+    """Time stamps apart; numbers of operators apart, which depend on the version of PyTorch."""
+    page = (ROOT / "docs" / "torch.md").read_text()
+    script = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[0]
+    shown = re.findall(r"^ +Net/(\S+\.npy)$", page, re.MULTILINE)
+    assert len(shown) == 3
+
+    def pattern(name: str) -> str:
+        return re.sub(r"\d{16}", "STAMP", re.sub(r"-op\d+", "-op", name))
+
+    done = run(tmp_path, "net", "--torch-backend", "msdump")  # writes the configuration
+    assert done.returncode == 3, done.stderr
+    (tmp_path / "train.py").write_text(script)
+    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", "--torch-backend", "msdump", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    net = tmp_path / "dump" / "rank_0" / "Net"
+    written = {pattern(path.relative_to(net).as_posix()) for path in net.rglob("*.npy")}
+    assert {pattern(name) for name in shown} <= written
