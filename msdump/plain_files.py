@@ -44,7 +44,11 @@ def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO
 def read_plain(path: str | os.PathLike[str], max_bytes: int = SIDE_BYTES) -> bytes:
     """Content of a plain file.   Raises: as `open_plain`."""
     with open_plain(path, max_bytes) as file:
-        data = file.read(max_bytes + 1)
+        # Python takes memory for all bytes that a read may give, so none is asked for more than there are.
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1)
+        if len(data) > size:
+            data += file.read(max(0, max_bytes - len(data)) + 1)
     if len(data) > max_bytes:  # it grew meanwhile
         raise FormatError(f"{os.fspath(path)}: expected at most {max_bytes} bytes, got more.")
     return data

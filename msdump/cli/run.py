@@ -224,7 +224,9 @@ def _conclude_torchair(status: int) -> int:
         f"{tally.skipped} values without a file; in {', '.join(sorted(tally.folders)) or 'no folder'}",
     )
     if tally.error:
-        print_warning(f"The eager data dump is not complete. The model itself went on.\n{tally.error}", sys.stderr)
+        lost = format_count(tally.lost, "value")
+        text = f"The eager data dump is not complete, {lost} lost. The model itself went on.\n{tally.error}"
+        print_warning(text, sys.stderr)
         return status or DUMP_FAILED
     return status
 

@@ -61,14 +61,10 @@ class AppendFile:
         data = text.encode(errors="backslashreplace")
         with self._lock:
             try:
-                written = os.write(self._fd, data)
-                if written != len(data):
-                    # Short only when the disk is full: take the part back.
-                    os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - written)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                _append_all(self._fd, data)
             except OSError as error:
                 raise write_error(os.fspath(self.path), f"to append {len(data)} bytes", error) from error
-        return written
+        return len(data)
 
     def close(self) -> None:
         """Raises: WriteError."""
@@ -94,6 +90,21 @@ def append_text(path: str | os.PathLike[str], text: str, mode: int, folder: Fold
         return file.append(text)
 
 
+def _append_all(fd: int, data: bytes) -> None:
+    """Append in one write where the system takes all of it; a part is taken back when the rest is refused."""
+    written = 0
+    try:
+        while written < len(data):
+            count = os.write(fd, data[written:])
+            if not count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written += count
+    except OSError:
+        if written:
+            os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR) - written)
+        raise
+
+
 def _open_to_append(folder: Folder, name: str, mode: int, head: bytes) -> tuple[int, bool]:
     """Descriptor, and whether it is of a new file that begins with the head."""
     where = os.path.join(folder.path, name)
@@ -104,9 +115,12 @@ def _open_to_append(folder: Folder, name: str, mode: int, head: bytes) -> tuple[
             return created, True
         try:
             return _checked(folder.open_file(name, flags, mode | stat.S_IWUSR), where), False
-        except PermissionError:
+        except PermissionError as refusal:
             # Finished files are read-only; their owner may take that back.
-            fd = _checked(folder.open_file(name, os.O_RDONLY), where)
+            try:
+                fd = _checked(folder.open_file(name, os.O_RDONLY), where)
+            except FileNotFoundError:
+                raise refusal from None  # it is the folder that takes no file
             try:
                 os.fchmod(fd, mode | stat.S_IWUSR | stat.S_IRUSR)
             finally:

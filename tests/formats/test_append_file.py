@@ -87,12 +87,44 @@ def test_a_file_is_never_there_without_its_head(tmp_path: Path, monkeypatch: pyt
 
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
+    room = 3
+
+    def write_some(fd: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken, room = data[:room], 0
+        return write(fd, taken)
+
     with AppendFile(tmp_path / "x.csv", 0o400) as file:
         file.append("first\n")
-        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+        monkeypatch.setattr(os, "write", write_some)
         with pytest.raises(WriteError, match=r"x\.csv: expected to append 7 bytes, got .*The disk is full"):
             file.append("second\n")
     assert (tmp_path / "x.csv").read_text() == "first\n"
+
+
+def test_a_write_that_takes_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system may take less than all also where there is room."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+    with AppendFile(tmp_path / "x.csv", 0o400) as file:
+        assert file.append("second line\n") == 12
+    assert (tmp_path / "x.csv").read_text() == "second line\n"
+
+
+def test_a_folder_that_takes_no_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as one that is gone, which the second look for a read-only file would say."""
+    opened = Folder.open_file
+
+    def refuse(self: Folder, name: str, flags: int, mode: int = 0) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(self, name, flags, mode)
+
+    monkeypatch.setattr(Folder, "open_file", refuse)
+    with pytest.raises(WriteError, match=r"x\.csv: expected a text file .* not writable for this user"):
+        append_text(tmp_path / "x.csv", "1\n", 0o400)
 
 
 @pytest.mark.parametrize("is_dangling", [False, True])

@@ -46,9 +46,13 @@ def umask() -> int:
 
 @dataclass
 class DumpTally:
-    """What the eager data dumps of this process did so far. Any thread may count."""
+    """What the eager data dumps of this process did so far. Any thread may count.
+
+    lost   values of the run of a graph with which a dump failed; later runs are not dumped, and not counted here
+    """
 
     files: int = 0
+    lost: int = 0
     bytes_written: int = 0
     steps: int = 0
     skipped: int = 0
@@ -56,8 +60,9 @@ class DumpTally:
     error: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, folder: str, files: int, bytes_written: int, skipped: int) -> None:
+    def add(self, folder: str, files: int, bytes_written: int, skipped: int, lost: int = 0) -> None:
         with self._lock:
+            self.lost += lost
             self.files += files
             self.bytes_written += bytes_written
             self.skipped += skipped
@@ -125,7 +130,7 @@ class StepFiles:
         self._path = path
         self._folder: Folder | None = None
         self._skipped: list[str] = []
-        self._files = self._bytes = 0
+        self._files = self._bytes = self._lost = 0
 
     def save_inputs(
         self, plan: NodePlan, timestamp_us: int, args: Iterable[object], kwargs: Mapping[str, object]
@@ -151,12 +156,12 @@ class StepFiles:
             if self._skipped and not self._owner.is_broken:
                 text = "".join(line + "\n" for line in self._skipped).encode(errors="backslashreplace")
                 self._open().write(SKIPPED_FILE, [text], self._owner.file_mode, replace=True)
+            if self._folder is not None:
+                self._folder.close()
         except WriteError as error:
             self._owner.fail(error)
         finally:
-            if self._folder is not None:
-                self._folder.close()
-            self._owner.tally.add(self._owner.root, self._files, self._bytes, len(self._skipped))
+            self._owner.tally.add(self._owner.root, self._files, self._bytes, len(self._skipped), self._lost)
 
     def _save_argument(
         self, plan: NodePlan, timestamp_us: int, slot: int | str, value: object, io: str = INPUT
@@ -169,6 +174,7 @@ class StepFiles:
 
     def _save(self, name: TorchairFileName, value: object) -> None:
         if self._owner.is_broken:
+            self._lost += 1
             return
         try:
             text = format_torchair_name(name)
@@ -187,6 +193,7 @@ class StepFiles:
             self._bytes += folder.write(text, chunks, self._owner.file_mode)
             self._files += 1
         except WriteError as error:
+            self._lost += 1
             self._owner.fail(error)
 
     def _short_name(self, folder: Folder, text: str) -> str:

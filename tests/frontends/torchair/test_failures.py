@@ -13,6 +13,7 @@ import pytest
 
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.atomic import Folder
+from msdump.frontends.torchair import aot
 from tests.frontends.torchair.dumps import backend_for, config_for, read_steps
 
 torch = pytest.importorskip("torch")
@@ -173,3 +174,26 @@ def test_a_name_that_is_too_long_goes_to_the_mapping(tmp_path: Path) -> None:
     for line in lines:
         short, _, original = line.partition(",")
         assert (mapping.parent / short).is_file() and name in original
+
+
+@pytest.mark.parametrize(("method", "runs_lost"), [("write", 1), ("close", 0)])
+def test_what_a_failure_costs_is_counted(
+    method: str, runs_lost: int, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of a run is written, or its folder fails when all of it is; the next run is not dumped at all."""
+    torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "whole"))(X)
+    in_one_run = len(list((tmp_path / "whole").rglob("*.npy")))
+    compiled = torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "cut"))
+    before = aot.tally.lost
+
+    def fail(self: Folder, *_: object, **__: object) -> int:
+        raise WriteError("somewhere: expected to write, got a full disk.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, method, fail)
+        for _ in range(2):
+            assert torch.equal(compiled(X), X + 1)
+    (error,) = errors_of(caplog)
+    assert error.endswith("got a full disk.")
+    assert aot.tally.lost - before == runs_lost * in_one_run
+    assert len(list((tmp_path / "cut").rglob("*.npy"))) == (1 - runs_lost) * in_one_run
