@@ -7,7 +7,7 @@ from typing import Any
 
 from msdump.errors import ConfigError
 
-OLDEST = (2, 4)
+OLDEST = (2, 5)
 
 
 def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
@@ -22,16 +22,16 @@ def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., A
 
 
 def check_version() -> None:
-    """Raises: ConfigError when PyTorch is missing or older than 2.4."""
+    """Raises: ConfigError when PyTorch is missing or older than 2.5."""
     try:
         import torch
     except ImportError as error:
         raise ConfigError(
-            "torch: expected PyTorch 2.4 or later, got none. Install it with: pip install torch"
+            "torch: expected PyTorch 2.5 or later, got none. Install it with: pip install torch"
         ) from error
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < OLDEST:
         raise ConfigError(
-            f"torch: expected PyTorch 2.4 or later, got {torch.__version__}. "
-            "Install a newer one with: pip install --upgrade 'torch>=2.4'"
+            f"torch: expected PyTorch 2.5 or later, got {torch.__version__}. "
+            "Install a newer one with: pip install --upgrade 'torch>=2.5'"
         )

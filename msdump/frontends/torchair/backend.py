@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.errors import ConfigError
+from msdump.frontends.torch import OLDEST
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import open_debug_log
 from msdump.frontends.torchair.debug_save.switch import TORCHAIR
@@ -16,7 +17,6 @@ from msdump.frontends.torchair.option_effects import DATA_DUMP, options_without_
 
 log = logging.getLogger("torchair")
 
-OLDEST_TORCH = (2, 4)
 _INSTALL = "Install it: pip install torch"
 _NO_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {}
 
@@ -58,8 +58,8 @@ def get_npu_backend(
 
 
 def require_torch() -> None:
-    """Raises: ConfigError when torch cannot be imported or is older than 2.4."""
-    oldest = ".".join(map(str, OLDEST_TORCH))
+    """Raises: ConfigError when torch cannot be imported or is too old."""
+    oldest = ".".join(map(str, OLDEST))
     try:
         import torch
     except ImportError as error:
@@ -67,7 +67,7 @@ def require_torch() -> None:
             f"msdump.torchair: expected torch {oldest} or newer, got none: {error}. {_INSTALL}"
         ) from error
     version = re.match(r"(\d+)\.(\d+)", torch.__version__)
-    if version is not None and (int(version[1]), int(version[2])) < OLDEST_TORCH:
+    if version is not None and (int(version[1]), int(version[2])) < OLDEST:
         raise ConfigError(f"msdump.torchair: expected torch {oldest} or newer, got {torch.__version__}. {_INSTALL}")
 
 

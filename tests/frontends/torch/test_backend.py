@@ -403,7 +403,7 @@ def test_a_wrong_configuration_is_said_at_the_first_call(tmp_path: Path, monkeyp
 
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.3.1+cpu")
-    with pytest.raises(ConfigError, match=r"2\.4 or later, got 2\.3\.1"):
+    with pytest.raises(ConfigError, match=r"2\.5 or later, got 2\.3\.1"):
         backend(None, [])
 
 

@@ -258,7 +258,7 @@ def test_an_old_torch_is_refused(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("__version__ = '2.3.1+cpu'")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import msdump.torchair as t; t.get_npu_backend()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "expected torch 2.4 or newer, got 2.3.1+cpu. Install it: pip install" in done.stderr
+    assert "expected torch 2.5 or newer, got 2.3.1+cpu. Install it: pip install" in done.stderr
 
 
 def test_the_names_resolve_to_one_module() -> None:
