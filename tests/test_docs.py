@@ -131,6 +131,14 @@ def test_the_chinese_home_page_has_the_commands_of_the_english_one() -> None:
     assert re.findall(r"`(msdump [^`]*)`", english) == re.findall(r"`(msdump [^`]*)`", chinese)
 
 
+@pytest.mark.parametrize("page", ["getting-started.md", "questions/my-loss-is-nan.md"])
+def test_the_chinese_pages_have_the_code_of_the_english_ones(page: str) -> None:
+    """Which is run, so that this is right as well."""
+    english = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    chinese = (ROOT / "docs" / "zh" / page.rpartition("/")[2]).read_text(encoding="utf-8")
+    assert [match[1:] for match in _CODE.findall(english)] == [match[1:] for match in _CODE.findall(chinese)]
+
+
 def test_every_key_of_the_configuration_is_explained() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     for section in (CommonDumpSettings, E2eDumpSettings):
