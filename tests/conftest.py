@@ -18,6 +18,13 @@ _PREFIXES = ("MINDSPORE_", "MS_", "MSDUMP_", "ASCEND_", "ACL_", "DUMP_GE_", "DUM
 _NAMES = ("RANK_ID", "RANK_SIZE", "RANK_TABLE_FILE", "DEVICE_ID", "GRAPH_OP_RUN")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("msdump")
+    group.addoption("--faults", type=int, default=8, help="failing system calls for each way into a dump")
+    group.addoption("--kills", type=int, default=10, help="processes that are killed while they dump")
+    group.addoption("--faults-seed", default="0", help="chooses other calls and moments for --faults and --kills")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def interrupt_reaches_processes() -> None:
     """A shell that runs the tests in the background lets them, and every process they start, ignore Ctrl-C."""
