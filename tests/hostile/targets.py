@@ -1,0 +1,146 @@
+"""One function for each kind of input that a dump brings along: bytes in, a record or an error of msdump out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msdump.config.acl import load_acl_config, plan_acl
+from msdump.config.mindspore import load_mindspore_config
+from msdump.errors import ConfigError, FormatError
+from msdump.formats.acl_layout import parse_acl_path, parse_stats_file_name
+from msdump.formats.acl_stats_csv import read_acl_stats
+from msdump.formats.async_layout import parse_async_path, parse_bin_file_name, parse_overflow_json_name
+from msdump.formats.bin_reader import read_bin
+from msdump.formats.dump_name import parse_dump_name
+from msdump.formats.graph_dump_layout import parse_graph_dump_name, parse_summary_name
+from msdump.formats.layout import parse_data_file_name, parse_sync_path
+from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.metadata import CONFIG_COPY_FILE, CONFIG_FILE, read_metadata
+from msdump.formats.npy import read_npy
+from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
+from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.formats.torchair_layout import parse_torchair_name, parse_torchair_path
+from msdump.graph_files.read_ge import read_ge_originals
+from msdump.graph_files.read_ir import parse_ir
+from msdump.graph_files.read_pb import read_model
+
+Target = Callable[[bytes], None]
+_STATS_NAME = "Add.add.1.2.1700000000000000.csv"
+
+
+@contextmanager
+def _file(data: bytes, name: str = "input") -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        path = Path(folder, name)
+        path.write_bytes(data)
+        yield path
+
+
+def npy(data: bytes) -> None:
+    with _file(data) as path:
+        for is_mapped in (True, False):
+            read_npy(path, is_mapped).sum(dtype=object if len(data) < 300 else None)
+
+
+def bin(data: bytes) -> None:
+    with _file(data) as path:
+        for tensor in read_bin(path).tensors:
+            bytes(tensor.payload)
+            with contextlib.suppress(FormatError):
+                tensor.array()
+
+
+def statistic(data: bytes) -> None:
+    with _file(data) as path:
+        read_statistic_csv(path)
+
+
+def acl_stats(data: bytes) -> None:
+    with _file(data, _STATS_NAME) as path:
+        read_acl_stats(path)
+
+
+def mapping(data: bytes) -> None:
+    with _file(data) as path:
+        read_mapping(path)
+
+
+def metadata(data: bytes) -> None:
+    with _file(data, CONFIG_FILE) as path:
+        path.with_name(CONFIG_COPY_FILE).write_bytes(data)
+        read_metadata(path.parent)
+
+
+def ir(data: bytes) -> None:
+    parse_ir(data.decode(errors="surrogateescape"))
+
+
+def pb(data: bytes) -> None:
+    read_model(data)
+
+
+def ge(data: bytes) -> None:
+    with _file(data) as path:
+        read_ge_originals(path)
+
+
+def opdebug(data: bytes) -> None:
+    with contextlib.suppress(FormatError):
+        parse_opdebug_content(data, "input")
+    with _file(data) as path:
+        read_opdebug(path)
+
+
+def opdebug_json(data: bytes) -> None:
+    with _file(data, "input.json") as path:
+        read_opdebug(path)
+
+
+def mindspore_json(data: bytes) -> None:
+    with _file(data, "dump.json") as path:
+        load_mindspore_config(path)
+
+
+def acl_json(data: bytes) -> None:
+    with _file(data, "acl.json") as path:
+        config = load_acl_config(path)
+        plan_acl(config, path.parent)
+
+
+def names(data: bytes) -> None:
+    text = os.fsdecode(data)
+    for parse in (
+        parse_data_file_name,
+        parse_bin_file_name,
+        parse_overflow_json_name,
+        parse_stats_file_name,
+        parse_dump_name,
+        parse_torchair_name,
+        parse_graph_dump_name,
+        parse_summary_name,
+        parse_sync_path,
+        parse_async_path,
+        parse_acl_path,
+        parse_torchair_path,
+    ):
+        parse(text)  # type: ignore[operator]
+
+
+TARGETS: dict[str, Target] = {
+    target.__name__.replace("_", "-"): target
+    for target in (
+        *(npy, bin, statistic, acl_stats, mapping, metadata, ir, pb, ge),
+        *(opdebug, opdebug_json, mindspore_json, acl_json, names),
+    )
+}
+
+
+def feed(name: str, data: bytes) -> None:
+    """Give bytes to a target.   Raises: whatever is neither a FormatError nor a ConfigError."""
+    with contextlib.suppress(FormatError, ConfigError):
+        TARGETS[name](data)
