@@ -121,10 +121,11 @@ class AsyncDumper:
         graph_id = step.graph.graph_id
         watched = self._watched[graph_id]
         for value in watched.parameters:
+            size = int(0 not in value.type.shape)
             if self._delivery.has_stopped():
-                self._delivery.lose(1)
+                self._delivery.lose(size)
                 continue
-            with self._delivery.timed(), self._delivery.stop_on_failure(1):
+            with self._delivery.timed(), self._delivery.stop_on_failure(size):
                 record = parameter_record(
                     value.name,
                     value.type.dtype,
