@@ -2,7 +2,7 @@
 
 With atheris installed (`pip install atheris`, Python 3.11 to 3.13) inputs follow the branches that they reach, each
 target in a process of its own; otherwise hypothesis damages the files of the corpus. What breaks a target is written to
-the folder --findings: put it into tests/hostile/corpus/TARGET/, where the ordinary tests read it ever after.
+the folder --findings: put it into tests/hostile/seeds/TARGET/, where the ordinary tests read it ever after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.hostile.bounds import bounded
-from tests.hostile.mutations import damaged
+from tests.hostile.damaged import damaged
 from tests.hostile.targets import TARGETS, feed
 
 _ROUND = 500  # examples between two looks at the clock

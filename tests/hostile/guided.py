@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 _SECONDS_EACH = 20
-_CORPUS = Path(__file__).with_name("corpus")
+_CORPUS = Path(__file__).with_name("seeds")
 
 
 def main(target: str, seconds: str, findings: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hostile.bounds import bounded
-from tests.hostile.mutations import damaged, seeds
+from tests.hostile.damaged import damaged, seeds
 from tests.hostile.targets import TARGETS, feed
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are those of Linux")
