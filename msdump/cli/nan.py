@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     _print_report(found, args.shows_all)
     if found.first is not None and found.first.tensors[0].tensor.file.form == STATISTIC:
         command = shlex.join(["msdump", "zoom", args.dump, found.first.operator.label])
-        print(f"for its tensors: {command} --run SCRIPT")
+        say(f"for its tensors: {command} --run SCRIPT")
     return FOUND if found.steps else DAMAGED if found.damaged else FINITE
 
 

@@ -94,6 +94,7 @@ def test_all_fields(folder, caplog):
         "initial_iteration": 0,
         "jit_level": "",
         "is_acl_dump": False,
+        "has_graph_files": False,
     }
     assert not caplog.records
 

@@ -505,7 +505,7 @@ def test_a_folder_that_cannot_be_made_is_said_at_the_first_call(
 
 def test_a_missing_pytorch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ConfigError, match=r"got none\. Install it with: pip install 'msdump\[torch\]'"):
+    with pytest.raises(ConfigError, match=r"got none\. Install it with: pip install torch"):
         backend(None, [])
 
 

@@ -40,7 +40,7 @@ def report_of(way: str, folder: Path, patch: pytest.MonkeyPatch, ending: Any, lo
 
         train(lambda model: torch.compile(model, backend=backend_for(folder)), ending, loss)
         return find_non_finite(folder)
-    from msdump.frontends.torch.backend import backend
+    from msdump.frontends.torch import backend
 
     root = configure(
         folder, patch, is_sync=way != "asynchronous", saved_data="statistic" if way == "statistics" else "tensor"
@@ -79,7 +79,7 @@ def test_a_nan_of_the_loss_is_said_to_come_after_the_models_output(
 def test_overflow_detection_names_the_square_root_and_not_the_mask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msdump.frontends.torch.backend import backend
+    from msdump.frontends.torch import backend
 
     configure(tmp_path, monkeypatch, is_sync=False, op_debug_mode=3)
     train(lambda model: torch.compile(model, backend=backend), torch.sqrt, torch.sum)
@@ -92,7 +92,7 @@ def test_a_mask_that_was_not_dumped_is_benign_all_the_same(
     selected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The graph file says that a masked_fill made it."""
-    from msdump.frontends.torch.backend import backend
+    from msdump.frontends.torch import backend
 
     root = configure(tmp_path, monkeypatch, **selected)
     train(lambda model: torch.compile(model, backend=backend), torch.sqrt, torch.sum)

@@ -250,7 +250,7 @@ def test_the_configuration_needs_no_torch_and_the_backend_says_so(tmp_path: Path
         text=True,
     )
     last = done.stderr.strip().splitlines()[-1]
-    assert "expected torch 2.4 or newer, got none" in last
+    assert "expected torch 2.5 or newer, got none" in last
     assert last.endswith("pip install torch")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msdump.torchair as torchair
@@ -85,5 +86,5 @@ def test_a_converter_that_takes_no_size_says_so() -> None:
     tensor.fake = None
     node.meta["val"] = torch.ones(1)
     with pytest.raises(NoConverterError, match="expected a number that is fixed when the graph is compiled") as caught:
-        _call(object(), node, {size: tensor})
+        _call(SimpleNamespace(graph=SimpleNamespace(ops=[])), node, {size: tensor})
     assert "dynamic=False" in str(caught.value)
