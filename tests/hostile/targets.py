@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msdump.analysis.graph_info import read_graph
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.mindspore import load_mindspore_config
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.acl_core import read_core
 from msdump.formats.acl_layout import parse_acl_path, parse_stats_file_name
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.async_layout import parse_async_path, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.bin_reader import read_bin
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_name import parse_dump_name
 from msdump.formats.graph_dump_layout import parse_graph_dump_name, parse_summary_name
 from msdump.formats.layout import parse_data_file_name, parse_sync_path
@@ -23,6 +27,7 @@ from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.metadata import CONFIG_COPY_FILE, CONFIG_FILE, read_metadata
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
+from msdump.formats.order_csv import read_history, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.torchair_layout import parse_torchair_name, parse_torchair_path
 from msdump.graph_files.read_ge import read_ge_originals
@@ -31,6 +36,7 @@ from msdump.graph_files.read_pb import read_model
 
 Target = Callable[[bytes], None]
 _STATS_NAME = "Add.add.1.2.1700000000000000.csv"
+_BIN_NAME, _NPY_NAME = "Add.a.1.0.1700000000000000", "Add.Add-op1.0.0.1.output.0.DefaultFormat.npy"
 
 
 @contextmanager
@@ -53,6 +59,55 @@ def bin(data: bytes) -> None:
             bytes(tensor.payload)
             with contextlib.suppress(FormatError):
                 tensor.array()
+
+
+def core(data: bytes) -> None:
+    with _file(data) as path:
+        read_core(path)
+
+
+def dump(data: bytes) -> None:
+    with _file(data) as path:
+        read_dump(path)
+
+
+def dump_folder_bin(data: bytes) -> None:
+    with _file(data, _BIN_NAME) as path:
+        _load_all(path)
+
+
+def dump_folder_npy(data: bytes) -> None:
+    with _file(data, _NPY_NAME) as path:
+        _load_all(path)
+
+
+def _load_all(path: Path) -> None:
+    """What a command does with a file that has the name of a tensor: damage is kept apart, and reported as it is."""
+    folder = DumpDir.open(path)
+    for tensor in folder:
+        tensor.load_host()
+    for _, error in folder.damaged:
+        raise error
+
+
+def history(data: bytes) -> None:
+    with _file(data) as path:
+        read_history(path)
+
+
+def order(data: bytes) -> None:
+    with _file(data) as path:
+        read_order(path)
+
+
+def graph_ir(data: bytes) -> None:
+    with _file(data, "input.ir") as path:
+        read_graph(path)
+
+
+def graph_pb(data: bytes) -> None:
+    with _file(data, "input.pb") as path:
+        read_graph(path)
 
 
 def statistic(data: bytes) -> None:
@@ -134,7 +189,8 @@ def names(data: bytes) -> None:
 TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
-        *(npy, bin, statistic, acl_stats, mapping, metadata, ir, pb, ge),
+        *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy),
+        *(statistic, acl_stats, mapping, metadata, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, names),
     )
 }
