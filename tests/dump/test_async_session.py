@@ -341,10 +341,14 @@ def test_a_forked_process_dumps_whole_or_not_at_all(folder: Path, engine: str, m
 
 
 TERMINATED_CHILD = """
+# Python forgets a signal that reaches the child before it has put itself in order after the fork: wait until it has.
+ready, is_ready = os.pipe()
 child = os.fork()
 if not child:
-    print("forked", flush=True)
+    os.write(is_ready, b"1")
     time.sleep(60)
+    os._exit(1)
+os.read(ready, 1)
 os.kill(child, signal.SIGTERM)
 print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
