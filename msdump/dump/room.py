@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msdump.config.sizes import format_size
@@ -20,7 +20,7 @@ class Room:
     free_bytes   of the disk now
     floor_bytes  that the dump leaves free
     buffer_bytes  of the asynchronous engine; None for the other one
-    problem      why the folder cannot be made or written; "" when it can
+    problem      why the folder cannot be made or written, or that nothing fits into it; "" when neither holds
     """
 
     limits: DiskLimits
@@ -47,7 +47,17 @@ def room_below(
     disk = usage(path)
     floor = default_floor(disk) if limits.floor_bytes is None else limits.floor_bytes
     buffer = staging_budget(environ) if is_async else None
-    return Room(limits, disk.free, floor, buffer, why_not_writable(path))
+    room = Room(limits, disk.free, floor, buffer, why_not_writable(path))
+    return room if room.problem or room.room_bytes else replace(room, problem=_no_room(path, room))
+
+
+def _no_room(path: Path, room: Room) -> str:
+    """Also of a file system that holds no files, such as /proc: it has 0 bytes free."""
+    reserve = f", and {format_size(room.floor_bytes)} are to stay free ({FLOOR})" if room.floor_bytes else ""
+    return (
+        f"{path}: expected room for files, got {format_size(room.free_bytes)} of free disk{reserve}. "
+        "Free space or choose another path."
+    )
 
 
 def room_rows(room: Room) -> list[tuple[str, str]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msdump.dump.room import room_below, room_rows, why_not_writable
 from msdump.errors import ConfigError
 
 
+@example(free=0, budget=None, floor=0)
 @given(
     free=st.integers(0, 2**40),
     budget=st.none() | st.integers(1, 2**40),
@@ -21,10 +23,12 @@ from msdump.errors import ConfigError
 )
 def test_room_is_what_the_limits_leave(free: int, budget: int | None, floor: int | None) -> None:
     environ = {"MSDUMP_DISK_BUDGET": str(budget or ""), "MSDUMP_DISK_FLOOR": "" if floor is None else str(floor)}
-    room = room_below(Path("/"), False, environ, lambda _: SimpleNamespace(free=free, total=2**41))
+    folder = Path(tempfile.gettempdir())
+    room = room_below(folder, False, environ, lambda _: SimpleNamespace(free=free, total=2**41))
     left = max(0, free - (64 << 20 if floor is None else floor))
     assert room.room_bytes == (left if budget is None else min(left, budget))
     assert room.buffer_bytes is None and len(room_rows(room)) == 2
+    assert ("expected room for files" in room.problem) == (room.room_bytes == 0)
 
 
 def test_the_asynchronous_engine_has_a_buffer_as_well() -> None:
