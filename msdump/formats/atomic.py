@@ -185,10 +185,7 @@ class Folder:
                 set_mode(fd, mode)
                 if replace:
                     self._remove_leftovers()
-                    stack.callback(os.close, _lock(fd))
-                linked = _sibling_name() if replace else name
-                # Only with a folder descriptor does Python ask the kernel to follow the link in /proc.
-                os.link(f"/proc/self/fd/{fd}", linked, dst_dir_fd=self._fd, follow_symlinks=True)
+                linked = self._link_unnamed(fd, name, stack if replace else None)
             except BaseException:
                 os.close(fd)
                 raise
@@ -197,9 +194,26 @@ class Folder:
             except OSError:
                 self._discard(linked)
                 raise
-            if replace:
+            if linked != name:
                 self._rename(linked, name)
         return size
+
+    def _link_unnamed(self, fd: int, name: str, lock: contextlib.ExitStack | None) -> str:
+        """Name that an open file got: this one where it is free. Where it is taken and `lock` says that the file is to
+        replace the other, a hidden one, whose lock is held as long as `lock`: one that was killed leaves it behind."""
+        # Only with a folder descriptor does Python ask the kernel to follow the link in /proc.
+        unnamed = f"/proc/self/fd/{fd}"
+        try:
+            os.link(unnamed, name, dst_dir_fd=self._fd, follow_symlinks=True)
+        except FileExistsError:
+            if lock is None:
+                raise
+        else:
+            return name
+        lock.callback(os.close, _lock(fd))
+        sibling = _sibling_name()
+        os.link(unnamed, sibling, dst_dir_fd=self._fd, follow_symlinks=True)
+        return sibling
 
     def _write_sibling(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool) -> int:
         self._remove_leftovers()

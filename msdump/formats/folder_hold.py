@@ -28,7 +28,7 @@ class FolderHold:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _BUSY:
-                os.close(descriptor)
+                FolderHold(descriptor).leave_to_parent()
                 return None
         return FolderHold(descriptor)
 
@@ -43,4 +43,6 @@ class FolderHold:
         """In a forked process: the parent keeps the folder, and alone decides how long."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            # The lock and the descriptor are gone also where a filesystem says so with an error; nothing was written.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,7 +216,8 @@ for stamp in range(1_000_000):
 
 
 def leave_a_hidden_file(folder: Path) -> str:
-    """Let a process be killed between the link of a file under a hidden name and its own name; the hidden name."""
+    """Let a process be killed that replaces `x`, between the hidden and the true name of a file; the hidden name."""
+    (folder / "x").write_bytes(b"0")
     code = (
         "import os, signal, sys\n"
         "from msdump.formats import atomic\n"
@@ -224,7 +226,7 @@ def leave_a_hidden_file(folder: Path) -> str:
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder / "x")], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
-    (name,) = os.listdir(folder)
+    (name,) = set(os.listdir(folder)) - {"x"}
     return name
 
 
@@ -235,6 +237,24 @@ def test_the_next_run_removes_what_a_killed_one_left(way: str, tmp_path: Path) -
     write_file(tmp_path / "x", [b"2"], 0o400, replace=True)
     assert sorted(os.listdir(tmp_path)) == [".1-2-3.tmp.txt", "x"]
     assert (tmp_path / "x").read_bytes() == b"2"
+
+
+def test_a_file_whose_name_is_free_never_has_a_hidden_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process then leaves none in a folder that nobody writes to again, as those named after a time."""
+    linked: list[str] = []
+    link = os.link
+
+    def watched(source: str, name: str, **options: Any) -> None:
+        linked.append(name)
+        link(source, name, **options)
+
+    monkeypatch.setattr(os, "link", watched)
+    write_file(tmp_path / "x", [b"1"], 0o400, replace=True)
+    if not linked:
+        pytest.skip("no files without names here")
+    assert linked == ["x"]
+    write_file(tmp_path / "x", [b"2"], 0o400, replace=True)
+    assert linked[1] == "x" and linked[2].endswith(".tmp") and os.listdir(tmp_path) == ["x"]
 
 
 def test_files_that_others_are_writing_stay(way: str, tmp_path: Path) -> None:
@@ -304,10 +324,11 @@ def test_a_sibling_that_is_there_is_never_written_to(
     folder.mkdir()
     (folder / ".guessed.tmp").symlink_to(victim)
     monkeypatch.setattr(atomic, "_sibling_name", lambda: ".guessed.tmp")
-    if way == "unnamed" and not replace:
-        write_file(folder / "file", [b"new"], 0o600)  # needs no sibling
-    else:
+    if way == "unnamed":
+        write_file(folder / "file", [b"old"], 0o600, replace)  # a free name needs no sibling
+    if way != "unnamed" or replace:
         with pytest.raises(WriteError):
             write_file(folder / "file", [b"new"], 0o600, replace)
-        assert not (folder / "file").exists()
+    assert (folder / "file").exists() == (way == "unnamed")
+    assert way != "unnamed" or (folder / "file").read_bytes() == b"old"
     assert victim.read_bytes() == b"kept"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -38,6 +39,24 @@ def test_a_copy_that_a_forked_process_closes_keeps_the_folder(tmp_path: Path) ->
     shared.leave_to_parent()
     assert FolderHold.take(tmp_path) is None
     first.release()
+
+
+def test_an_error_when_a_folder_is_closed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = FolderHold.take(tmp_path)
+    assert hold is not None
+    close = os.close
+
+    def fail(descriptor: int) -> None:
+        close(descriptor)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", fail)
+        assert FolderHold.take(tmp_path) is None
+        hold.release()
+    again = FolderHold.take(tmp_path)
+    assert again is not None
+    again.release()
 
 
 def test_a_file_system_without_locks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
