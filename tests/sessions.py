@@ -1,0 +1,18 @@
+"""A session of the process with observers of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msdump import session
+from msdump.dump.tally import Tally
+from msdump.events import Observer
+from tests.dump.memory_writer import make_plan
+
+
+def open_session(observers: Sequence[Observer]) -> None:
+    """What the process compiles from now on is watched by these; without any, no dump is configured."""
+    session.reset_for_tests()
+    session._is_decided = True
+    if observers:
+        session._session = session.Session(make_plan(device_target="CPU"), tuple(observers), (), Tally())
