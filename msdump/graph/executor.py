@@ -10,10 +10,11 @@ from operator import length_hint
 import numpy as np
 
 from msdump.errors import ExecutionError, KernelNotFoundError
-from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.events import Array, Observer, OpInfo
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
 from msdump.graph.primitive import Attrs, Kernel
+from msdump.graph.run import Calls, ObservedGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +38,23 @@ class Executor:
 
     def __init__(self, graph: Graph, observers: Sequence[Observer] = (), provider: str = "auto") -> None:
         self.graph = graph
-        self._observers = tuple(observers)
-        self._masks = {watcher: watcher.on_graph(graph) for watcher in self._observers}
-        is_reused = not any(watcher.needs_all_values for watcher in self._observers)
+        self._seen = ObservedGraph(graph, observers)
+        is_reused = not self._seen.needs_all_values
         self.memory = Memory(graph, is_reused, self._kept() if is_reused else ())
         self._launches = self._bind(provider)
         self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self._launches]
+        self._watched_calls = _WatchedCalls(self._launches, self.memory)
         self._inputs = [self.memory.array(value) for value in graph.inputs]
         self._outputs = [self.memory.array(value) for value in graph.outputs]
 
     def _kept(self) -> list[Value]:
         """Operands that an observer looks at when the iteration ends."""
-        return [
-            value
-            for index, node in enumerate(self.graph.kernels)
-            if any(mask[index] & KEEP for mask in self._masks.values())
-            for value in (*node.inputs, *node.outputs)
-        ]
+        kept = [node for node, op in zip(self.graph.kernels, self._seen.ops, strict=True) if self._seen.is_kept(op)]
+        return [value for node in kept for value in (*node.inputs, *node.outputs)]
 
     def _bind(self, provider: str) -> list[_Launch]:
         launches: list[_Launch] = []
-        ops = iter(self.graph.op_infos())
+        ops = iter(self._seen.ops)
         for node in self.graph.nodes:
             op = next(ops) if node.definition.is_kernel else None
             is_view = bool(node.outputs) and all(
@@ -79,11 +76,11 @@ class Executor:
                  for a note that names the operator and its source line (Python 3.11 and later).
         """
         self._load(arrays)
-        watching = [o for o in self._observers if o.on_iteration_begin(self.graph, iteration)] if is_observed else []
-        if watching:
-            self._run_watched(watching, iteration)
-        else:
+        run = self._seen.begin(iteration) if is_observed else None
+        if run is None:
             self._run_plain()
+        else:
+            run.run(self._watched_calls)
         return [array.copy() for array in self._outputs]
 
     def _load(self, arrays: Sequence[Array]) -> None:
@@ -108,30 +105,34 @@ class Executor:
             _annotate(error, self._launches[len(self._calls) - length_hint(calls) - 1])
             raise
 
-    def _run_watched(self, watching: list[Observer], iteration: int) -> None:
-        masks = [(observer, self._masks[observer]) for observer in watching]
-        for launch in self._launches:
-            op = launch.op
-            if op is None:
-                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
-                continue
-            for observer, mask in masks:
-                if mask[op.index] & BEFORE:
-                    observer.before_op(OpEvent(op, iteration, launch.inputs, launch.outputs))
-            try:
-                launch.kernel(launch.inputs, launch.attrs, launch.outputs)
-            except Exception as error:
-                _annotate(error, launch)
-                for observer in watching:
-                    observer.on_error(OpEvent(op, iteration, launch.inputs, launch.outputs), error)
-                raise
-            for observer, mask in masks:
-                if mask[op.index] & AFTER:
-                    observer.after_op(OpEvent(op, iteration, launch.inputs, launch.outputs))
-        events = [OpEvent(x.op, iteration, x.inputs, x.outputs) for x in self._launches if x.op is not None]
-        step = FinishedStep(self.graph, iteration, events, self.memory.array)
-        for observer in watching:
-            observer.on_iteration_end(step)
+
+class _WatchedCalls(Calls):
+    """The launches of an executor, all of whose memory stays where it is."""
+
+    def __init__(self, launches: Sequence[_Launch], memory: Memory) -> None:
+        self.ops = [launch.op for launch in launches]
+        self._launches = launches
+        self._memory = memory
+
+    def launch(self, number: int) -> None:
+        launch = self._launches[number]
+        launch.kernel(launch.inputs, launch.attrs, launch.outputs)
+
+    def explain(self, number: int, error: Exception) -> Exception:
+        _annotate(error, self._launches[number])
+        return error
+
+    def inputs(self, number: int) -> Sequence[Array]:
+        return self._launches[number].inputs
+
+    def outputs(self, number: int) -> Sequence[Array]:
+        return self._launches[number].outputs
+
+    def failed_outputs(self, number: int) -> Sequence[Array]:
+        return self._launches[number].outputs
+
+    def array(self, value: Value) -> Array:
+        return self._memory.array(value)
 
 
 def _kernel_of(node: Node, provider: str) -> Kernel:

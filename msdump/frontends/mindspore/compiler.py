@@ -25,7 +25,7 @@ from msdump.graph.graph import Graph, Value
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.nn.cell import Cell
-    from msdump.frontends.mindspore.pynative import KnownStep
+    from msdump.graph.run import ObservedGraph
 
 log = logging.getLogger("msdump")
 
@@ -66,7 +66,7 @@ class GraphCache:
     """The graphs of one cell or function, by input signature; of its PyNative steps that were dumped, by structure."""
 
     by_signature: dict[Hashable, list[CompiledGraph]] = field(default_factory=dict)
-    steps: dict[Hashable, KnownStep] = field(default_factory=dict)
+    steps: dict[Hashable, ObservedGraph] = field(default_factory=dict)
 
     def find(self, signature: Hashable) -> CompiledGraph | None:
         return next((graph for graph in self.by_signature.get(signature, ()) if graph.is_current), None)

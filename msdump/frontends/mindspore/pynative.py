@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msdump import session as sessions
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.events import Array, OpInfo
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import (
     GraphCache,
@@ -26,6 +25,7 @@ from msdump.frontends.mindspore.tracer import Tracer
 from msdump.graph.compile import ASCEND
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.graph import Graph, Value
+from msdump.graph.run import Calls, ObservedGraph
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.nn.cell import Cell
@@ -33,18 +33,6 @@ if TYPE_CHECKING:
 _is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
 # What observers are told of a step that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)
-
-
-@dataclass(frozen=True)
-class KnownStep:
-    """The graph of a step as the observers know it. Steps of equal structure share it.
-
-    masks   per observer, what its `on_graph` gave
-    """
-
-    graph: Graph
-    ops: Sequence[OpInfo]
-    masks: Sequence[Sequence[int]]
 
 
 def step_session(jit_level: str = "") -> sessions.Session | None:
@@ -102,14 +90,14 @@ def _run_watched(
         result = trace(tracer, function, args, kwargs, cell)
     except Exception as error:
         with sessions.lock:
-            known = _known_step(session, cache, tracer, recorder, cell, leaves)
-            _hand_over(session, known, tracer, recorder, iteration, error)
+            seen = _observed(session, cache, tracer, recorder, cell, leaves)
+            _hand_over(seen, tracer, recorder, iteration, error)
         raise
     flatten(result, leaves)
     # Only here: a step that waits for a step of another thread must not keep it from ending.
     with sessions.lock:
-        known = _known_step(session, cache, tracer, recorder, cell, leaves)
-        _hand_over(session, known, tracer, recorder, iteration, None)
+        seen = _observed(session, cache, tracer, recorder, cell, leaves)
+        _hand_over(seen, tracer, recorder, iteration, None)
     for leaf in leaves:
         leaf.detach()
     return result
@@ -124,28 +112,26 @@ def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[An
             tracer.bind_input(name if structure.kind == "tensor" else f"{name}{at}", leaf)
 
 
-def _known_step(
+def _observed(
     session: sessions.Session,
     cache: GraphCache,
     tracer: Tracer,
     recorder: StepRecorder,
     cell: Cell | None,
     results: Sequence[Tensor],
-) -> KnownStep:
-    """The graph of what was recorded, made known to the observers when it is new."""
+) -> ObservedGraph:
+    """The graph of what was recorded, which observers get to know when it is new. Steps of equal structure share it."""
     graph = _finished(tracer, recorder, cell, results)
     structure = _structure(graph)
-    known = cache.steps.get(structure)
-    if known is None:
+    seen = cache.steps.get(structure)
+    if seen is None:
         graph.graph_id = take_graph_id()
         graph.name = f"kernel_graph_{graph.graph_id}"
         if get_context("device_target") == ASCEND:
             assign_device_formats(graph)
         announce_marks(session, graph)
-        ops = graph.op_infos()
-        known = KnownStep(graph, ops, [observer.on_graph(graph) for observer in session.observers])
-        cache.steps[structure] = known
-    return known
+        seen = cache.steps[structure] = ObservedGraph(graph, session.observers)
+    return seen
 
 
 def _finished(tracer: Tracer, recorder: StepRecorder, cell: Cell | None, results: Sequence[Tensor]) -> Graph:
@@ -185,54 +171,52 @@ def _structure(graph: Graph) -> Hashable:
 
 
 def _hand_over(
-    session: sessions.Session,
-    known: KnownStep,
-    tracer: Tracer,
-    recorder: StepRecorder,
-    iteration: int,
-    error: Exception | None,
+    seen: ObservedGraph, tracer: Tracer, recorder: StepRecorder, iteration: int, error: Exception | None
 ) -> None:
     """Tell the observers of the step as if it ran now: they see every tensor as it was then."""
-    graph = known.graph
-    watching = [
-        (observer, mask)
-        for observer, mask in zip(session.observers, known.masks, strict=True)
-        if observer.on_iteration_begin(graph, iteration)
-    ]
-    if not watching:
+    run = seen.begin(iteration)
+    if run is None:
         return
-    places = [at for at, launch in enumerate(recorder.launches) if launch.node.definition.is_kernel]
-    events = [
-        OpEvent(op, iteration, recorder.read(at), recorder.written(at))
-        for op, at in zip(known.ops, places, strict=True)
-    ]
-    failed = events[-1] if events and recorder.is_running and places[-1] == len(recorder.launches) - 1 else None
-    for event in events:
-        _tell(watching, event, error if event is failed else None)
+    calls = _RecordedCalls(seen.ops, tracer, recorder, error)
     if error is None:
-        step = FinishedStep(graph, iteration, events, _memory(tracer, recorder))
-        for observer, _ in watching:
-            observer.on_iteration_end(step)
+        run.run(calls)
+        return
+    trace = error.__traceback__
+    try:
+        run.launch_all(calls)
+    except Exception as raised:
+        if raised is not error:
+            raise
+        error.__traceback__ = trace
 
 
-def _tell(watching: Sequence[tuple[Observer, Sequence[int]]], event: OpEvent, error: Exception | None) -> None:
-    index = event.op.index
-    for observer, mask in watching:
-        if mask[index] & BEFORE:
-            observer.before_op(event)
-    for observer, mask in watching:
-        if error is not None:
-            observer.on_error(event, error)
-        elif mask[index] & AFTER:
-            observer.after_op(event)
+class _RecordedCalls(Calls):
+    """A step that has run already.   error: what ended it early; an operator that ran then raises it again."""
 
+    def __init__(self, ops: Sequence[OpInfo], tracer: Tracer, recorder: StepRecorder, error: Exception | None) -> None:
+        launches = recorder.launches
+        known = iter(ops)
+        self.ops = [next(known) if launch.node.definition.is_kernel else None for launch in launches]
+        self._tracer = tracer
+        self._recorder = recorder
+        self._error = error
+        self._failed = len(launches) - 1 if recorder.is_running else -1
 
-def _memory(tracer: Tracer, recorder: StepRecorder) -> Callable[[Value], Array]:
-    """Memory of a parameter as the step left it, of an input as the step got it."""
+    def launch(self, number: int) -> None:
+        if number == self._failed and self._error is not None:
+            raise self._error
 
-    def array(value: Value) -> Array:
+    def inputs(self, number: int) -> Sequence[Array]:
+        return self._recorder.read(number)
+
+    def outputs(self, number: int) -> Sequence[Array]:
+        return self._recorder.written(number)
+
+    def failed_outputs(self, number: int) -> Sequence[Array]:
+        return self._recorder.written(number)
+
+    def array(self, value: Value) -> Array:
+        """Memory of a parameter as the step left it, of an input as the step got it."""
         if value.parameter is not None:
             return value.parameter.array
-        return recorder.at_start(tracer.arrays[value.id])
-
-    return array
+        return self._recorder.at_start(self._tracer.arrays[value.id])

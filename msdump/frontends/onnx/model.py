@@ -21,8 +21,8 @@ from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
 from msdump.frontends.onnx.model_file import read_model
 from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import model_constants, model_nodes
+from msdump.frontends.onnx.observed_program import ObservedProgram
 from msdump.frontends.onnx.program import Program
-from msdump.frontends.onnx.watched_run import ObservedGraph, WatchedRun
 from msdump.graph.graph import Graph
 
 _next_graph_id = itertools.count()
@@ -127,7 +127,7 @@ class OnnxModel:
         self._has_arena = has_arena or bool(self._kernels)
         self._observers = tuple(observers)
         self._graph_ids = graph_ids
-        self._observed: dict[tuple[tuple[int, ...], ...], ObservedGraph] = {}
+        self._observed: dict[tuple[tuple[int, ...], ...], ObservedProgram] = {}
         self._next_iteration = itertools.count()
         self._lock = threading.Lock()
 
@@ -158,9 +158,9 @@ class OnnxModel:
             return program.results(slots, arrays)
         with self._lock:
             seen = self._seen(arrays)
-            watching = [o for o in self._observers if o.on_iteration_begin(seen.graph, number)]
-            if watching or seen.arena is not None:
-                WatchedRun(seen, watching, number, arrays).run(slots)
+            watched = seen.seen.begin(number)
+            if watched is not None or seen.arena is not None:
+                seen.run(watched, slots, arrays)
             else:
                 program.run(slots)
             results = program.results(slots, arrays)
@@ -207,12 +207,12 @@ class OnnxModel:
             has_views=not self._has_arena,
         )
 
-    def _seen(self, arrays: Mapping[str, Any]) -> ObservedGraph:
+    def _seen(self, arrays: Mapping[str, Any]) -> ObservedProgram:
         shapes = {name: array.shape for name, array in arrays.items() if isinstance(array, np.ndarray)}
         key = tuple(shapes.values())
         if key not in self._observed:
             found = self.graph(shapes, next(self._graph_ids))
-            self._observed[key] = ObservedGraph(self._program, found, self._observers, self._has_arena, self._kernels)
+            self._observed[key] = ObservedProgram(self._program, found, self._observers, self._has_arena, self._kernels)
         return self._observed[key]
 
     def _check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

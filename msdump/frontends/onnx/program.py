@@ -109,7 +109,10 @@ class Program:
                     slots[slot] = None
         except Exception as error:
             failed = self.calls[len(self._quick) - operator.length_hint(calls) - 1]
-            raise self.explain(error, failed) from error
+            explained = self.explain(error, failed)
+            if explained is error:
+                raise
+            raise explained from error
 
     def explain(self, error: Exception, call: Call) -> Exception:
         """What to raise for what a session has raised."""

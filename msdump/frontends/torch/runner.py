@@ -19,11 +19,11 @@ from msdump.frontends.torch.graph_from_fx import (
     producer_of,
 )
 from msdump.frontends.torch.heap import keep_freed_memory
+from msdump.frontends.torch.observed_program import ObservedProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
-from msdump.frontends.torch.watched_run import ObservedGraph, WatchedRun
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.session import Session, current, lock
 
@@ -98,7 +98,7 @@ class GraphRunner:
         self._open_outputs = open_outputs
         self._program = Program(module)
         self._has_symbols = has_symbols(self._program.placeholders)
-        self._seen: dict[Hashable, ObservedGraph] = {}
+        self._seen: dict[Hashable, ObservedProgram] = {}
         self._copies: PinnedCopies | None = None
         link = self._link()
         self._linked_at = None if link is None else link[1]
@@ -123,18 +123,13 @@ class GraphRunner:
         with lock:
             iteration = self._iteration(args)
             seen = self._observed(args)
-            watching = [
-                observer
-                for observer in self._model.session.observers
-                if observer.on_iteration_begin(seen.graph, iteration)
-            ]
-            if watching:
+            watched = seen.seen.begin(iteration)
+            if watched is not None:
                 session = self._model.session
-                copies, measures_only = self._copies, session.plan.measures_only
-                outputs = WatchedRun(
-                    seen, watching, iteration, copies, session.count_skipped, measures_only=measures_only
-                ).run(args)
-        if not watching:
+                outputs = seen.run(
+                    watched, args, self._copies, session.count_skipped, measures_only=session.plan.measures_only
+                )
+        if watched is None:
             outputs = self._program.run(args)
         if self._linked_at is not None:
             with lock:
@@ -160,7 +155,7 @@ class GraphRunner:
                 return model.steps.iteration if found is None else found
         return model.steps.iteration
 
-    def _observed(self, args: list[Any]) -> ObservedGraph:
+    def _observed(self, args: list[Any]) -> ObservedProgram:
         """The graph for the shapes of these arguments, which observers get to know when it is new."""
         sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
@@ -183,7 +178,7 @@ class GraphRunner:
             found.graph.held, found.graph.borrowed = set(found.roots), set()
         elif any(observer.needs_all_values for observer in model.session.observers):
             keep_freed_memory()
-        seen = self._seen[signature] = ObservedGraph(self._program, found, model.session.observers)
+        seen = self._seen[signature] = ObservedProgram(self._program, found, model.session.observers)
         return seen
 
 

@@ -11,9 +11,9 @@ import torch
 
 from msdump.events import Observer
 from msdump.frontends.torch.device import copies_for
+from msdump.frontends.torch.observed_program import ObservedProgram
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.shapes import has_symbols, sizes_of
-from msdump.frontends.torch.watched_run import ObservedGraph, WatchedRun
 from msdump.frontends.torchair.ge.dump_graph import graph_from_ge
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
@@ -39,20 +39,19 @@ class DumpedGraph:
         self._iterations = itertools.count()
         self._placeholders = [op.fx_node for op in graph.arguments if op.fx_node is not None]
         self._has_symbols = has_symbols(self._placeholders)
-        self._seen: dict[frozenset[tuple[Any, int]], ObservedGraph] = {}
+        self._seen: dict[frozenset[tuple[Any, int]], ObservedProgram] = {}
         self._lock = threading.RLock()
 
     def __call__(self, args: list[Any]) -> Any:
         iteration = next(self._iterations)
         with self._lock:
             seen = self._observed(args)
-            watching = [each for each in self._observers if each.on_iteration_begin(seen.graph, iteration)]
-            if watching:
-                copies = copies_for(args)
-                return WatchedRun(seen, watching, iteration, copies, lambda reason: self._report(reason, 1)).run(args)
+            watched = seen.seen.begin(iteration)
+            if watched is not None:
+                return seen.run(watched, args, copies_for(args), lambda reason: self._report(reason, 1))
         return self._program.run(args)
 
-    def _observed(self, args: list[Any]) -> ObservedGraph:
+    def _observed(self, args: list[Any]) -> ObservedProgram:
         sizes = sizes_of(self._placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
         if signature not in self._seen:
@@ -62,5 +61,5 @@ class DumpedGraph:
             if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
                 # What observers get of a device are copies already.
                 found.graph.held, found.graph.borrowed = set(found.roots), set()
-            self._seen[signature] = ObservedGraph(self._program, found, self._observers)
+            self._seen[signature] = ObservedProgram(self._program, found, self._observers)
         return self._seen[signature]

@@ -1,0 +1,251 @@
+"""An FX graph as observers see it: which tensors its calls read and write, and their bytes while it runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from msdump import dtypes
+from msdump.events import Array, Observer, OpInfo
+from msdump.frontends.torch.arrays import array_of
+from msdump.frontends.torch.device import PinnedCopies, measured_array
+from msdump.frontends.torch.graph_from_fx import FxGraph
+from msdump.frontends.torch.operators import Path, is_collective
+from msdump.frontends.torch.program import Program
+from msdump.graph.graph import SAVED, Graph, Value
+from msdump.graph.run import Calls, ObservedGraph, WatchedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Where the operands of one call are.
+
+    inputs   (value, slot of the program) of each input
+    outputs  (value, place in the result) of each output
+    over     ids of values that lie in memory which the call writes
+    """
+
+    op: OpInfo
+    inputs: tuple[tuple[Value, int], ...]
+    outputs: tuple[tuple[Value, Path], ...]
+    over: frozenset[int]
+    is_collective: bool
+
+
+class ObservedProgram:
+    """A program with the Graph that it is for one set of shapes, and that observers know.
+
+    operands   of each call; None for a call that observers do not see
+    arguments  (value, slot) of each input of the graph
+    drops      ids of values that are not read after each call
+    """
+
+    def __init__(self, program: Program, found: FxGraph, observers: Sequence[Observer]) -> None:
+        self.program = program
+        self.seen = ObservedGraph(found.graph, observers)
+        self.operands = _operands(program, found, self.seen.ops)
+        self.ops = [None if operands is None else operands.op for operands in self.operands]
+        slots = program.slot_by_node
+        self.arguments = [
+            (value, slots[node]) for node in program.placeholders if (value := found.value_of(node)) is not None
+        ]
+        self.drops = _drops(program, found)
+
+    @property
+    def graph(self) -> Graph:
+        return self.seen.graph
+
+    def run(
+        self,
+        watched: WatchedRun,
+        args: list[Any],
+        copies: PinnedCopies | None,
+        report: Callable[[str], None],
+        *,
+        measures_only: bool = False,
+    ) -> Any:
+        """Run once while observers watch; empties `args`, and returns what the program returns.
+
+        copies         brings tensors of a device to the host; None where they are there
+        measures_only  no observer wants more than statistics: of a device nothing else is brought
+        report         told why a tensor cannot be shown
+        """
+        slots = self.program.begin(args)
+        calls = _ProgramCalls(self, slots, copies, report, measures_only and copies is not None)
+        watched.launch_all(calls)
+        outputs = self.program.outputs(slots)
+        calls.forget_arrays()
+        watched.finish(calls)
+        return outputs
+
+
+def _operands(program: Program, found: FxGraph, ops: Sequence[OpInfo]) -> list[Operands | None]:
+    infos = dict(zip((node.id for node in found.graph.nodes), ops, strict=True))
+    values_by_root: dict[int, set[int]] = {}
+    for value_id, root in found.roots.items():
+        values_by_root.setdefault(root, set()).add(value_id)
+    slots = program.slot_by_node
+    operands: list[Operands | None] = []
+    for call in program.calls:
+        node = found.nodes.get(call.node)
+        if node is None:
+            operands.append(None)
+            continue
+        inputs = [(value, slots[argument]) for argument, value in found.operands[call.node]]
+        places = [(value, path) for (made, path), value in found.values.items() if made is call.node]
+        over = {
+            other for slot in node.definition.mutates for other in values_by_root[found.roots[node.inputs[slot].id]]
+        }
+        operands.append(
+            Operands(infos[node.id], tuple(inputs), tuple(places), frozenset(over), is_collective(call.node.target))
+        )
+    return operands
+
+
+def _drops(program: Program, found: FxGraph) -> list[tuple[int, ...]]:
+    """Ids of values that are not read after each call."""
+    drops: list[tuple[int, ...]] = []
+    node_by_slot = {slot: node for node, slot in program.slot_by_node.items()}
+    for call in program.calls:
+        nodes = [node_by_slot[slot] for slot in call.frees]
+        values = [found.values.get((node, ())) or found.value_of(node) for node in nodes]
+        drops.append(tuple(value.id for value in values if value is not None))
+    return drops
+
+
+class _ProgramCalls(Calls):
+    """One run of a program. Arrays are views of the tensors; nothing is copied but what would be lost."""
+
+    def __init__(
+        self,
+        seen: ObservedProgram,
+        slots: list[Any],
+        copies: PinnedCopies | None,
+        report: Callable[[str], None],
+        measures: bool,
+    ) -> None:
+        self.ops = seen.ops
+        self.is_late = copies is not None
+        # Statistics are of the tensors as they were.
+        self.is_before_told = not measures
+        self._calls = seen.program.calls
+        self._operands = seen.operands
+        self._drops = seen.drops
+        self._slots = slots
+        # The user's own tensors, as the step leaves them; what was saved for this graph belongs to the step.
+        self._arguments = {value.id: slots[slot] for value, slot in seen.arguments if value.kind != SAVED}
+        self._copies = copies
+        self._report = report
+        self._measures = measures
+        self._arrays: dict[int, Array] = {}
+        self._late: deque[tuple[Any, Callable[[], None]]] = deque()
+
+    def launch(self, number: int) -> None:
+        call = self._calls[number]
+        self._slots[call.out] = call.run(self._slots)
+
+    def inputs(self, number: int) -> Sequence[Array]:
+        return [self._array(value, self._slots[slot]) for value, slot in self._of(number).inputs]
+
+    def outputs(self, number: int) -> Sequence[Array]:
+        operands, out = self._of(number), self._calls[number].out
+        if operands.is_collective:
+            self._slots[out] = _waited(self._slots[out])
+        result = self._slots[out]
+        return [self._array(value, _at(result, path)) for value, path in operands.outputs]
+
+    def failed_outputs(self, number: int) -> Sequence[Array]:
+        return [np.empty((0,), dtypes.dtype(info.dtype).numpy) for info in self._of(number).op.outputs]
+
+    def array(self, value: Value) -> Array:
+        array = self._array(value, self._arguments[value.id])
+        self.settle()
+        return array
+
+    def protect(self, number: int) -> Collection[int]:
+        """Forget the other views of what is overwritten."""
+        over = self._of(number).over
+        for value_id in over:
+            self._arrays.pop(value_id, None)
+        if self._copies is None:
+            return over
+        self._copies.protect()
+        return ()
+
+    def release(self, number: int) -> None:
+        for slot in self._calls[number].frees:
+            self._slots[slot] = None
+        for value_id in self._drops[number]:
+            self._arrays.pop(value_id, None)
+
+    def hand_over(self, tell: Callable[[], None]) -> None:
+        assert self._copies is not None
+        self._late.append((self._copies.mark(), tell))
+        self._tell_ready(is_last=False)
+
+    def settle(self) -> None:
+        if self._copies is not None:
+            self._copies.mark().synchronize()
+            self._tell_ready(is_last=True)
+
+    def forget_arrays(self) -> None:
+        """The iteration has ended: tensors are read anew."""
+        self._arrays.clear()
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _tell_ready(self, is_last: bool) -> None:
+        while self._late and (is_last or self._late[0][0].query()):
+            self._late.popleft()[1]()
+
+    def _of(self, number: int) -> Operands:
+        operands = self._operands[number]
+        assert operands is not None
+        return operands
+
+    def _array(self, value: Value, tensor: Any) -> Array:
+        known = self._arrays.get(value.id)
+        if known is None:
+            known = self._arrays[value.id] = self._read(value, tensor)
+        return known
+
+    def _read(self, value: Value, tensor: Any) -> Array:
+        expected = value.type
+        numpy_dtype = dtypes.dtype(expected.dtype).numpy
+        try:
+            if self._copies is not None and self._copies.takes(tensor):
+                array = measured_array(self._copies, tensor) if self._measures else self._copies.array(tensor)
+            elif tensor.device.type == "cpu":
+                array = array_of(tensor)
+            else:
+                array = array_of(tensor.detach().cpu())
+        except (RuntimeError, TypeError, AttributeError) as error:
+            self._report(f"tensor of {_owner(value)} that cannot be read ({type(error).__name__})")
+            return np.empty((0,), numpy_dtype)
+        if array.dtype != numpy_dtype or (array.shape != expected.shape and -1 not in expected.shape):
+            self._report(f"tensor of {_owner(value)} that is of another type than the operator declares")
+            return np.empty((0,), numpy_dtype)
+        return array
+
+
+def _owner(value: Value) -> str:
+    """Name of the operator that made a value, or of the input that it is."""
+    return value.name if value.node is None else value.node.full_name
+
+
+def _at(result: Any, path: Path) -> Any:
+    for index in path:
+        result = result[index]
+    return result
+
+
+def _waited(result: Any) -> Any:
+    """What a collective returned, once all ranks have given their part."""
+    if isinstance(result, torch.Tensor):
+        return torch.ops._c10d_functional.wait_tensor(result)
+    return [torch.ops._c10d_functional.wait_tensor(item) for item in result]

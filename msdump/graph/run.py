@@ -1,0 +1,209 @@
+"""The watched run: the only loop that shows observers what a graph computes. Every front end runs through it.
+
+A front end brings its graph, and for each iteration `Calls`: how to launch an operator, and its operands as arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.graph.graph import Graph, Value
+from msdump.records import TensorKey
+
+
+class Calls(ABC):
+    """One iteration of a graph as its front end runs it: calls by number, in the order in which they run.
+
+    ops             what observers know of each call; None for a call that they do not see
+    is_late         whether arrays are complete only some time after the call that made them, as copies from a device
+    is_before_told  whether observers hear of an operator before it runs; False where what they see is never
+                    overwritten, so that there is nothing for them to save
+    """
+
+    ops: Sequence[OpInfo | None]
+    is_late = False
+    is_before_told = True
+
+    @abstractmethod
+    def launch(self, number: int) -> None:
+        """Run a call and keep its results for the calls that read them.   Raises: what the operator raises."""
+
+    @abstractmethod
+    def inputs(self, number: int) -> Sequence[Array]:
+        """What the operator reads, before it runs."""
+
+    @abstractmethod
+    def outputs(self, number: int) -> Sequence[Array]:
+        """What the operator wrote, after it ran."""
+
+    @abstractmethod
+    def array(self, value: Value) -> Array:
+        """Memory of any value when the iteration has ended; of parameters and inputs at least."""
+
+    def explain(self, number: int, error: Exception) -> Exception:
+        """What observers are told, and what is raised, for what a call raised."""
+        return error
+
+    def failed_outputs(self, number: int) -> Sequence[Array]:
+        """What is in the outputs of an operator that raised."""
+        return ()
+
+    def protect(self, number: int) -> Collection[int]:
+        """The operator is about to overwrite values. Returns the ids of those whose arrays it overwrites with them,
+        where these are to be copied for observers that look at them when the iteration ends."""
+        return ()
+
+    def release(self, number: int) -> None:  # noqa: B027 - most front ends have nothing to do
+        """Drop what no later call reads."""
+
+    def hand_over(self, tell: Callable[[], None]) -> None:
+        """Where arrays are late: call `tell` when those that were asked for until now are complete, in this order."""
+        tell()
+
+    def settle(self) -> None:  # noqa: B027 - most front ends have nothing to do
+        """Where arrays are late: wait for all of them, and call what was handed over."""
+
+
+class ObservedGraph:
+    """A graph that observers know.   Attributes: `graph`; `ops`, one per operator; `masks`, what each observer said."""
+
+    def __init__(self, graph: Graph, observers: Sequence[Observer]) -> None:
+        self.graph = graph
+        self.ops = graph.op_infos()
+        self.masks = {observer: tuple(observer.on_graph(graph)) for observer in observers}
+        self._unions: dict[tuple[Observer, ...], Sequence[int]] = {}
+
+    @property
+    def needs_all_values(self) -> bool:
+        return any(observer.needs_all_values for observer in self.masks)
+
+    def is_kept(self, op: OpInfo) -> bool:
+        """Whether an observer looks at the operands when the iteration ends."""
+        return any(mask[op.index] & KEEP for mask in self.masks.values())
+
+    def begin(self, iteration: int) -> WatchedRun | None:
+        """The iteration as the observers that want it see it; None when there is no such observer."""
+        watching = tuple(each for each in self.masks if each.on_iteration_begin(self.graph, iteration))
+        return WatchedRun(self, watching, iteration) if watching else None
+
+    def union(self, watching: tuple[Observer, ...]) -> Sequence[int]:
+        """One mask per operator: what any of these observers asked for."""
+        union = self._unions.get(watching)
+        if union is None:
+            masks = [self.masks[observer] for observer in watching]
+            union = [0] * len(self.ops)
+            for mask in masks:
+                union = [one | other for one, other in zip(union, mask, strict=True)]
+            self._unions[watching] = union
+        return union
+
+
+class WatchedRun:
+    """One iteration of an observed graph. An operator that no observer selected costs one test of its mask."""
+
+    def __init__(self, seen: ObservedGraph, watching: tuple[Observer, ...], iteration: int) -> None:
+        self._seen = seen
+        self._watching = watching
+        self._iteration = iteration
+        self._masks = [(observer, seen.masks[observer]) for observer in watching]
+        self._union = seen.union(watching)
+        # Operands of each operator that an observer keeps.
+        self._kept: dict[int, tuple[Sequence[Array], Sequence[Array]]] = {}
+        self._kept_by_key: dict[TensorKey, Array] = {}
+        # What was in those that were overwritten.
+        self._saved: dict[TensorKey, Array] = {}
+
+    def run(self, calls: Calls) -> None:
+        """Run every call, then end the iteration.   Raises: what an operator raises, after `on_error`."""
+        self.launch_all(calls)
+        self.finish(calls)
+
+    def launch_all(self, calls: Calls) -> None:
+        """Run every call; observers are told of each operator as they asked.   Raises: as `run`."""
+        union = self._union
+        for number, op in enumerate(calls.ops):
+            if op is None:
+                self._launch(calls, number, None, None)
+            else:
+                if op.mutates:
+                    self._save(calls.protect(number))
+                if union[op.index]:
+                    self._watch(calls, number, op, union[op.index])
+                else:
+                    self._launch(calls, number, op, None)
+            calls.release(number)
+
+    def finish(self, calls: Calls) -> None:
+        """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
+        calls.settle()
+        events = []
+        for op in self._seen.ops:
+            inputs, outputs = self._kept.get(op.index, ((), ()))
+            if self._saved:
+                inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
+                outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
+            events.append(OpEvent(op, self._iteration, inputs, outputs))
+        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array)
+        for observer in self._watching:
+            observer.on_iteration_end(step)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _watch(self, calls: Calls, number: int, op: OpInfo, union: int) -> None:
+        inputs = calls.inputs(number)
+        if union & BEFORE and calls.is_before_told:
+            calls.settle()
+            self._tell_before(OpEvent(op, self._iteration, inputs, ()))
+        self._launch(calls, number, op, inputs)
+        outputs = calls.outputs(number)
+        if union & KEEP:
+            self._kept[op.index] = inputs, outputs
+            for info, array in (*zip(op.inputs, inputs, strict=True), *zip(op.outputs, outputs, strict=True)):
+                self._kept_by_key.setdefault(info.key, array)
+        if union & AFTER:
+            event = OpEvent(op, self._iteration, inputs, outputs)
+            if calls.is_late:
+                calls.hand_over(partial(self._tell_after, event))
+                if union & BEFORE:
+                    calls.settle()
+            else:
+                self._tell_after(event)
+
+    def _save(self, value_ids: Collection[int]) -> None:
+        for key, array in self._kept_by_key.items() if value_ids else ():
+            if key.value_id in value_ids and key not in self._saved:
+                self._saved[key] = array.copy()
+
+    def _launch(self, calls: Calls, number: int, op: OpInfo | None, inputs: Sequence[Array] | None) -> None:
+        try:
+            calls.launch(number)
+        except Exception as error:
+            explained = calls.explain(number, error)
+            if op is not None:
+                self._tell_error(calls, number, op, inputs, explained)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def _tell_error(
+        self, calls: Calls, number: int, op: OpInfo, inputs: Sequence[Array] | None, error: Exception
+    ) -> None:
+        calls.settle()
+        read = calls.inputs(number) if inputs is None else inputs
+        event = OpEvent(op, self._iteration, read, calls.failed_outputs(number))
+        calls.settle()
+        for observer in self._watching:
+            observer.on_error(event, error)
+
+    def _tell_before(self, event: OpEvent) -> None:
+        for observer, mask in self._masks:
+            if mask[event.op.index] & BEFORE:
+                observer.before_op(event)
+
+    def _tell_after(self, event: OpEvent) -> None:
+        for observer, mask in self._masks:
+            if mask[event.op.index] & AFTER:
+                observer.after_op(event)
