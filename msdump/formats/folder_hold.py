@@ -7,6 +7,8 @@ import errno
 import fcntl
 import os
 
+from msdump.formats.system_errors import write_error
+
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -22,8 +24,14 @@ class FolderHold:
 
     @staticmethod
     def take(path: str | os.PathLike[str]) -> FolderHold | None:
-        """Hold a folder that exists; None when another process, or another hold of this one, has it."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Hold a folder that exists; None when another process, or another hold of this one, has it.
+
+        Raises: WriteError when it cannot be opened.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise write_error(os.fspath(path), "a folder to dump into", error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

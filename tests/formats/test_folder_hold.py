@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from msdump.errors import WriteError
 from msdump.formats.folder_hold import FolderHold
 
 
@@ -39,6 +40,11 @@ def test_a_copy_that_a_forked_process_closes_keeps_the_folder(tmp_path: Path) ->
     shared.leave_to_parent()
     assert FolderHold.take(tmp_path) is None
     first.release()
+
+
+def test_a_folder_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"nothing: expected a folder to dump into, got No such file"):
+        FolderHold.take(tmp_path / "nothing")
 
 
 def test_an_error_when_a_folder_is_closed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
