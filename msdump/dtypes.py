@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from msdump.errors import DtypeError, UnknownDtypeError, did_you_mean
+from msdump.errors import DtypeError, did_you_mean
 
 FLOAT, INT, UINT, BOOL, COMPLEX, OTHER = "float", "int", "uint", "bool", "complex", "other"
 
@@ -159,12 +159,4 @@ def dtype_from_numpy(array_dtype: Any) -> Dtype:
     row = _BY_NUMPY.get(native)
     if row is None:
         raise DtypeError(f"dtype: numpy dtype {native} has no counterpart in the dtype table.")
-    return row
-
-
-def dtype_from_acl_number(number: int) -> Dtype:
-    """Row for a CANN dump_data.proto `OutputDataType`.   Raises: UnknownDtypeError."""
-    row = BY_ACL_NUMBER.get(number)
-    if row is None:
-        raise UnknownDtypeError(f"data_type {number}: expected a dtype of the OutputDataType table that holds arrays.")
     return row

@@ -16,7 +16,6 @@ ASCEND_DUMP_PATH = "ASCEND_DUMP_PATH"
 ASCEND_WORK_PATH = "ASCEND_WORK_PATH"
 # The page's order, with the variable of the newest version in its place before ASCEND_WORK_PATH.
 _EXCEPTION_PATHS = (NPU_COLLECT_PATH, ASCEND_DUMP_PATH, ASCEND_WORK_PATH)
-_KERNEL_DATA_PATHS = (ASCEND_DUMP_PATH, ASCEND_WORK_PATH)
 _SCENES = (BRIEF, NORM, DETAIL)
 
 
@@ -26,13 +25,11 @@ class AclEnvironment:
 
     scene            of an exception dump that needs no acl.json; "" = none
     exception_paths  folders that come before `dump_path` for the files of exceptions, first choice first
-    kernel_paths     the same for the data of kernels
     warnings         variables that are set and not understood
     """
 
     scene: str = ""
     exception_paths: tuple[str, ...] = ()
-    kernel_paths: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -49,7 +46,7 @@ class AclEnvironment:
             scene = ""
         if not scene and environ.get(NPU_COLLECT_PATH):
             scene = NORM
-        return cls(scene, _set(environ, _EXCEPTION_PATHS), _set(environ, _KERNEL_DATA_PATHS), warnings)
+        return cls(scene, _set(environ, _EXCEPTION_PATHS), warnings)
 
 
 def exception_folder(environment: AclEnvironment, dump_path: Path | None, current: Path) -> Path:
@@ -58,11 +55,6 @@ def exception_folder(environment: AclEnvironment, dump_path: Path | None, curren
     Edges:  a folder of a variable is made; one that cannot be made, read or written is passed over.
     """
     return _first_usable(environment.exception_paths, current) or dump_path or current
-
-
-def kernel_data_folder(environment: AclEnvironment, dump_path: Path) -> Path:
-    """Where the data of kernels goes, its folder `printf` included."""
-    return (_first_usable(environment.kernel_paths, Path.cwd()) or dump_path) / "printf"
 
 
 def _set(environ: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...]:

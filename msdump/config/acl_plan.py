@@ -39,9 +39,7 @@ class AclPlan:
     is_overflow      dump only operators that overflowed
     is_single_op     operators that are called one by one are dumped
     entries          elements of `dump_list`; () = no model is dumped
-    dumps_operators, dumps_kernels   the two levels of `dump_level`
     statistics       those asked for, in the order of their columns; () = tensors are dumped instead
-    kernel_data      kinds of data that kernels print
     config_text      the user's file, byte for byte
     """
 
@@ -52,11 +50,8 @@ class AclPlan:
     entries: tuple[ListEntry, ...]
     dumps_input: bool
     dumps_output: bool
-    dumps_operators: bool
-    dumps_kernels: bool
     iterations: IterationSet
     statistics: tuple[str, ...]
-    kernel_data: tuple[str, ...]
     config_text: bytes
     config_path: Path
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import length_hint
 
 import numpy as np
 
-from msdump.errors import ExecutionError, KernelNotFoundError
+from msdump.errors import ExecutionError
 from msdump.events import Array, Observer, OpInfo
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
@@ -33,15 +32,14 @@ class Executor:
     """One compiled graph with its memory. Not thread safe: one run at a time.
 
     observers   who watches; when one of them needs all values, memory is not reused
-    provider    "numpy", "torch", or "auto": the environment variable MSDUMP_KERNELS, else numpy
     """
 
-    def __init__(self, graph: Graph, observers: Sequence[Observer] = (), provider: str = "auto") -> None:
+    def __init__(self, graph: Graph, observers: Sequence[Observer] = ()) -> None:
         self.graph = graph
         self._seen = ObservedGraph(graph, observers)
         is_reused = not self._seen.needs_all_values
         self.memory = Memory(graph, is_reused, self._kept() if is_reused else ())
-        self._launches = self._bind(provider)
+        self._launches = self._bind()
         self._calls = [(launch.kernel, launch.inputs, launch.attrs, launch.outputs) for launch in self._launches]
         self._watched_calls = _WatchedCalls(self._launches, self.memory)
         self._inputs = [self.memory.array(value) for value in graph.inputs]
@@ -52,7 +50,7 @@ class Executor:
         kept = [node for node, op in zip(self.graph.kernels, self._seen.ops, strict=True) if self._seen.is_kept(op)]
         return [value for node in kept for value in (*node.inputs, *node.outputs)]
 
-    def _bind(self, provider: str) -> list[_Launch]:
+    def _bind(self) -> list[_Launch]:
         launches: list[_Launch] = []
         ops = iter(self._seen.ops)
         for node in self.graph.nodes:
@@ -62,7 +60,7 @@ class Executor:
             )
             if op is None and is_view:
                 continue
-            kernel = _show if is_view else _kernel_of(node, provider)
+            kernel = _show if is_view else node.definition.kernel(node.where)
             inputs = tuple(self.memory.array(value) for value in node.inputs)
             outputs = tuple(self.memory.array(value) for value in node.outputs)
             launches.append(_Launch(node, kernel, inputs, node.primitive.attrs, outputs, op))
@@ -133,15 +131,6 @@ class _WatchedCalls(Calls):
 
     def array(self, value: Value) -> Array:
         return self._memory.array(value)
-
-
-def _kernel_of(node: Node, provider: str) -> Kernel:
-    kernels = node.definition.kernels
-    wanted = os.environ.get("MSDUMP_KERNELS", "numpy") if provider == "auto" else provider
-    kernel = kernels.get(wanted) or kernels.get("numpy")
-    if kernel is None:
-        raise KernelNotFoundError(f"{node.where}: {node.op_type} has no {wanted} kernel.")
-    return kernel
 
 
 def _show(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:

@@ -61,6 +61,13 @@ class PrimitiveDef:
     bprop: Bprop | None = None
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
+    def kernel(self, where: str) -> Kernel:
+        """What computes it.   Raises: KernelNotFoundError that begins with `where`."""
+        kernel = self.kernels.get("numpy")
+        if kernel is None:
+            raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel.")
+        return kernel
+
 
 REGISTRY: dict[str, PrimitiveDef] = {}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.acl import parse_acl_config, plan_acl, plan_acl_exception
-from msdump.config.acl_environment import AclEnvironment, exception_folder, kernel_data_folder
+from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_error import AclConfigError
 from msdump.config.acl_ranges import NameRange, RangeState, RangeWalk, in_ranges
 from msdump.config.acl_selection import Operator, parse_position
@@ -251,11 +251,9 @@ def test_overflow_and_single_operators():
     assert single.is_single_op and chosen(single) == [] and single.dump_type == 1
 
 
-def test_levels_statistics_and_kernel_data():
+def test_levels_and_statistics():
     plan = plan_of(dump_list=[{}], dump_level="kernel", dump_data="stats", dump_kernel_data="tensor,printf,tensor")
-    assert (plan.dumps_operators, plan.dumps_kernels) == (False, True)
     assert plan.statistics == ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf")
-    assert plan.kernel_data == ("tensor", "printf")
     assert plan_of(dump_list=[{}], dump_data="stats", dump_stats=["L2norm", "Max", "Max"]).statistics == (
         "Max",
         "L2norm",
@@ -338,9 +336,3 @@ def test_a_folder_that_cannot_be_made_is_passed_over(tmp_path):
     assert exception_folder(AclEnvironment.from_os(environ), None, tmp_path) == tmp_path / "w"
     inside = {"NPU_COLLECT_PATH": str(tmp_path / "file" / "inside")}
     assert exception_folder(AclEnvironment.from_os(inside), None, tmp_path) == tmp_path
-
-
-def test_the_folder_of_kernel_data(tmp_path):
-    work = {"ASCEND_WORK_PATH": str(tmp_path / "w"), "NPU_COLLECT_PATH": str(tmp_path / "n")}
-    assert kernel_data_folder(AclEnvironment.from_os(work), tmp_path) == tmp_path / "w" / "printf"
-    assert kernel_data_folder(AclEnvironment(), tmp_path) == tmp_path / "printf"

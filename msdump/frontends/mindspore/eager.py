@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,11 +49,7 @@ def launch(primitive: Primitive, inputs: Sequence[Array], outputs: Sequence[Arra
     """Compute `primitive` into memory that `allocated` gave."""
     definition = definition_of(primitive.op_type)
     if not outputs or any(index not in definition.views for index in range(len(outputs))):
-        wanted = os.environ.get("MSDUMP_KERNELS", "numpy")
-        kernel = definition.kernels.get(wanted) or definition.kernels.get("numpy")
-        if kernel is None:
-            raise KernelNotFoundError(f"{primitive.op_type} has no {wanted} kernel.")
-        kernel(inputs, primitive.attrs, outputs)
+        definition.kernel(primitive.op_type)(inputs, primitive.attrs, outputs)
 
 
 def type_of(array: Array) -> TensorType:

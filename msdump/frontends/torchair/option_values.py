@@ -75,14 +75,6 @@ class RawOption(OptionValue):
         self.raw = self._checked(value)
 
 
-class DeprecatedValue(OptionValue):
-    """An option that newer versions no longer have."""
-
-    def __init__(self, optional: Sequence[Any] | None, *, replacement: str | None) -> None:
-        super().__init__(None, optional)
-        self.replacement = replacement
-
-
 class IntRangeValue(OptionValue):
     """An option that takes an integer between two, both included."""
 
@@ -104,25 +96,6 @@ class IntRangeValue(OptionValue):
         return value
 
 
-class IntListValue(RawOption):
-    """An option that takes a list of integers; None is the empty one."""
-
-    def _checked(self, value: Any) -> Any:
-        if value is None:
-            return []
-        if not isinstance(value, (list, tuple)):
-            raise OptionTypeError(
-                f"the set value must be None or list, got {type(value)}\n"
-                f"{self.where}: expected a list of integers, got {value!r}."
-            )
-        if not all(isinstance(item, int) for item in value):
-            raise OptionTypeError(
-                f"the set value must be int list, got list type: {[type(item) for item in value]}\n"
-                f"{self.where}: expected integers only, got {value!r}."
-            )
-        return value
-
-
 class TypedValue(RawOption):
     """An option that takes None or values of one type."""
 
@@ -137,13 +110,6 @@ class TypedValue(RawOption):
                 f"{self.where}: expected {self.kind_name} or None, got {value!r}."
             )
         return value
-
-
-class StrOptionValue(TypedValue):
-    """An option that takes text or None."""
-
-    def __init__(self, default: str | None) -> None:
-        super().__init__(default, str, "str")
 
 
 class DictOptionValue(TypedValue):

@@ -174,12 +174,6 @@ def kernel_of(op_type: str) -> Kernel:
     return found
 
 
-def converted_names() -> list[str]:
-    """Every ATen operator that has a converter, sorted."""
-    _load()
-    return sorted(key for key in _CONVERTERS if isinstance(key, str))
-
-
 def _load() -> None:
     """Import every file of converters and kernels, once."""
     global _is_loaded
