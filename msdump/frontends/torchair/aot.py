@@ -24,7 +24,6 @@ from msdump.frontends.torchair.debug_save.debug_log import EVENT
 from msdump.frontends.torchair.debug_save.model_folder import (
     ModelFolder,
     PhaseFolder,
-    next_number,
     open_model,
 )
 from msdump.frontends.torchair.debug_save.switch import TORCHAIR
@@ -90,7 +89,7 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
         # Graphs of compiled autograd take lists.
         return flatten_graph_inputs(module, example_inputs, functools.partial(_compile, backend))
-    model = open_model(next_number(), backend.tool)
+    model = open_model(backend.tool)
     if model is not None:
         model.save_dynamo_graph(module)
     # Compiled code runs inside frames that Dynamo may be watching; it must not compile the interpreter itself.

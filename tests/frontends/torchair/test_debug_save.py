@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import re
 import stat
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Folder that the debug folders of this test lie in; the save is on."""
     folder = tmp_path / "torch_compile_debug"
     monkeypatch.setenv(switch.VARIABLE, "1")
+    monkeypatch.setattr(model_folder, "_numbers", defaultdict(itertools.count))
     # PyTorch leaves its own log open.
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
     monkeypatch.setattr(model_folder, "trouble", model_folder.Trouble("The debug save is not complete"))
@@ -89,6 +92,10 @@ def unchanged(module: Any, example_inputs: Any, config: Any) -> None:
     """A custom pass that only looks."""
     assert len(example_inputs) == len([node for node in module.graph.nodes if node.op == "placeholder"])
     assert config.mode.value in MODES
+
+
+def model_names(root: Path, tool: str = "torchair") -> list[str]:
+    return sorted(path.name for path in run_folder(root, tool).glob("model__*"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -188,8 +195,18 @@ def test_recompilation_gets_a_model_of_its_own(root: Path) -> None:
         compiled(torch.ones(size))
     first, second = models(root)
     assert first == second and first["forward"] == expected_files("max-autotune", "forward")
-    numbers = sorted(int(path.name[7:]) for path in run_folder(root).glob("model__*"))
-    assert numbers[1] == numbers[0] + 1
+    assert model_names(root) == ["model__0", "model__1"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_models_count_from_when_the_save_is_on(mode: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = torch.compile(lambda x: x * 2, backend=backend_for(mode), dynamic=False)
+    for size, value in enumerate(("0", "1", "0", "1"), start=2):
+        monkeypatch.setenv(switch.VARIABLE, value)
+        compiled(torch.ones(size))
+    assert model_names(root) == ["model__0", "model__1"]
+    torch.compile(lambda x: x * 3, backend="npugraph_ex")(X)
+    assert model_names(root, "npugraph_ex") == ["model__0"]
 
 
 def test_files_are_what_print_readable_gives_with_the_modes_of_the_original(root: Path) -> None:
@@ -286,8 +303,7 @@ def test_a_folder_that_cannot_be_made_is_said_once(
 def test_nothing_is_written_through_a_link(
     what: str, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    number = model_folder.next_number() + 1
-    model = Path(torch._dynamo.utils.get_debug_dir()) / "torchair" / f"model__{number}"
+    model = Path(torch._dynamo.utils.get_debug_dir()) / "torchair" / "model__0"
     (tmp_path / "elsewhere").mkdir()
     if what == "folder":
         model.parent.mkdir(parents=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,13 +28,8 @@ _DEFAULT_GE_TYPE = "pbtxt"
 # Its operators and descriptors are filled in further.
 OPTIMIZED_GE_GRAPH = "optimized_ge_graph"
 
-# Numbers of the graphs that backends were called with, in this process.
-_numbers = itertools.count()
-
-
-def next_number() -> int:
-    """Number of the next backend call; counted whether anything is saved or not."""
-    return next(_numbers)
+# For each tool (`torchair`, `npugraph_ex`): the numbers of the saved backend calls of this process.
+_numbers: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
 
 
 class Trouble:
@@ -142,12 +138,16 @@ class PhaseFolder:
         return text
 
 
-def open_model(number: int, tool: str) -> ModelFolder | None:
-    """Folder of a backend call; None when nothing is to be saved."""
+def open_model(tool: str) -> ModelFolder | None:
+    """Folder of the next backend call; None when nothing is saved.
+
+    Edges:  calls while the debug save is off have no number, so the first one that is saved is `model__0`.
+    Source: TorchAir counts in the branch that saves; each of its two packages has a counter.
+    """
     if not switch.is_on():
         return None
     with suppress(OSError):
-        return ModelFolder(switch.run_dir() / tool, number)
+        return ModelFolder(switch.run_dir() / tool, next(_numbers[tool]))
     return None
 
 
