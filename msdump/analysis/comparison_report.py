@@ -129,6 +129,10 @@ def summary(comparison: Comparison) -> list[str]:
     tensors = Counter(tensor.status for operator in operators for tensor in operator.tensors)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(tensors.items()))
     lines = [f"{len(operators) - wrong} of {len(operators)} operators and parameters agree; tensors: {counts}"]
+    ranks = {step.mine.rank_id: step.golden.rank_id for step in comparison.steps}
+    lines += [
+        f"rank {mine} of mine against rank {golden} of golden" for mine, golden in ranks.items() if mine != golden
+    ]
     for step in comparison.steps:
         for side, left in (("mine", step.only_mine), ("golden", step.only_golden)):
             if left:

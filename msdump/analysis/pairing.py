@@ -49,9 +49,20 @@ class Pairing:
 def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
     """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
     one graph per iteration, and where a process numbers whatever it compiles, whose graphs are told by their operators;
-    two single steps always belong together."""
+    two single steps always belong together, and so do two single ranks."""
     if len(mine) == 1 and len(golden) == 1:
         return [(mine[0], golden[0])]
+    ranks = [{step.key.rank_id for step in steps} for steps in (mine, golden)]
+    if ranks[0] != ranks[1] and len(ranks[0]) == len(ranks[1]) == 1:
+        (rank_id,) = ranks[0]
+        renamed = [dataclasses.replace(step, key=step.key._replace(rank_id=rank_id)) for step in golden]
+        by_id = {id(new): step for new, step in zip(renamed, golden, strict=True)}
+        return [(one, by_id[id(other)]) for one, other in _pair_steps_of_ranks(mine, renamed)]
+    return _pair_steps_of_ranks(mine, golden)
+
+
+def _pair_steps_of_ranks(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Steps that belong together where equal ranks do."""
     by_key = {step.key: step for step in golden}
     counterpart = _graphs_by_operators(mine, golden)
     keys = [(step, step.key._replace(graph_id=counterpart.get(_graph(step), step.key.graph_id))) for step in mine]

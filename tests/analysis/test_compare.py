@@ -273,6 +273,20 @@ def test_iterations_are_chosen_and_steps_without_counterpart_named(tmp_path: Pat
     assert [step.mine.iteration for step in compare_dumps(tmp_path / "a", tmp_path / "b", iteration=2).steps] == [2]
 
 
+def test_two_ranks_of_one_dump_are_compared(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        for graph, name in enumerate(("D/Add-op1", "D/Mul-op2")):
+            for iteration in (0, 1):
+                operators = [(name, {OUT: floats(1, rank * graph * iteration)})]
+                write_dump(tmp_path, operators, rank=rank, graph=graph, iteration=iteration)
+    found = compare_dumps(tmp_path / "rank_0", tmp_path / "rank_1")
+    assert not (found.only_mine or found.only_golden)
+    wrong = [operator for operator in found.operators if not operator.is_agreeing]
+    assert len(list(found.operators)) == 4 and [tuple(operator.step) for operator in wrong] == [(0, 1, 1)]
+    assert "rank 0 of mine against rank 1 of golden" in summary(found)
+    assert not any("against rank" in line for line in summary(compare_dumps(tmp_path, tmp_path)))
+
+
 def test_csv_has_the_originals_columns(tmp_path: Path) -> None:
     found = compare_dumps(network(tmp_path / "a", wrong="op3"), network(tmp_path / "b"))
     rows = list(csv.reader(io.StringIO(csv_text(found))))

@@ -147,26 +147,50 @@ def test_steps_meet_by_key_then_by_iteration_then_alone() -> None:
     ]
     assert keys(pair_steps(steps((0, 0, 5)), steps((1, 2, 9)))) == [((0, 0, 5), (1, 2, 9))]
     assert pair_steps(steps((0, 0, 0), (0, 0, 1)), steps((1, 1, 5), (1, 1, 6))) == []
+    assert pair_steps(steps((0, 0, 0), (1, 0, 0)), steps((2, 0, 0), (3, 0, 0))) == []
+
+
+@given(
+    places=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), unique=True, max_size=9),
+    others=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), unique=True, max_size=9),
+    ranks=st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9)),
+)
+def test_two_single_ranks_belong_together(
+    places: list[tuple[int, int]], others: list[tuple[int, int]], ranks: tuple[int | None, int | None]
+) -> None:
+    def pairs(rank: int | None, other: int | None) -> list[tuple[int | None, ...]]:
+        mine = [Step(StepKey(rank, *place), ()) for place in places]
+        golden = [Step(StepKey(other, *place), ()) for place in others]
+        found = pair_steps(mine, golden)
+        assert {id(two) for _, two in found} <= set(map(id, golden))
+        return [(*one.key[1:], *two.key[1:]) for one, two in found]
+
+    assert pairs(*ranks) == pairs(0, 0)
 
 
 # (operators of each graph of a process, each named after what it computes), (how many steps each ran)
 graphs_of_a_process = st.lists(st.frozensets(st.sampled_from("abcdefgh"), min_size=1), min_size=2, max_size=6)
 
 
-@given(graphs=graphs_of_a_process, first=st.integers(0, 9), other=st.integers(0, 9), rank=st.integers(0, 2))
+@given(
+    graphs=graphs_of_a_process,
+    first=st.integers(0, 9),
+    other=st.integers(0, 9),
+    ranks=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+)
 def test_graphs_that_a_process_numbers_are_told_by_their_operators(
-    graphs: list[frozenset[str]], first: int, other: int, rank: int
+    graphs: list[frozenset[str]], first: int, other: int, ranks: tuple[int, int]
 ) -> None:
-    def steps(start: int) -> list[Step]:
+    def steps(start: int, rank: int) -> list[Step]:
         return [
             Step(StepKey(rank, start + at, step), tuple(Operator(name, name) for name in sorted(names)), at * 10 + step)
             for at, names in enumerate(graphs)
             for step in range(2)
         ]
 
-    found = pair_steps(steps(first), steps(other))
+    found = pair_steps(steps(first, ranks[0]), steps(other, ranks[1]))
     assert [(one.key, two.key) for one, two in found] == [
-        (StepKey(rank, first + at, step), StepKey(rank, other + at, step))
+        (StepKey(ranks[0], first + at, step), StepKey(ranks[1], other + at, step))
         for at in range(len(graphs))
         for step in range(2)
     ] or len(set(graphs)) < len(graphs)
