@@ -191,6 +191,9 @@ class Session:
 # Called when a step begins, before it has its number; what it raises ends the script.
 on_step: Callable[[Session], None] | None = None
 
+# Called once, when a graph is compiled that no dump is configured for.
+on_no_dump: Callable[[], None] | None = None
+
 _session: Session | None = None
 _is_decided = False
 _is_forked = False  # from a process that had a session
@@ -250,7 +253,17 @@ def _open_once(make_plan: Callable[[], DumpPlan | None]) -> Session | None:
                     _session = _start(plan)
                     call_when_process_ends(_close_at_exit)
                 _is_decided = True
+                if plan is None:
+                    note_no_dump()
     return current()
+
+
+def note_no_dump() -> None:
+    """A graph is compiled that no dump is configured for."""
+    global on_no_dump
+    callback, on_no_dump = on_no_dump, None
+    if callback is not None:
+        callback()
 
 
 def is_decided() -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from msdump.child_reports import ChildReport
     from msdump.engines.acl import AclReport
+    from msdump.frontends.torchair.dump_tally import DumpTally
     from msdump.session import RunReport, Session
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
-    from msdump import _startup
+    from msdump import _startup, session
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
@@ -89,6 +90,9 @@ def run(args: argparse.Namespace) -> int:
     _startup.begin(prefer_real, torch_options)
     _redirect_torch(*torch_options)
     process_id = os.getpid()
+    is_configured = bool(os.environ.get(CONFIG_VARIABLE))
+    if not is_configured:
+        session.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
     launch = run_script if args.module is None else run_module
     with Inbox() as inbox:
         status = launch(target[0], target[1:])
@@ -97,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
                 # Forked by the script. Whether it was to dump anything, its parent says.
                 return _conclude(status, may_be_empty=True)
             children = inbox.read()
+            if session.on_no_dump is not None and not children and not _turned_a_dump_on():
+                _warn_of_no_dump()
             status = _conclude(status, may_be_empty=any(not child.is_empty for child in children))
             return _conclude_children(children, status)
 
@@ -107,11 +113,20 @@ def _choose_configuration(config: str | None) -> None:
         if not os.path.isfile(path):
             raise ConfigError(f"--config: expected a file, got {config!r}. There is no such file.")
         os.environ[CONFIG_VARIABLE] = path
-    elif not os.environ.get(CONFIG_VARIABLE):
-        complain(
-            f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given. "
-            "The script runs as usual and leaves nothing behind but what it asks for itself.",
-        )
+
+
+def _warn_of_no_dump() -> None:
+    """Say, in this process, that no dump is configured."""
+    complain(
+        f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given, and the script turns "
+        "none on. It leaves nothing behind but what it writes itself."
+    )
+
+
+def _turned_a_dump_on() -> bool:
+    """Whether the script itself configured a dump: one of TorchAir or of ACL."""
+    acl = sys.modules.get("msdump.frontends.acl.process")
+    return "msdump.frontends.torchair.aot" in sys.modules or (acl is not None and bool(acl.process.dump.all_opened()))
 
 
 def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> None:
@@ -128,7 +143,7 @@ def _conclude(status: int, may_be_empty: bool) -> int:
 
     may_be_empty  nothing need be dumped here: other processes of the script dump
     """
-    status = _conclude_torchair(_conclude_acl(status, may_be_empty))
+    status = _conclude_torchair(_conclude_acl(status, may_be_empty), may_be_empty)
     status = _conclude_module(_conclude_graph_mode(status, may_be_empty))
     session = _session()
     if session is None:
@@ -213,22 +228,30 @@ def _print_acl_reports(reports: Sequence[AclReport], status: int, may_be_empty: 
     return status
 
 
-def _conclude_torchair(status: int) -> int:
-    """Say what the eager data dumps that the script itself asked for left, and whether they are complete."""
-    module = sys.modules.get("msdump.frontends.torchair.aot")
-    tally = None if module is None else module.tally
-    if tally is None or not (tally.steps or tally.error):
-        return status
-    complain(
-        f"eager data dump: {tally.files} files, {tally.bytes_written / 1e6:.1f} MB, {tally.steps} graph runs, "
-        f"{tally.skipped} values without a file; in {', '.join(sorted(tally.folders)) or 'no folder'}",
-    )
-    if tally.error:
-        lost = format_count(tally.lost, "value")
-        text = f"The eager data dump is not complete, {lost} lost. The model itself went on.\n{tally.error}"
-        print_warning(text, sys.stderr)
-        return status or DUMP_FAILED
+def _conclude_torchair(status: int, may_be_empty: bool) -> int:
+    """Say what the dumps of the script's CompilerConfig left as npy or .pt files, and whether they are complete."""
+    module = sys.modules.get("msdump.frontends.torchair.dump_tally")
+    tallies: Sequence[DumpTally] = () if module is None else module.TALLIES
+    for tally in tallies:
+        if not tally.is_empty or tally.steps:
+            complain(_tally_line(tally))
+        if tally.error:
+            lost = format_count(tally.lost, "value")
+            text = f"The {tally.name} is not complete, {lost} lost. The model itself went on.\n{tally.error}"
+            print_warning(text, sys.stderr)
+            status = status or DUMP_FAILED
+    used = [tally for tally in tallies if tally.is_configured]
+    if status == 0 and used and all(tally.is_empty for tally in used) and not may_be_empty:
+        print_warning("Nothing was dumped: the filter chose no operator of the graphs that ran.", sys.stderr)
+        return NOTHING_DUMPED
     return status
+
+
+def _tally_line(tally: DumpTally) -> str:
+    line = f"{tally.name}: {tally.files} files, {tally.bytes_written / 1e6:.1f} MB"
+    if tally.steps:
+        line = f"{line}, {tally.steps} graph runs, {tally.skipped} values without a file"
+    return f"{line}; in {', '.join(sorted(tally.folders)) or 'no folder'}"
 
 
 def _say_what_ran_outside() -> None:

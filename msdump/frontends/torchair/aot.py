@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,23 +26,22 @@ from msdump.frontends.torchair.debug_save.model_folder import (
     open_model,
 )
 from msdump.frontends.torchair.debug_save.switch import TORCHAIR
+from msdump.frontends.torchair.dump_tally import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.interpreter import DumpingInterpreter
 from msdump.frontends.torchair.node_plan import plan_nodes
 from msdump.frontends.torchair.plain import plain_run
-from msdump.frontends.torchair.step_files import DumpFolder, DumpTally
+from msdump.frontends.torchair.step_files import DumpFolder
+from msdump.session import note_no_dump
 
 log = logging.getLogger("msdump")
 torchair_log = logging.getLogger("torchair")
 _outside_dynamo: Any = torch._dynamo.disable
 
 GE_MODE = "max-autotune"
-# One counter, one clock and one tally for all backends of the process: their folders may be the same.
+# One counter and one clock for all backends of the process: their folders may be the same.
 _graph_ids = itertools.count(1)
 _clock = Clock()
-tally = DumpTally()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=tally.forget)
 
 Run = Callable[[list[Any]], Any]
 
@@ -60,7 +58,7 @@ class _Backend:
 
     def folder(self) -> DumpFolder:
         path = self.config.debug.data_dump.path
-        return self._folders.setdefault(path, DumpFolder(path, tally, _clock))
+        return self._folders.setdefault(path, DumpFolder(path, eager, _clock))
 
     def count_forward_graph(self, graph_id: int) -> None:
         self.forward_graphs += 1
@@ -90,6 +88,8 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
         # Graphs of compiled autograd take lists.
         return flatten_graph_inputs(module, example_inputs, functools.partial(_compile, backend))
     model = open_model(backend.tool)
+    if model is None and not _leaves_files(backend.config):
+        note_no_dump()
     if model is not None:
         model.save_dynamo_graph(module)
     # Compiled code runs inside frames that Dynamo may be watching; it must not compile the interpreter itself.
@@ -166,6 +166,7 @@ def _compiled(
 
 def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) -> Run:
     """The graph, run node by node with a file for each value."""
+    eager.begin(backend.config.debug.data_dump.path)
     plans = plan_nodes(module.graph, backend.config.debug.data_dump.filter)
     torchair_log.debug("graph_%d: %s, %d of %d nodes are dumped", graph_id, phase, len(plans), len(module.graph.nodes))
     if phase != "backward":
@@ -181,6 +182,11 @@ def _is_dumping(config: CompilerConfig) -> bool:
         or bool(config.dump_config.enable_dump)
         or config.dump_config.dump_config_path.value is not None
     )
+
+
+def _leaves_files(config: CompilerConfig) -> bool:
+    debug = config.debug
+    return _is_dumping(config) or any(kind.type.value is not None for kind in (debug.graph_dump, debug.fx_summary))
 
 
 def _described(value: Any) -> str:

@@ -42,7 +42,8 @@ class DumpingInterpreter(Interpreter):
         try:
             return run.boxed_run(args)
         finally:
-            run._files.close()
+            if run._files is not None:
+                run._files.close()
 
     def run_node(self, n: Node) -> Any:
         self._current = self._plans.get(n)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -27,8 +25,10 @@ from msdump.formats.torchair_layout import (
     rank_dir,
     step_dir,
 )
+from msdump.frontends.torchair.dump_tally import DumpTally
 from msdump.frontends.torchair.host_value import NoArrayError, array_from_value, original_dtype
 from msdump.frontends.torchair.node_plan import NodePlan
+from msdump.frontends.torchair.rank_folders import rank_folders
 
 log = logging.getLogger("msdump")
 
@@ -44,40 +44,8 @@ def umask() -> int:
     return mask
 
 
-@dataclass
-class DumpTally:
-    """What the eager data dumps of this process did so far. Any thread may count.
-
-    lost   values of the run of a graph with which a dump failed; later runs are not dumped, and not counted here
-    """
-
-    files: int = 0
-    lost: int = 0
-    bytes_written: int = 0
-    steps: int = 0
-    skipped: int = 0
-    folders: set[str] = field(default_factory=set)
-    error: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, folder: str, files: int, bytes_written: int, skipped: int, lost: int = 0) -> None:
-        with self._lock:
-            self.lost += lost
-            self.files += files
-            self.bytes_written += bytes_written
-            self.skipped += skipped
-            self.steps += 1
-            if files:
-                self.folders.add(folder)
-
-    def forget(self) -> None:
-        """In a process that was forked: what its parent did is not its own."""
-        vars(self).update(vars(DumpTally()))
-
-    def fail(self, error: WriteError) -> None:
-        """Remember the first error."""
-        with self._lock:
-            self.error = self.error or str(error)
+# Names of files hold the time.
+_CLASH = " and differ in their time stamps only"
 
 
 class DumpFolder:
@@ -94,25 +62,19 @@ class DumpFolder:
         self.is_broken = False
         mask = umask()
         self.file_mode, self.dir_mode = 0o666 & ~mask, 0o777 & ~mask
-        self._known_ranks: set[Path] = set()
 
-    def _rank(self, world_size: int, global_rank: int) -> Path:
-        # Files of two runs in one folder differ in their time stamps only, so who compares must know.
-        path = rank_dir(self.root, world_size, global_rank)
-        if path not in self._known_ranks:
-            self._known_ranks.add(path)
-            with suppress(OSError):
-                if any(path.iterdir()):
-                    log.warning(
-                        "%s: expected an empty folder, got files of an earlier dump. The new ones lie among them and "
-                        "differ in their time stamps only; remove the folder first to have them alone.",
-                        path,
-                    )
-        return path
+    def open_step(self, world_size: int, global_rank: int, graph_id: int, step: int) -> StepFiles | None:
+        """Files of one run of one graph; None in a forked process whose parent dumps into the folder of the rank.
 
-    def open_step(self, world_size: int, global_rank: int, graph_id: int, step: int) -> StepFiles:
-        """Files of one run of one graph."""
-        return StepFiles(self, step_dir(self._rank(world_size, global_rank), graph_id, step))
+        Raises: ConfigError when another process dumps into the folder of the rank now.
+        """
+        try:
+            path = rank_dir(self.root, world_size, global_rank)
+            if not rank_folders.enter(os.fspath(path), self.dir_mode, _CLASH):
+                return None
+        except WriteError as error:
+            self.fail(error)
+        return StepFiles(self, step_dir(path, graph_id, step))
 
     def fail(self, error: WriteError) -> None:
         """End the dump into this folder."""
@@ -161,7 +123,8 @@ class StepFiles:
         except WriteError as error:
             self._owner.fail(error)
         finally:
-            self._owner.tally.add(self._owner.root, self._files, self._bytes, len(self._skipped), self._lost)
+            counts = {"steps": 1, "skipped": len(self._skipped), "lost": self._lost}
+            self._owner.tally.add(self._owner.root, self._files, self._bytes, **counts)
 
     def _save_argument(
         self, plan: NodePlan, timestamp_us: int, slot: int | str, value: object, io: str = INPUT

@@ -11,7 +11,10 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def nothing_compiled() -> Iterator[None]:
+    from msdump.frontends.torchair.rank_folders import rank_folders
+
     yield
+    rank_folders.reset_for_tests()
     if sys.modules.get("torch") is not None:
         sys.modules["torch"]._dynamo.reset()
 

@@ -13,7 +13,7 @@ import pytest
 
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.atomic import Folder
-from msdump.frontends.torchair import aot
+from msdump.frontends.torchair.dump_tally import eager
 from tests.frontends.torchair.dumps import backend_for, config_for, read_steps
 
 torch = pytest.importorskip("torch")
@@ -184,7 +184,7 @@ def test_what_a_failure_costs_is_counted(
     torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "whole"))(X)
     in_one_run = len(list((tmp_path / "whole").rglob("*.npy")))
     compiled = torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "cut"))
-    before = aot.tally.lost
+    before = eager.lost
 
     def fail(self: Folder, *_: object, **__: object) -> int:
         raise WriteError("somewhere: expected to write, got a full disk.")
@@ -195,5 +195,5 @@ def test_what_a_failure_costs_is_counted(
             assert torch.equal(compiled(X), X + 1)
     (error,) = errors_of(caplog)
     assert error.endswith("got a full disk.")
-    assert aot.tally.lost - before == runs_lost * in_one_run
+    assert eager.lost - before == runs_lost * in_one_run
     assert len(list((tmp_path / "cut").rglob("*.npy"))) == (1 - runs_lost) * in_one_run

@@ -17,12 +17,15 @@ from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.torchair_layout import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.dump_tally import captured
 from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.rank_folders import rank_folders
 from msdump.frontends.torchair.step_files import umask
 
 log = logging.getLogger("msdump")
 
 ORIGINAL = "original"
+_CLASH = ", in place of those with equal names"
 # Runs of each file name, in this process: nothing is overwritten by another graph, nor by a later step.
 _counts: Counter[str] = Counter()
 _broken: set[str] = set()
@@ -46,21 +49,36 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
     if folder in _broken:
         return
     stem = f"{path.stem}_device_{tensor.device.index or 0}"
+    mask = umask()
+    try:
+        if not rank_folders.enter(folder, 0o777 & ~mask, _CLASH):
+            return
+    except WriteError as error:
+        _fail(folder, error)
+        return
     with _lock:
         number = _counts[f"{folder}/{stem}"]
         _counts[f"{folder}/{stem}"] += 1
-    mask = umask()
     try:
         data = io.BytesIO()
         torch.save(tensor.detach().clone(), data)
         make_dirs(folder, 0o777 & ~mask)
-        write_file(path.with_name(f"{stem}_{number}.pt"), [data.getbuffer()], 0o666 & ~mask, replace=True)
+        content = data.getbuffer()
+        write_file(path.with_name(f"{stem}_{number}.pt"), [content], 0o666 & ~mask, replace=True)
+        captured.add(folder, 1, content.nbytes)
     except (WriteError, RuntimeError, NotImplementedError, MemoryError) as error:
-        with _lock:
-            is_first = folder not in _broken
-            _broken.add(folder)
-        if is_first:
-            log.error("The dump is not complete, the model goes on without it. %s", error)
+        _fail(folder, error)
+
+
+def _fail(folder: str, error: Exception) -> None:
+    """A value is lost, and the dump into the folder ends; later values are not counted."""
+    with _lock:
+        is_first = folder not in _broken
+        _broken.add(folder)
+    captured.fail(error)
+    captured.add(folder, 0, 0, lost=1)
+    if is_first:
+        log.error("The dump is not complete, the model goes on without it. %s", error)
 
 
 def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModule:
@@ -69,6 +87,7 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
     Edges: not behind operators of several results, whose parts are saved instead, nor where the script saves itself.
     """
     folder = rank_dir(os.path.realpath(config.dump_config.dump_path.value), *process_rank())
+    captured.begin(os.fspath(folder))
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     for node in list(graph.nodes):

@@ -113,9 +113,9 @@ def converter_of(target: Any) -> Callable[..., Any]:
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
         raise NoConverterError(
             f"torch.ops.{name} ge_converter is not implemented!\n"
-            f"{name}: expected an operator that has a GE form, got one without.{advice} Add one: "
-            f"@msdump.frontends.torchair.ge.registry.converter('{name}'), or dump with config.debug.data_dump, which "
-            "takes every operator."
+            f"{name}: expected an operator that has a GE form, got one without.{advice} Dump with "
+            "config.debug.data_dump, which takes every operator, or keep it out of the graph with "
+            "torch._dynamo.disable."
         )
     return found
 
@@ -168,8 +168,8 @@ def kernel_of(op_type: str) -> Kernel:
     found = _KERNELS.get(op_type) or _SIZE_KERNELS.get(op_type)
     if found is None:
         raise MsdumpError(
-            f"GE operator {op_type}: expected a kernel for it, got none. Add one: "
-            f'@msdump.frontends.torchair.ge.registry.kernel("{op_type}")'
+            f"GE operator {op_type}: expected an operator that PyTorch's kernels can compute, got one that they "
+            "cannot. Dump with config.debug.data_dump, which takes every operator."
         )
     return found
 

@@ -1,0 +1,102 @@
+"""Folders of ranks, `worldsize{W}_global_rank{R}`: one process at a time dumps into one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import suppress
+
+from msdump.errors import ConfigError
+from msdump.formats.folder_hold import FolderHold
+from msdump.formats.make_dirs import make_dirs
+from msdump.formats.system_errors import write_error
+
+log = logging.getLogger("msdump")
+
+
+class RankFolders:
+    """The folders of ranks that this process dumps into, each held until the process ends. Any thread may call it.
+
+    Numbers of graphs and steps begin anew in each process: files of two would lie in the same folders.
+    """
+
+    def __init__(self) -> None:
+        self._holds: dict[str, FolderHold] = {}
+        self._of_parents: set[str] = set()
+        self._lock = threading.Lock()
+        self._has_warned = False
+
+    def enter(self, path: str, mode: int, clash: str) -> bool:
+        """Make and hold a folder; False where the process that this one was forked from dumps into it.
+
+        clash    what becomes of files of an earlier run, for a warning
+        Raises: ConfigError when another process dumps into it now; WriteError when it cannot be made.
+        """
+        if path in self._holds:
+            return True
+        with self._lock:
+            if path in self._holds:
+                return True
+            if path in self._of_parents:
+                self._warn_of_fork()
+                return False
+            self._holds[path] = _hold(path, mode)
+        _warn_of_earlier_files(path, clash)
+        return True
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked."""
+        self._lock = threading.Lock()
+        self._has_warned = False
+        self._of_parents |= self._holds.keys()
+        for hold in self._holds.values():
+            hold.leave_to_parent()
+        self._holds.clear()
+
+    def reset_for_tests(self) -> None:
+        """Let go of all folders, so that one process can be two."""
+        for hold in self._holds.values():
+            hold.release()
+        self._holds.clear()
+        self._of_parents.clear()
+
+    def _warn_of_fork(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "Process %d was forked from one that dumps into the same folder, and dumps nothing itself: fork it "
+                "before the first graph runs, as a rank of torch.distributed, to have its tensors.",
+                os.getpid(),
+            )
+
+
+def _hold(path: str, mode: int) -> FolderHold:
+    make_dirs(path, mode)
+    try:
+        hold = FolderHold.take(path)
+    except OSError as error:
+        raise write_error(path, "a folder to write to", error) from error
+    if hold is None:
+        raise ConfigError(
+            f"{path}: expected one process for each rank, got another process that dumps into this folder now. Give "
+            "each process a path of its own, or start torch.distributed, which gives each a rank."
+        )
+    return hold
+
+
+def _warn_of_earlier_files(path: str, clash: str) -> None:
+    with suppress(OSError):
+        if os.listdir(path):
+            log.warning(
+                "%s: expected an empty folder, got files of an earlier dump. The new ones lie among them%s; remove the "
+                "folder first to have them alone.",
+                path,
+                clash,
+            )
+
+
+# Of all backends of this process.
+rank_folders = RankFolders()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=rank_folders.leave_to_parent)
