@@ -55,7 +55,7 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
     def inference(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
         return GraphRunner(graph, model, INFERENCE, _output_count(graph))
 
-    return _compiled(module, example_inputs, forward, backward, inference)
+    return outside.counted(_compiled(module, example_inputs, forward, backward, inference))
 
 
 def _compiled(

@@ -5,14 +5,17 @@ Dynamo goes on without a word where it cannot capture something. Whatever runs t
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import torch
-from torch._dynamo import utils
+from torch._dynamo import eval_frame, utils
 
 BREAK, SKIPPED = "graph break", "not captured"
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -25,6 +28,13 @@ _VIEWS = frozenset(
 
 # (kind, file, line, function, reason)
 Place = tuple[str, str, int, str, str]
+# file:line of the script, and the function; "" where the stack does not tell it
+Spot = str
+# (call or graph, "begin", "end" or "graph", how often it ran in the step)
+_Stop = tuple[Hashable, str, int]
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>[0-9]+)\): (?P<function>.*)")
+_MSDUMP = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_MAX_SPOTS = 20
 
 
 class Breaks:
@@ -87,59 +97,94 @@ def _line(place: Place, count: int) -> str:
 
 
 class Gaps:
-    """Operators that run between two graphs of one step, which neither holds. Each gap is looked at once.
+    """Operators of a step that no graph holds: inside of a compiled call before, between and after its graphs, and
+    between two compiled calls. Each gap is looked at once. Any thread may call it; each has gaps of its own.
 
-    The look is a profiler of the C++ library, for one gap at a time and only where one graph was seen to follow the
-    other: it is off while anything else of the script runs. Where PyTorch has no such profiler nothing is counted.
+    The look is a profiler of the C++ library, for one gap at a time: inside of a compiled call until every gap of it is
+    known, between calls where one was seen to follow the other. It is off while anything else of the script runs. Where
+    PyTorch has no such profiler nothing is counted.
     """
 
     def __init__(self) -> None:
-        self._next: dict[Hashable, Hashable] = {}
-        self._ran: set[Hashable] = set()
-        self._last: Hashable | None = None
-        self._counts: dict[tuple[Hashable, Hashable], int] = {}
+        self._walk = _Walk()
+        self._next: dict[_Stop, _Stop] = {}
+        self._counts: dict[tuple[_Stop, _Stop], Counter[Spot]] = {}
         self._looking: tuple[int, int] | None = None
         self._compiled = 0
         self._lock = threading.Lock()
 
     @property
-    def operators(self) -> int:
-        """In all gaps that were looked at."""
-        return sum(self._counts.values())
+    def operators(self) -> Counter[Spot]:
+        """In all gaps that were looked at, by line of the script."""
+        return sum(self._counts.values(), Counter())
 
     def compile(self) -> None:
         """A graph is compiled: what Dynamo runs for that is no operator of the script's."""
         self._compiled += 1
 
+    def meet(self, call: Hashable) -> None:
+        """A compiled call is under way that is not counted: when it begins again, a new step does."""
+        self._walk.ran[call] += 1
+
+    def begin(self, call: Hashable) -> None:
+        """A compiled call begins."""
+        with self._lock:
+            self._arrive(call, "begin")
+            self._walk.depth += 1
+            self._depart()
+
+    def end(self, call: Hashable) -> None:
+        """It ends, be it by an exception."""
+        with self._lock:
+            self._arrive(call, "end")
+            self._walk.depth -= 1
+            self._depart()
+
     def enter(self, graph: Hashable) -> None:
         """A graph begins to run forward."""
         with self._lock:
-            count = self._stop()
-            if graph in self._ran:
-                self._ran.clear()
-                self._last = None
-            if self._last is not None:
-                if count is not None and self._next.get(self._last) == graph:
-                    self._counts[self._last, graph] = count
-                self._next[self._last] = graph
-            self._ran.add(graph)
-            self._last = None
+            self._arrive(graph, "graph")
 
     def leave(self, graph: Hashable) -> None:
         """It has run."""
         with self._lock:
-            self._last = graph
-            follower = self._next.get(graph)
-            if follower is not None and (graph, follower) not in self._counts and self._looking is None:
-                self._looking = (threading.get_ident(), self._compiled) if _enable() else None
+            self._depart()
 
     def stop(self) -> None:
         """Nothing more is counted; called when a backward begins, and at the end."""
         with self._lock:
             self._stop()
-            self._last = None
+            self._walk.last = None
+            if not self._walk.depth:
+                self._walk.ran.clear()
 
-    def _stop(self) -> int | None:
+    def _arrive(self, what: Hashable, kind: str) -> None:
+        """The end of a gap. A call, or a graph outside of calls, that comes again begins a new step."""
+        walk, count = self._walk, self._stop()
+        if not walk.depth and kind != "end" and walk.ran[what]:
+            walk.ran.clear()
+            walk.last = None
+        if kind != "end":
+            walk.ran[what] += 1
+        # A graph may run several times in one call.
+        here = what, kind, walk.ran[what]
+        if walk.last is not None:
+            if count is not None:
+                self._counts[walk.last, here] = count
+            self._next[walk.last] = here
+        walk.last = here
+
+    def _depart(self) -> None:
+        """The beginning of a gap."""
+        walk = self._walk
+        if walk.last is None or self._looking is not None:
+            return
+        follower = self._next.get(walk.last)
+        is_new = walk.depth > 0 if follower is None else (walk.last, follower) not in self._counts
+        if is_new and _enable():
+            self._looking = threading.get_ident(), self._compiled
+
+    def _stop(self) -> Counter[Spot] | None:
         """Operators since the look began; None when there was none, or something else was in between."""
         if self._looking is None or self._looking[0] != threading.get_ident():
             return None
@@ -149,11 +194,26 @@ class Gaps:
         return None if compiled != self._compiled or events is None else _operators_in(events)
 
 
+class _Walk(threading.local):
+    """Where a thread is in its step.
+
+    last    the last end of a gap
+    ran     how often each call and graph ran in the step
+    depth   of compiled calls in one another
+    """
+
+    def __init__(self) -> None:
+        self.last: _Stop | None = None
+        self.ran: Counter[Hashable] = Counter()
+        self.depth = 0
+
+
 def _enable() -> bool:
     try:
         from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 
-        flags = (False, False, False, False, False)
+        # Of each operator the stack, and nothing else.
+        flags = (False, False, True, False, False)
         torch._C._autograd._enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, *flags, _ExperimentalConfig()))
     except (ImportError, AttributeError, TypeError, RuntimeError):
         return False  # another profiler is on, or this PyTorch has none of this kind
@@ -167,20 +227,30 @@ def _disable() -> Any:
         return None
 
 
-def _operators_in(events: Iterable[Iterable[Any]]) -> int:
-    """Operators that no other operator called, but for views, which AOT Autograd makes of the results of a graph."""
-    count = 0
+def _operators_in(events: Iterable[Iterable[Any]]) -> Counter[Spot]:
+    """Operators that no other operator called, but for views, by the line of the script that called them."""
+    count: Counter[Spot] = Counter()
     for thread in events:
         # Of each call that has not ended: whether it is an operator.
         calls: list[bool] = []
         for event in thread:
             if event.kind() == "push":
                 is_operator = "::" in event.name()
-                count += is_operator and not any(calls) and event.name() not in _VIEWS
+                if is_operator and not any(calls) and event.name() not in _VIEWS:
+                    count[_spot(event.stack())] += 1
                 calls.append(is_operator)
             elif event.kind() == "pop" and calls:
                 calls.pop()
     return count
+
+
+def _spot(stack: Iterable[str]) -> Spot:
+    """The innermost frame that is neither PyTorch's nor msdump's."""
+    for text in stack:
+        frame = _FRAME.fullmatch(text)
+        if frame is not None and not frame["file"].startswith((_TORCH, _MSDUMP, "<")):
+            return f"{frame['file']}:{frame['line']} in {frame['function']}"
+    return ""
 
 
 breaks = Breaks()
@@ -196,10 +266,20 @@ def note_compilation() -> None:
 def lines() -> tuple[str, ...]:
     """What a report says of all this; () when nothing ran outside."""
     gaps.stop()
+    operators = gaps.operators
     found = breaks.lines()
-    if gaps.operators:
-        found += (f"{gaps.operators} operators of a step ran between its graphs, in no dump.",)
+    if operators:
+        found += (f"{operators.total()} operators of a step ran outside of its graphs, in no dump.",)
+        spots = [(spot or "an unknown line", count) for spot, count in operators.items()]
+        found += tuple(f"not in a graph: {spot}: {_counted(count)}" for spot, count in spots[:_MAX_SPOTS])
+        if len(spots) > _MAX_SPOTS:
+            rest = sum(count for _, count in spots[_MAX_SPOTS:])
+            found += (f"not in a graph: {len(spots) - _MAX_SPOTS} more lines: {_counted(rest)}",)
     return found
+
+
+def _counted(count: int) -> str:
+    return f"{count} operator{'' if count == 1 else 's'}"
 
 
 def counted_backward(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -212,15 +292,44 @@ def counted_backward(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], A
     return counting
 
 
-def counted(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """A graph that runs forward, as one that gaps are counted around."""
-    key = object()
+def counted(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What Dynamo calls for a graph, as one that gaps are counted around, and the call that compiles it now as well.
 
-    def counting(args: list[Any]) -> Any:
-        gaps.enter(key)
+    What AOT Autograd does around its forward graph, such as to write back inputs, counts as part of it.
+    """
+    _watch_calls()
+    graph = object()
+
+    @functools.wraps(compiled)
+    def counting(*args: Any) -> Any:
+        gaps.enter(graph)
         try:
-            return run(args)
+            return compiled(*args)
         finally:
-            gaps.leave(key)
+            gaps.leave(graph)
 
     return counting
+
+
+def _watch_calls() -> None:
+    """Tell `gaps` when the compiled calls that are under way begin and end, from the next time on.
+
+    Source: PyTorch, `enter_exit_hooks` of the context that each function has that `torch.compile` made.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == eval_frame.__file__:
+            hooks = getattr(frame.f_locals.get("self"), "enter_exit_hooks", None)
+            if isinstance(hooks, list) and not any(isinstance(hook, _CallHook) for hook in hooks):
+                hook = _CallHook()
+                hooks.append(hook)
+                gaps.meet(hook)
+        frame = frame.f_back
+
+
+class _CallHook:
+    """Called when a compiled call begins; the result is called when it ends."""
+
+    def __call__(self) -> Callable[[], None]:
+        gaps.begin(self)
+        return functools.partial(gaps.end, self)

@@ -111,12 +111,7 @@ class GraphRunner:
             return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()
-            return self._run(args)
-        gaps.enter(self)
-        try:
-            return self._run(args)
-        finally:
-            gaps.leave(self)
+        return self._run(args)
 
     def _run(self, args: list[Any]) -> Any:
         # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.

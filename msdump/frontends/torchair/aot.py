@@ -97,7 +97,7 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
         phase: _outside_dynamo(functools.partial(_compile_phase, backend, model, phase))
         for phase in ("forward", "backward", "inference")
     }
-    return aot_module_simplified(
+    compiled = aot_module_simplified(
         module,
         example_inputs,
         fw_compiler=compilers["forward"],
@@ -107,6 +107,7 @@ def _compile(backend: _Backend, module: GraphModule, example_inputs: Sequence[An
         decompositions=backend.decompositions,
         keep_inference_input_mutations=bool(backend.config.experimental_config.keep_inference_input_mutations),
     )
+    return outside.counted(compiled) if _is_dumping(backend.config) else compiled
 
 
 def _partition(backend: _Backend, model: ModelFolder | None, joint: GraphModule, *args: Any, **kwargs: Any) -> Any:
@@ -134,7 +135,7 @@ def _compile_phase(
         if not _is_dumping(backend.config):
             return _boxed(run)
         outside.note_compilation()
-        return _boxed(outside.counted_backward(run) if phase == "backward" else outside.counted(run))
+        return _boxed(outside.counted_backward(run) if phase == "backward" else run)
     finally:
         torchair_log.log(EVENT, "graph_%d: %s compilation ends", graph_id, phase)
         if folder is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,7 +86,94 @@ def test_breaks_are_counted_by_line_and_operators_between_graphs(
     assert f"graph break: {__file__}:{first} in forward: " in report
     assert f"graph break: {__file__}:{second} in forward: " in report
     # sin, add, gelu; nothing of the loss and nothing of the script.
-    assert "3 operators of a step ran between its graphs, in no dump." in report
+    assert "3 operators of a step ran outside of its graphs, in no dump." in report
+    assert f"not in a graph: {__file__}:{line_of('gelu(y.sin()')} in left_out: 3 operators" in report
+
+
+class Wrapped(torch.nn.Module):
+    """Frames that are left out around a graph, which runs twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        x = self.before(x)
+        for _ in range(2):
+            x = self.encode(x)
+            torch._dynamo.graph_break()
+        return self.after(x)
+
+    def encode(self, x: Any) -> Any:
+        return self.inner(x)
+
+    @torch._dynamo.disable
+    def before(self, x: Any) -> Any:
+        return x.sin().cos()
+
+    @torch._dynamo.disable
+    def after(self, x: Any) -> Any:
+        return x.exp() * 2 - 1
+
+
+def ran_outside(report: str) -> dict[str, int]:
+    """Function of the script -> operators that ran there and in no graph."""
+    found = re.findall(r"not in a graph: \S+ in (\w+): (\d+) operators?$", report, re.MULTILINE)
+    return {function: int(count) for function, count in found}
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_operators_before_the_first_and_after_the_last_graph_are_counted(
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    report = run(Wrapped(), steps)
+    assert "5 operators of a step ran outside of its graphs, in no dump." in report
+    assert ran_outside(report) == {"before": 2, "after": 3}
+
+
+def test_an_rnn_that_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    with torch._dynamo.config.patch(**({"allow_rnn": False} if hasattr(torch._dynamo.config, "allow_rnn") else {})):
+        report = run(Recurrent(), steps=2)
+    assert ran_outside(report)["forward"] > 0
+
+
+def test_an_input_that_a_model_updates_is_part_of_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    assert "outside" not in run(torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Dropout(0.5)))
+
+
+def test_no_compiled_call_is_watched_without_a_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
+    watched: list[object] = []
+    monkeypatch.setattr(outside, "_watch_calls", lambda: watched.append(None))
+    compiled = torch.compile(Broken(), backend=backend)
+    for _ in range(3):
+        compiled(torch.ones(3, 2, 4)).sum().backward()
+    assert not watched and not outside.gaps.operators
+
+
+def test_calls_of_two_threads_are_counted_apart() -> None:
+    gaps, turns = outside.gaps, [threading.Event(), threading.Event()]
+
+    def call(name: str, own: threading.Event, other: threading.Event) -> None:
+        for _ in range(2):
+            gaps.begin(name)
+            gaps.enter(f"{name}'s graph")
+            gaps.leave(f"{name}'s graph")
+            torch.ones(2).sin()
+            other.set()
+            own.wait(60)
+            gaps.end(name)
+
+    threads = [threading.Thread(target=call, args=(name, *order)) for name, order in (("a", turns), ("b", turns[::-1]))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Each thread runs two operators behind its graph; only one thread is looked at at a time.
+    assert gaps.operators.total() in (2, 4)
 
 
 def test_a_model_in_one_graph_has_nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,12 +207,20 @@ def test_another_profiler_is_left_alone() -> None:
                 gaps.enter(graph)
                 gaps.leave(graph)
                 torch.ones(2).sin()
-    assert gaps.operators == 0
+    assert not gaps.operators
     assert any(event.name == "aten::sin" for event in profile.function_events)
 
 
+STACK = [
+    f"{torch.__file__}(3): inner",
+    "<string>(1): text",
+    "/net/train.py(12): forward",
+    "/net/train.py(40): <module>",
+]
+
+
 def event(kind: str, name: str = "") -> Any:
-    return SimpleNamespace(kind=lambda: kind, name=lambda: name)
+    return SimpleNamespace(kind=lambda: kind, name=lambda: name, stack=lambda: STACK)
 
 
 calls = st.recursive(
@@ -146,4 +243,5 @@ def outermost(call: Any) -> int:
 @given(st.lists(calls, max_size=5))
 def test_operators_that_others_call_are_not_counted(made: list[Any]) -> None:
     events = [part for call in made for part in flat(call)]
-    assert outside._operators_in([[event("mark", "__start_profile"), *events]]) == sum(map(outermost, made))
+    found = outside._operators_in([[event("mark", "__start_profile"), *events]])
+    assert found.total() == sum(map(outermost, made)) and set(found) <= {"/net/train.py:12 in forward"}
