@@ -169,6 +169,9 @@ def _add_outputs(found: FxGraph, node: fx.Node, origin: Origin, open_roots: set[
 def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin) -> None:
     tensors = [(argument, found.value_of(argument.node)) for argument in arguments(node)]
     shown = [(argument, value) for argument, value in tensors if value is not None]
+    if "val" not in node.meta:
+        # PyTorch adds operators that draw a recomputed part's random numbers again without saying what they return.
+        found.skipped[f"results of {node.target}, of unknown shape"] += 1
     results = list(results_in(node.meta.get("val")))
     readable = [(path, tensor) for path, tensor in results if not _count_unreadable(found, tensor)]
     if not shown and not results:

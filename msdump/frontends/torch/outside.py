@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -316,7 +317,7 @@ def _watch_calls() -> None:
 
     Source: PyTorch, `enter_exit_hooks` of the context that each function has that `torch.compile` made.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == eval_frame.__file__:
             hooks = getattr(frame.f_locals.get("self"), "enter_exit_hooks", None)
