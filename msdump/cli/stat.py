@@ -144,7 +144,8 @@ def _measure(args: argparse.Namespace) -> int:
         tells_graph = has_several_graphs(row.step for row in report.rows)
         rows = [_cells(row, tells_graph) for row in report.rows]
         print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
-    if any(row.numbers.l2norm is None for row in report.rows):
+    # Complex numbers have no statistics but their count.
+    if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
         complain(_NO_NORM)
     return _end(report.damaged)
 

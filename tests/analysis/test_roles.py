@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from msdump.analysis import tensor_statistics, write_statistic_files
 from msdump.analysis.roles import layer_of
 from msdump.analysis.stat import TensorStatistics
 from msdump.cli.main import main
+from tests.analysis.small_dump import write_dump
 from msdump.formats.statistic_csv import read_statistic_csv
 
 Rows = dict[tuple[str, str, int], TensorStatistics]
@@ -81,6 +83,20 @@ def test_a_table_without_norms_says_how_to_get_them(
     write_statistic_files(own_dump, tmp_path)
     assert main(["stat", str(tmp_path)]) == 0
     assert "does not tell l2norm. Name l2norm in statistic_category" in capsys.readouterr().err
+
+
+def test_complex_numbers_miss_no_norm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They have no statistics but their count, also in a file that has the column."""
+    values = {("output", 0): np.ones(2, np.float32), ("output", 1): np.array([1j], np.complex64)}
+    write_dump(tmp_path / "tensors", [("D/Fft-op1", values)])
+    (path,), _ = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    title, *rows = path.read_text().splitlines()
+    norms = ["null" if "complex" in row else "1.41421" for row in rows]
+    path.chmod(0o600)
+    path.write_text("\n".join([f"{title},L2Norm Value", *map(",".join, zip(rows, norms, strict=True)), ""]))
+    assert main(["stat", str(tmp_path / "statistics")]) == 0
+    captured = capsys.readouterr()
+    assert "1.41421" in captured.out and "complex64" in captured.out and not captured.err
 
 
 def test_parquet_has_the_columns(own_dump: Path, tmp_path: Path) -> None:
