@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MINUTES = 60.0
 TIMES = 20
 # Where hypothesis keeps the settings of a test that `@given` has wrapped.
-_SETTINGS = "_hypothesis_internal_use_settings"
+SETTINGS = "_hypothesis_internal_use_settings"
 _NO_TESTS = 5  # exit status of pytest
 
 
@@ -33,13 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the properties and multiply the examples of each."""
-    properties = {id(item): _function(item) for item in items if is_hypothesis_test(_function(item))}
+    properties = {id(item): function_of(item) for item in items if is_hypothesis_test(function_of(item))}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in properties])
     items[:] = [item for item in items if id(item) in properties]
     times = config.getoption("--times")
     for function in {id(each): each for each in properties.values()}.values():
-        own: settings = getattr(function, _SETTINGS, settings.default)
-        setattr(function, _SETTINGS, settings(own, max_examples=own.max_examples * times, print_blob=True))
+        own: settings = getattr(function, SETTINGS, settings.default)
+        setattr(function, SETTINGS, settings(own, max_examples=own.max_examples * times, print_blob=True))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -47,7 +47,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("the time is over")
 
 
-def _function(item: pytest.Item) -> object:
+def function_of(item: pytest.Item) -> object:
     """The test itself; methods that several classes inherit are one function."""
     test = getattr(item, "obj", None)
     return getattr(test, "__func__", test)

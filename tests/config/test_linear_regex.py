@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -12,14 +13,16 @@ from msdump.config.linear_regex import LinearPattern, UnboundedPatternError, is_
 from msdump.config.selectors import parse_selector
 from msdump.errors import ConfigError
 
-LETTERS = st.sampled_from(["a", "b", "B", "1", "/", "_", "\n", "\u00e9", " "])
-ATOMS = st.sampled_from(
-    [
+LETTERS = ["a", "b", "B", "1", "/", "_", "\n", "\u00e9", " "]
+ATOMS = [
+    *[
         "a",
         "b",
         ".",
         "[ab]",
         "[^a]",
+        "[^ab]",
+        r"[^\d_\n]",
         r"\d",
         r"\w",
         r"\W",
@@ -32,11 +35,11 @@ ATOMS = st.sampled_from(
         "[a-b/]",
         r"[\d_]",
         "(?=a)",
-    ]
-    + ["(?!b)", "(?<=a)", "(?<!a.)", "", "(?i:b)", "(?s:.)", "(?m:$)", "(?m:^)"]
-)
+    ],
+    *["(?!b)", "(?<=a)", "(?<!a.)", "", "(?i:b)", "(?s:.)", "(?m:$)", "(?m:^)"],
+]
 EXPRESSIONS = st.recursive(
-    ATOMS,
+    st.sampled_from(ATOMS),
     lambda some: st.one_of(
         st.tuples(some, some).map("".join),
         st.tuples(some, some).map(lambda pair: f"(?:{pair[0]}|{pair[1]})"),
@@ -48,12 +51,23 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@given(EXPRESSIONS, st.lists(LETTERS, max_size=5).map("".join))
+@given(EXPRESSIONS, st.lists(st.sampled_from(LETTERS), max_size=5).map("".join))
 def test_it_matches_what_re_matches(expression: str, text: str) -> None:
     pattern = re.compile(expression, re.ASCII)
     linear = LinearPattern(pattern)
     assert linear.fullmatch(text) is (pattern.fullmatch(text) is not None)
     assert linear.search(text) is (pattern.search(text) is not None)
+
+
+@pytest.mark.parametrize("atom", ATOMS)
+def test_every_part_matches_what_re_matches_in_every_short_text(atom: str) -> None:
+    texts = ["".join(letters) for size in range(3) for letters in itertools.product(LETTERS, repeat=size)]
+    for expression in (atom, f"(?s:.){atom}", f"{atom}(?s:.)", f"(?s:.){atom}(?s:.)"):
+        pattern = re.compile(expression, re.ASCII)
+        linear = LinearPattern(pattern)
+        for text in texts:
+            assert linear.fullmatch(text) is (pattern.fullmatch(text) is not None), (expression, text)
+            assert linear.search(text) is (pattern.search(text) is not None), (expression, text)
 
 
 @pytest.mark.parametrize(

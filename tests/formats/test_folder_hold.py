@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,20 @@ def test_a_copy_that_a_forked_process_closes_keeps_the_folder(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match=r"nothing: expected a folder to dump into, got No such file"):
         FolderHold.take(tmp_path / "nothing")
+
+
+def test_a_process_without_standard_input_lets_a_folder_go(tmp_path: Path) -> None:
+    """Its first descriptor is 0."""
+    script = """
+import os, sys
+from msdump.formats.folder_hold import FolderHold
+os.close(0)
+first = FolderHold.take(sys.argv[1])
+assert first._descriptor == 0 and FolderHold.take(sys.argv[1]) is None
+first.release()
+assert FolderHold.take(sys.argv[1])._descriptor == 0
+"""
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True)
 
 
 def test_an_error_when_a_folder_is_closed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,96 @@
+"""A copy of the repository, in which mutants are tested one after the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.selection import ROOT, files_for
+from tests.mutation.server import TIMEOUT
+
+_LEAST_SECONDS, _TIMES_SECONDS = 30.0, 8
+_OPTIONS = (
+    *("-x", "-q", "-p", "tests.mutation.quick", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning", "--no-header", "--tb=short", "--basetemp"),
+)
+
+
+class BaselineError(Exception):
+    """The tests of a module fail without any mutation."""
+
+
+@dataclass
+class Laboratory:
+    """Tests mutants in `folder`, whose files are those of the repository between two calls."""
+
+    folder: Path
+    server: subprocess.Popen[str]
+    output: Path
+
+    def __post_init__(self) -> None:
+        self._seconds: dict[tuple[str, ...], float] = {}
+        self._changes = 0
+
+    def test(self, mutant: Mutant) -> str:
+        """`killed`, `timeout` (no end within eight times what the tests take, killed too) or `survived`.
+
+        Raises: BaselineError where the tests fail on the module as it is.
+        """
+        files = files_for(mutant.spot.module)
+        if files not in self._seconds:
+            self._seconds[files] = self._baseline(mutant.spot.module, files)
+        path = self.folder / mutant.spot.module
+        original, times = path.read_text(), path.stat()
+        try:
+            path.write_text(mutant.text)
+            # The caches of Python and numba look at the time in seconds and the size, which two mutants may share.
+            self._changes += 1
+            os.utime(path, (times.st_atime, times.st_mtime + self._changes))
+            status, _ = self._run(files, max(_LEAST_SECONDS, _TIMES_SECONDS * self._seconds[files]))
+        finally:
+            path.write_text(original)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return {0: "survived", TIMEOUT: "timeout"}.get(status, "killed")
+
+    def _baseline(self, module: str, files: tuple[str, ...]) -> float:
+        status, seconds = self._run(files, 1800)
+        if status:
+            text = self.output.read_text(errors="replace")
+            raise BaselineError(f"{module}: expected tests that pass, got {status} from {', '.join(files)}.\n{text}")
+        return seconds
+
+    def _run(self, files: Sequence[str], limit: float) -> tuple[int, float]:
+        scratch = self.folder.parent / "tmp"
+        assert self.server.stdin is not None and self.server.stdout is not None
+        self.server.stdin.write(json.dumps([[*_OPTIONS, str(scratch), *files], limit]) + "\n")
+        self.server.stdin.flush()
+        answer = json.loads(self.server.stdout.readline())
+        return answer["status"], answer["seconds"]
+
+
+@contextmanager
+def laboratory() -> Iterator[Laboratory]:
+    """A copy of this checkout in a temporary folder, which goes with everything that mutants leave in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, output = Path(name, "msdump"), Path(name, "output")
+        left_out = shutil.ignore_patterns(
+            ".git", ".venv", "venv", "build", "dist", "findings", "__pycache__", ".*_cache"
+        )
+        shutil.copytree(ROOT, folder, ignore=left_out, symlinks=True)
+        command = [sys.executable, "-m", "tests.mutation.server", str(output)]
+        environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(Path(name, "numba"))}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes) as server:
+            try:
+                yield Laboratory(folder, server, output)
+            finally:
+                server.kill()
