@@ -166,9 +166,7 @@ class AclPlan:
                     found[f"opname_range: {name} hands in data, so no range may begin or end at it."] = None
         return list(found)
 
-    def dump_plan(
-        self, model_name: str, op_names: Sequence[str] | None, root: Path, device_id: int = 0, rank_id: int = 0
-    ) -> DumpPlan:
+    def dump_plan(self, model_name: str, op_names: Sequence[str] | None, root: Path, device_id: int = 0) -> DumpPlan:
         """The same wish in the words of the dump engines, for one model.
 
         op_names  chosen operators; None = all of them
@@ -192,7 +190,7 @@ class AclPlan:
             statistic_categories=tuple(_CATEGORY_BY_STATISTIC[name] for name in self.statistics) or None,
             device_target=ASCEND,
             device_id=device_id,
-            rank_id=rank_id,
+            rank_id=0,
             is_device_enabled=True,
             config_text=self.config_text,
             config_path=self.config_path,

@@ -122,6 +122,14 @@ def test_narrow_floats_are_wider_in_npy():
     assert estimate(PLAN, model).distinct_bytes == 2 * 32
 
 
+def test_an_empty_tensor_has_no_file():
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (0, 4)))
+    graph.outputs = [graph.add_node(Primitive("Neg"), (x,), "Default").outputs[0]]
+    found = estimate(PLAN, read_model(model_bytes(finish(graph))))
+    assert (found.tensors, found.distinct_tensors, found.distinct_bytes, found.unsized) == (0, 0, 0, 0)
+
+
 def test_a_device_that_is_off_dumps_nothing():
     off = plan(is_device_enabled=False)
     found = estimate(off, read_model(model_bytes(optimizer_graph())))

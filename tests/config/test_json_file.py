@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -43,6 +44,11 @@ def test_broken_links_are_missing_files(tmp_path, name):
     (tmp_path / "loop.json").symlink_to("loop.json")
     (tmp_path / "dangling.json").symlink_to("nothing.json")
     assert refusal(tmp_path / name)[0] == "Get dump config file failed"
+
+
+@pytest.mark.parametrize(("name", "reason"), [("no.json", os.strerror(errno.ENOENT)), ("a\0.json", "embedded null byte")])
+def test_the_reason_is_told_without_its_number(tmp_path, name, reason):
+    assert f"got: {reason}. " in refusal(f"{tmp_path}/{name}")[1] + " "
 
 
 def test_wrong_suffix(tmp_path):
