@@ -46,7 +46,9 @@ def test_broken_links_are_missing_files(tmp_path, name):
     assert refusal(tmp_path / name)[0] == "Get dump config file failed"
 
 
-@pytest.mark.parametrize(("name", "reason"), [("no.json", os.strerror(errno.ENOENT)), ("a\0.json", "embedded null byte")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("no.json", os.strerror(errno.ENOENT)), ("a\0.json", "embedded null byte")]
+)
 def test_the_reason_is_told_without_its_number(tmp_path, name, reason):
     assert f"got: {reason}. " in refusal(f"{tmp_path}/{name}")[1] + " "
 

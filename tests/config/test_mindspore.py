@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 from pathlib import Path
@@ -332,6 +333,15 @@ def test_misspelt_keys_are_offered():
 def test_warnings(config, warning):
     warnings = parse(config).warnings
     assert [text for text in warnings if text.startswith(warning)], warnings
+
+
+@pytest.mark.parametrize(("mode", "dump_mode", "put"), [*itertools.product(range(5), range(3), range(3))])
+def test_overflow_dumps_warn_of_what_they_do_not_read(mode, dump_mode, put):
+    """Of nothing else: each warning stands for a choice that is not followed."""
+    specify = "Overflow dump or exception dump do not support specify kernels, the dump_mode is set to 0"
+    inputs = "When the `op_debug` mode is set to 3, `input_output` should be set to 0."
+    found = parse(right(True, op_debug_mode=mode, dump_mode=dump_mode, input_output=put), is_acl_dump=True).warnings
+    assert found == (specify,) * (mode > 0 and dump_mode > 0) + (inputs,) * (mode == 3 and put > 0)
 
 
 def test_a_right_configuration_warns_of_nothing():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.environment import Environment
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, node_masks, plan_mindspore, unmatched_selectors
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, plan_mindspore, unmatched_selectors
 from msdump.errors import ConfigError
 from msdump.testing.configs import kernel_selectors, mindspore_configs
 
@@ -61,6 +61,31 @@ def plan(folder, target="CPU", device_id=0, is_pynative=False, environment=None,
 
 def test_no_variable_no_plan():
     assert plan_mindspore(Environment(), "CPU", 0) is None
+
+
+def test_what_is_not_said_is_the_plain_dump():
+    defaults = {field.name: field.default for field in dataclasses.fields(DumpPlan)}
+    said = {name: value for name, value in defaults.items() if value is not dataclasses.MISSING}
+    assert said == {"initial_iteration": 0, "jit_level": "", "is_acl_dump": False, "has_graph_files": False}
+
+
+@given(
+    *(st.booleans(), st.booleans(), st.sampled_from(["npy", "bin"]), st.integers(0, 4)),
+    st.none() | st.sets(st.sampled_from(["max", "min", "md5", "l2norm"])).map(tuple),
+)
+def test_only_numbers_that_need_no_copy_are_measured_where_a_tensor_lies(
+    folder, saves_tensor, saves_statistic, file_format, op_debug_mode, categories
+):
+    made = dataclasses.replace(
+        plan(folder),
+        saves_tensor=saves_tensor,
+        saves_statistic=saves_statistic,
+        file_format=file_format,
+        op_debug_mode=op_debug_mode,
+        statistic_categories=categories,
+    )
+    needs_copy = saves_tensor or file_format == "bin" or op_debug_mode > 0 or categories is None or "md5" in categories
+    assert made.measures_only == (saves_statistic and not needs_copy)
 
 
 def test_all_fields(folder, caplog):
