@@ -15,6 +15,7 @@ from msdump.config.sections import STATISTIC_CATEGORIES
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
+from msdump.frontends.torch.partition import partition
 from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
@@ -67,6 +68,7 @@ def _compiled(
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
+        partition_fn=partition,
         keep_inference_input_mutations=True,
     )
     return compiled

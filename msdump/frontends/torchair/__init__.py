@@ -2,6 +2,7 @@
 
 CompilerConfig   what is asked for
 get_npu_backend  a backend for torch.compile: the eager data dump, GE graphs and their dumps, captured graphs
+ops              npu_print(), record() and wait(): operators of the graph that print and order
 scope            data_dump(): operators to dump, chosen in the model
 logger           what the debug save says, at level DEBUG when TORCH_COMPILE_DEBUG is "1" at the import
 """
@@ -11,12 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.errors import did_you_mean
-from msdump.frontends.torchair import scope
+from msdump.frontends.torchair import ops, scope
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import setup_logger
 
-__all__ = ["CompilerConfig", "get_npu_backend", "logger", "scope"]
+__all__ = ["CompilerConfig", "get_npu_backend", "logger", "ops", "scope"]
 
 logger = setup_logger()
 

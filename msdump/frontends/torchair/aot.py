@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule
 
 from msdump.dump.clock import Clock
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
+from msdump.frontends.torch.partition import partition
 from msdump.frontends.torchair.aclgraph.mode import compile_aclgraph_mode
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import EVENT
@@ -116,7 +116,7 @@ def _partition(backend: _Backend, model: ModelFolder | None, joint: GraphModule,
         folder = model.open_phase("joint", backend.config)
         folder.save_graph(joint)
         folder.close()
-    return default_partition(joint, *args, **kwargs)
+    return partition(joint, *args, **kwargs)
 
 
 def _compile_phase(

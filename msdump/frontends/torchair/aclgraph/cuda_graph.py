@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 
 from msdump.frontends.torch.program import Program
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.ops.library import PRINT
 from msdump.frontends.torchair.passes.storages import Storages
 
 log = logging.getLogger("msdump")
@@ -78,9 +79,9 @@ class CudaReplay:
 
 
 def fits(module: GraphModule) -> bool:
-    """May the module be captured? All its tensors are on one CUDA device, and it writes no input and draws nothing.
+    """May the module be captured? Its tensors are on one CUDA device, and it writes no input, draws and prints nothing.
 
-    Warm-up runs would write an input, or move the random numbers on, more often than the model does.
+    Warm-up runs would write an input, move the random numbers on, or print more often than the model does.
     """
     devices: set[torch.device] = set()
     storages = Storages(module.graph)
@@ -90,9 +91,13 @@ def fits(module: GraphModule) -> bool:
             devices.add(value.device)
         if node.op == "placeholder" and storages.is_written(node):
             return False
-        if node.op == "call_function" and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        if node.op == "call_function" and _differs_in_a_replay(node.target):
             return False
     return len(devices) == 1 and devices.pop().type == "cuda"
+
+
+def _differs_in_a_replay(target: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or str(target) == PRINT
 
 
 def _form(value: Any) -> Any:

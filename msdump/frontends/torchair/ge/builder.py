@@ -64,14 +64,15 @@ class Builder:
     ) -> tuple[GeTensor, ...]:
         """As `op`, for an operator with any number of outputs.
 
-        Edges: an attribute is fixed when the graph is compiled; one that is a size becomes an input of its name.
+        Edges: an attribute is fixed when the graph is compiled; one that is a size becomes an input of its name. An
+               operator without outputs has nothing to find out: its kernel waits for the run.
         """
         fed = {key: self._fed(value) for key, value in inputs.items()}
         fixed = {key: value for key, value in (attrs or {}).items() if not _is_open(value)}
         opened = {key: self._fed(value) for key, value in (attrs or {}).items() if key not in fixed}
         op = GeOp(name, op_type, {**fed, **opened}, fixed, tuple(outputs), fx_node=self.node, hints=dict(hints or {}))
         op.open_attrs = frozenset(opened)
-        results = self._run_fake(op)
+        results = self._run_fake(op) if outputs else ()
         if len(results) != len(op.output_names):
             raise GraphError(f"{op_type}: expected {len(op.output_names)} outputs, its kernel gave {len(results)}.")
         op.outputs = tuple(

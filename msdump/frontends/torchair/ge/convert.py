@@ -15,6 +15,8 @@ from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
+from msdump.frontends.torchair.ge.streams import Event, Streams
+from msdump.frontends.torchair.ops.library import RECORD, WAIT
 
 
 def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
@@ -27,6 +29,7 @@ def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
     graph = GeGraph(graph_id)
     builder = Builder(graph, _fake_mode(module))
     values: dict[fx.Node, Any] = {}
+    streams = Streams()
     for node in module.graph.nodes:
         builder.node = node
         if node.op == "placeholder":
@@ -36,9 +39,11 @@ def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
             # A graph in the graph is for the converter of its caller.
             values[node] = builder.const(held) if isinstance(held, torch.Tensor) else held
         elif node.op == "call_function":
-            values[node] = _call(builder, node, values)
+            start = len(graph.ops)
+            values[node] = _call(builder, streams, node, values)
+            streams.note(node, graph.ops[start:])
         elif node.op == "output":
-            _finish(graph, node, values)
+            _finish(builder, node, values)
         else:
             raise GraphError(f"%{node.name}: expected a call of an operator, got {node.op} of {node.target}.")
     builder.node = None
@@ -68,8 +73,17 @@ def _data(graph: GeGraph, node: fx.Node) -> GeTensor | None:
     return op.outputs[0]
 
 
-def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
-    args: Any = fx.map_arg(node.args, values.__getitem__)
+def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    if str(node.target) == RECORD:
+        return streams.record(node)
+    if str(node.target) == WAIT:
+        awaited: Any = fx.map_arg(node.args[0], values.__getitem__)
+        return streams.wait(node, awaited)
+
+    def value_of(used: fx.Node) -> Any:
+        return _tensor_of(builder, used, values)
+
+    args: Any = fx.map_arg(node.args, value_of)
     if node.target is operator.getitem:
         return args[0][args[1]]
     if _is_empty(node):
@@ -77,7 +91,7 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         _name_outputs(node, result)
         return result
     function = converter_of(node.target)
-    keywords: Any = fx.map_arg(node.kwargs, values.__getitem__)
+    keywords: Any = fx.map_arg(node.kwargs, value_of)
     start = len(builder.graph.ops)
     try:
         result = function(builder, *args, **keywords)
@@ -94,6 +108,13 @@ def _call(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     _adopt(node, result)
     note_call(node, args, keywords, result, builder.graph.ops[start:])
     return result
+
+
+def _tensor_of(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    """The value of a node; an event that something reads is the empty tensor which `record` returns."""
+    if isinstance(values[node], Event):
+        values[node] = _empty(builder, node.meta["val"])
+    return values[node]
 
 
 def _is_empty(node: fx.Node) -> bool:
@@ -158,9 +179,10 @@ def _fits(actual: Sequence[Any], expected: Sequence[Any]) -> bool:
     )
 
 
-def _finish(graph: GeGraph, node: fx.Node, values: dict[fx.Node, Any]) -> None:
+def _finish(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> None:
+    graph = builder.graph
     returned = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
-    graph.outputs = [values[item] if isinstance(item, fx.Node) else item for item in returned]
+    graph.outputs = [_tensor_of(builder, item, values) if isinstance(item, fx.Node) else item for item in returned]
     distinct = list(dict.fromkeys(tensor for tensor in graph.outputs if isinstance(tensor, GeTensor)))
     inputs = {f"input{index}": tensor for index, tensor in enumerate(distinct)}
     graph.add(GeOp("", NET_OUTPUT, dict(inputs), output_names=(), fx_node=node))

@@ -15,8 +15,9 @@ from msdump.frontends.torchair.ge.registry import kernel_for
 from msdump.graph.graph import Graph, NamedNode, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 
-# Why sizes have no file: they are Python numbers while a graph of open shapes runs.
+# Why sizes and texts have no file: they are Python values while a graph runs.
 _SIZE = "size of an open shape"
+_TEXT = "text"
 
 
 def graph_from_ge(graph: GeGraph, module: GeModule, sizes: Sizes, graph_id: int) -> FxGraph:
@@ -103,7 +104,7 @@ class _Maker:
             self._note(tensor, value, node, () if len(op.outputs) == 1 else (tensor.index,))
 
     def _is_shown(self, tensor: GeTensor) -> bool:
-        reason = _SIZE if tensor.is_host else why_unreadable(tensor.fake)
+        reason = _TEXT if tensor.is_text else _SIZE if tensor.is_host else why_unreadable(tensor.fake)
         if reason:
             self.found.skipped[reason] += 1
         return not reason

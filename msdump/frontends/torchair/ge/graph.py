@@ -22,7 +22,8 @@ class GeTensor:
     index    which output
     fake     FakeTensor with its dtype and shape; None for a host value
     value    what is known of it when the graph is compiled: the number or list of a Const, ints and SymInts of a
-             shape; None when nothing is. A host value (`is_host`) is never a tensor while the graph runs either
+             shape; None when nothing is. A host value (`is_host`) is never a tensor while the graph runs either. That
+             of a text is the text itself, which only a run tells: any str stands for it
     fx_name  `add-aten.add.Tensor.OUTPUT.0`: the output of the FX node that it is; "" when it is in between
     view_of  the input of its operator whose memory it shares; None for memory of its own
     """
@@ -36,8 +37,13 @@ class GeTensor:
 
     @property
     def is_host(self) -> bool:
-        """True for sizes: Python ints, or lists of them."""
+        """True for sizes, Python ints or lists of them, and for text."""
         return self.fake is None
+
+    @property
+    def is_text(self) -> bool:
+        """True for a string."""
+        return self.fake is None and isinstance(self.value, str)
 
     @property
     def original(self) -> tuple[str, int] | None:

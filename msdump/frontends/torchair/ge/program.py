@@ -32,7 +32,7 @@ class GeModule:
         for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
         for op in graph.ops:
-            if op.type not in (DATA, CONST, NET_OUTPUT) and not all(map(_is_known, op.outputs)):
+            if op.type not in (DATA, CONST, NET_OUTPUT) and not (op.outputs and all(map(_is_known, op.outputs))):
                 self._add(op)
         for op, tensor in graph.write_backs:
             written = (self.nodes[op], self._output(tensor))

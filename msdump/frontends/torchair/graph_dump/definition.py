@@ -110,7 +110,7 @@ class _Definition:
         descriptor.name = name
 
     def _descriptor(self, tensor: GeTensor) -> Any:
-        descriptor = TensorDescriptor(dtype=_proto_number(tensor.dtype), device_type=device_type(tensor))
+        descriptor = TensorDescriptor(dtype=_proto_number(tensor), device_type=device_type(tensor))
         if self.is_optimized:
             descriptor.layout = LAYOUT
             descriptor.dtype = descriptor.dtype or ge_ir_pb2.DT_FLOAT
@@ -146,8 +146,10 @@ def number_or_undefined(dtype: torch.dtype) -> int:
         return UNDEFINED
 
 
-def _proto_number(dtype: torch.dtype) -> int:
-    name = dtype_name(dtype)
+def _proto_number(tensor: GeTensor) -> int:
+    if tensor.is_text:
+        return ge_ir_pb2.DT_STRING
+    name = dtype_name(tensor.dtype)
     return ge_ir_pb2.DT_UNDEFINED if name is None else dtypes.dtype(name).acl_number or ge_ir_pb2.DT_UNDEFINED
 
 

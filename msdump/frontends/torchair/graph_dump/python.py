@@ -146,9 +146,9 @@ def _data_line(op: GeOp) -> str:
 def _call_line(op: GeOp) -> str:
     arguments = _arguments(op)
     arguments += [f"{name}={value!r}" for name, value in op.attrs.items() if not name.startswith("_")]
-    if len(op.outputs) == 1:
+    if len(op.outputs) < 2:
         arguments.append(f'node_name="{op.name}"')
-        target = _variable(op.outputs[0])
+        target = _variable(op.outputs[0]) if op.outputs else "_"
     else:
         target = f"[{', '.join(map(_variable, op.outputs))}]"
     return f"{target} = ge.{op.type}({', '.join(arguments)})"

@@ -1,0 +1,32 @@
+"""npu_print: a text is made of the tensors' values, and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.registry import converter
+from msdump.frontends.torchair.ops import library
+
+
+@converter(library.PRINT)
+def npu_print(
+    ge: Builder,
+    tensors: Sequence[GeTensor],
+    msg_format: str,
+    placeholder: str,
+    summarize_size: int,
+    tensor_detail: bool = False,
+) -> None:
+    """Source: TorchAir: StringFormat gets what GE can print, and PrintV2 its text."""
+    shown = [ge.cast(tensor, torch.float32) if tensor.dtype == torch.bfloat16 else tensor for tensor in tensors]
+    if tensor_detail:
+        msg_format = library.detailed(msg_format, placeholder, [str(tensor.dtype) for tensor in tensors])
+        shapes = [ge.op("Shape", {"x": tensor}) for tensor in tensors]
+        shown = [item for pair in zip(shown, shapes, strict=True) for item in pair]
+    attrs = {"template": msg_format, "placeholder": placeholder, "summarize": summarize_size}
+    text = ge.op("StringFormat", {f"x{index}": tensor for index, tensor in enumerate(shown)}, attrs)
+    ge.multi_op("PrintV2", {"x": text}, (), {"output_stream": "stdout", "_kernel": "extend"})

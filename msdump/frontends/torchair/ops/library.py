@@ -1,0 +1,77 @@
+"""Operators of `torch.ops.air`, which a graph holds for calls of `torchair.ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx.node import has_side_effect
+
+from msdump.frontends.torchair.ops.tensor_text import filled, tensor_text
+
+# Source: TorchAir, names and arguments of its operators; `tensor_detail` is an argument of its own here.
+_SCHEMAS = {
+    "print": "print(Tensor[] tensors, str msg_format, str placeholder, int summarize_size, "
+    "bool tensor_detail=False) -> ()",
+    "record": "record(*, Device? device=None) -> Tensor",
+    "wait": "wait(Tensor[] x) -> ()",
+}
+_library: Any = torch.library.Library("air", "FRAGMENT")  # type: ignore[no-untyped-call]
+
+
+def _print(
+    tensors: Sequence[torch.Tensor], msg_format: str, placeholder: str, summarize_size: int, tensor_detail: bool = False
+) -> None:
+    texts = [tensor_text(tensor, summarize_size) for tensor in tensors]
+    if tensor_detail:
+        msg_format = detailed(msg_format, placeholder, [str(tensor.dtype) for tensor in tensors])
+        texts = [text for pair in zip(texts, map(shape_text, tensors), strict=True) for text in pair]
+    print(filled(msg_format, placeholder, texts), flush=True)
+
+
+def detailed(template: str, placeholder: str, dtypes: Sequence[str]) -> str:
+    """The template with a shape beside each tensor, to be filled in as well, and its dtype."""
+    return filled(
+        template, placeholder, [f"tensor({placeholder}, shape={placeholder}, dtype={dtype})" for dtype in dtypes]
+    )
+
+
+def shape_text(tensor: torch.Tensor) -> str:
+    return str(list(tensor.shape))
+
+
+def _record(*, device: torch.device | None = None) -> torch.Tensor:
+    return torch.empty(0, device=device)
+
+
+def _nothing(*_: Any) -> None:
+    """What an operator without a result does to tensors that have no values."""
+
+
+def _define(name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
+    """Edges: an operator that another package has defined stays as it is."""
+    if not hasattr(torch.ops.air, name):
+        _library.define(_SCHEMAS[name])
+        _library.impl(name, function, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"air::{name}", fake, lib=_library)
+    # Nobody reads what they return, and still no pass may take them out.
+    has_side_effect(getattr(torch.ops.air, name).default)
+
+
+_define("print", _print, _nothing)
+_define("record", _record, _record)
+_define("wait", _nothing, _nothing)
+
+print_op, record_op, wait_op = torch.ops.air.print.default, torch.ops.air.record.default, torch.ops.air.wait.default
+PRINT, RECORD, WAIT = "air.print.default", "air.record.default", "air.wait.default"
+
+
+def placeholder_for(texts: Sequence[str]) -> str:
+    """What stands for a tensor in a message: `{}`, or the first of `{0}`, `{1}`, ... that no text holds."""
+    joined = " ".join(texts)
+    placeholder, number = "{}", 0
+    while placeholder in joined:
+        placeholder = f"{{{number}}}"
+        number += 1
+    return placeholder
