@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 DUMP_MARK = "torchair_enable_data_dump"
-_STREAM = "_user_stream_label"
+STREAM = "_user_stream_label"
 
 
 def data_dump() -> Any:
@@ -43,7 +43,7 @@ def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> Any:
     The nodes of the graph say it in `meta["custom"]`, where PyTorch can mark what is traced (2.9 and newer).
     Source:  TorchAir, scope.npu_stream_switch, and the names of its attributes; so are the others below.
     """
-    return _recorded(**{_STREAM: stream_tag}, _user_stream_priority=str(stream_priority))
+    return _recorded(**{STREAM: stream_tag}, _user_stream_priority=str(stream_priority))
 
 
 def super_kernel(scope: str | None, options: str = "") -> Any:
@@ -74,5 +74,5 @@ def is_marked(node: fx.Node) -> bool:
 
 def stream_of(node: fx.Node) -> str | None:
     """Label of the `npu_stream_switch` that a node was called in; None: the default stream."""
-    label = (node.meta.get("custom") or {}).get(_STREAM)
+    label = (node.meta.get("custom") or {}).get(STREAM)
     return None if label is None else str(label)

@@ -272,6 +272,39 @@ def test_each_stream_has_marks_of_its_own() -> None:
     assert graph.outputs[-1].op.type == CONST and graph.outputs[-1].shape == (0,)
 
 
+def test_a_pass_may_put_them_into_the_graph(tmp_path: Path) -> None:
+    """The example of TorchAir's documentation of passes."""
+
+    def into_a_stream(module: Any, *_: Any) -> None:
+        air, graph, marks = torch.ops.air, module.graph, []
+        for node in list(graph.nodes):
+            if node.target is torch.ops.aten.mm.default:
+                with graph.inserting_before(node):
+                    graph.call_function(air.scope_enter.default, args=(["_user_stream_label"], ["stream_1"]))
+            if node.target is torch.ops.aten.abs.default:
+                with graph.inserting_after(node):
+                    marks.append(graph.call_function(air.record.default))
+                with graph.inserting_after(marks[0]):
+                    graph.call_function(air.scope_exit.default)
+            if node.target is torch.ops.aten.sub.Tensor:
+                with graph.inserting_before(node):
+                    graph.call_function(air.wait.default, args=(marks,))
+
+    def function(x: Any) -> Any:
+        mm = torch.mm(x, x)
+        return torch.abs(mm) + 1, x - 2
+
+    config = torchair.CompilerConfig()
+    config.post_grad_custom_pre_pass = into_a_stream
+    config.debug.graph_dump.type = "txt"
+    config.debug.graph_dump.path = str(tmp_path)
+    x = torch.ones(2, 2)
+    results = torch.compile(function, backend=torchair.get_npu_backend(compiler_config=config), fullgraph=True)(x)
+    assert all(torch.equal(a, b) for a, b in zip(results, function(x), strict=True))
+    (file,) = tmp_path.glob("dynamo_original_graph_*.txt")
+    assert [line.strip() for line in file.read_text().splitlines() if ":-1" in line] == ['input: "Abs:-1"']
+
+
 def test_what_cannot_be_waited_for() -> None:
     for tensors in ([], None, [3], "x"):
         with pytest.raises(ConfigError, match=r"torchair\.ops\.wait"):

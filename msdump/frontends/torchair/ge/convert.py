@@ -16,7 +16,6 @@ from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
 from msdump.frontends.torchair.ge.streams import Event, Streams
-from msdump.frontends.torchair.ops.library import RECORD, WAIT
 
 
 def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
@@ -74,11 +73,8 @@ def _data(graph: GeGraph, node: fx.Node) -> GeTensor | None:
 
 
 def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
-    if str(node.target) == RECORD:
-        return streams.record(node)
-    if str(node.target) == WAIT:
-        awaited: Any = fx.map_arg(node.args[0], values.__getitem__)
-        return streams.wait(node, awaited)
+    if streams.is_for(node):
+        return streams.call(node, fx.map_arg(node.args, values.__getitem__))
 
     def value_of(used: fx.Node) -> Any:
         return _tensor_of(builder, used, values)

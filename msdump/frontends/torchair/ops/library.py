@@ -16,6 +16,8 @@ _SCHEMAS = {
     "bool tensor_detail=False) -> ()",
     "record": "record(*, Device? device=None) -> Tensor",
     "wait": "wait(Tensor[] x) -> ()",
+    "scope_enter": "scope_enter(str[] keys, str[] values) -> ()",
+    "scope_exit": "scope_exit() -> ()",
 }
 _library: Any = torch.library.Library("air", "FRAGMENT")  # type: ignore[no-untyped-call]
 
@@ -61,10 +63,13 @@ def _define(name: str, function: Callable[..., Any], fake: Callable[..., Any]) -
 
 _define("print", _print, _nothing)
 _define("record", _record, _record)
-_define("wait", _nothing, _nothing)
+for _name in ("wait", "scope_enter", "scope_exit"):
+    _define(_name, _nothing, _nothing)
 
 print_op, record_op, wait_op = torch.ops.air.print.default, torch.ops.air.record.default, torch.ops.air.wait.default
 PRINT, RECORD, WAIT = "air.print.default", "air.record.default", "air.wait.default"
+# What a pass of a script may put into a graph; in a function, `scope` marks the nodes themselves.
+SCOPE_ENTER, SCOPE_EXIT = "air.scope_enter.default", "air.scope_exit.default"
 
 
 def placeholder_for(texts: Sequence[str]) -> str:

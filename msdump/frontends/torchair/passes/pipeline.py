@@ -150,6 +150,4 @@ def _apply(fx_pass: FxPass, module: GraphModule, context: PassContext) -> None:
             f"FX pass {fx_pass.name}: expected a graph that it can handle, got {type(error).__name__}: {error}."
         ) from error
     if before is not None:
-        cost = time.perf_counter() - start
-        for line in report(fx_pass.name, cost, before, NodeCount.of(module.graph)):
-            log.debug(line)
+        log.debug(report(fx_pass.name, time.perf_counter() - start, before, NodeCount.of(module.graph)))

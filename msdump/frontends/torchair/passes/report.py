@@ -1,4 +1,4 @@
-"""What a pass did to a graph, in lines for the log."""
+"""What a pass did to a graph, as a message for the log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch.fx import Graph
+
+_COLUMNS = ("name", "cnt(before)", "cnt(after)", "diff")
 
 
 @dataclass(frozen=True)
@@ -27,23 +29,37 @@ class NodeCount:
         )
 
 
-def report(name: str, cost_s: float, before: NodeCount, after: NodeCount) -> Iterator[str]:
-    """Lines about one pass: its cost, what went and came, and two aligned tables of how many there are of each."""
-    yield f"After fx graph pass({name}) optimization: cost {cost_s * 1000:.3f} ms"
-    yield f"fx graph pass({name}): {len(before.names)} nodes before, {len(after.names)} nodes after"
-    yield f"fx graph pass({name}) removed nodes: {_missing(before.names, after.names)}"
-    yield f"fx graph pass({name}) added nodes: {_missing(after.names, before.names)}"
-    yield _table(f"fx graph pass({name}) operations:", before.operations, after.operations)
-    yield _table(f"fx graph pass({name}) targets:", before.targets, after.targets)
+def report(name: str, cost_s: float, before: NodeCount, after: NodeCount) -> str:
+    """One message: what the pass took, what went and came, and two aligned tables of how many there are of each.
+
+    Source: TorchAir, its debug log. Nodes stand in the order of the graph, rows in that of the alphabet.
+    """
+    return "\n".join(
+        (
+            f"After fx graph pass({name}) optimization:",
+            f"    cost {cost_s:.10f}s,",
+            f"    before {len(before.names)} nodes, after {len(after.names)} nodes,",
+            f"    removed nodes: {_missing(before.names, after.names)},",
+            f"    added nodes: {_missing(after.names, before.names)},",
+            "    operations statistics:",
+            *_table(before.operations, after.operations),
+            "    targets statistics:",
+            *_table(before.targets, after.targets),
+        )
+    )
 
 
-def _missing(names: tuple[str, ...], others: tuple[str, ...]) -> str:
+def _missing(names: tuple[str, ...], others: tuple[str, ...]) -> list[str]:
     known = set(others)
-    return ", ".join(name for name in names if name not in known) or "none"
+    return [name for name in names if name not in known]
 
 
-def _table(title: str, before: Counter[str], after: Counter[str]) -> str:
-    kinds = sorted({*before, *after})
-    width = max([len(kind) for kind in kinds], default=0)
-    rows = [f"  {kind:<{width}}  {before[kind]:>6} -> {after[kind]:>6}" for kind in kinds]
-    return "\n".join([title, *rows])
+def _table(before: Counter[str], after: Counter[str]) -> Iterator[str]:
+    counts = [("total", before.total(), after.total())]
+    counts += [(kind, before[kind], after[kind]) for kind in sorted({*before, *after})]
+    rows: list[tuple[str, ...]] = [_COLUMNS, *((kind, str(old), str(new), str(new - old)) for kind, old, new in counts)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, tuple("-" * width for width in widths))
+    for row in rows:
+        first, *others = (f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join((f"    {row[0]:<{len(first)}}", *others))
