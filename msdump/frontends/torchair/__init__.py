@@ -4,6 +4,8 @@ CompilerConfig   what is asked for
 get_npu_backend  a backend for torch.compile: the eager data dump, GE graphs and their dumps, captured graphs
 ops              npu_print(), record() and wait(): operators of the graph that print and order
 scope            data_dump(): operators to dump, chosen in the model
+ge               what converters of a script build operators with: custom_op(), Const(), Cast(), Tensor, ...
+register_fx_node_ge_converter   a converter of a script
 logger           what the debug save says, at level DEBUG when TORCH_COMPILE_DEBUG is "1" at the import
 """
 
@@ -12,14 +14,21 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.errors import did_you_mean
-from msdump.frontends.torchair import ops, scope
+from msdump.frontends.torchair import ge, ops, scope
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import setup_logger
 
-__all__ = ["CompilerConfig", "get_npu_backend", "logger", "ops", "scope"]
+__all__ = ["CompilerConfig", "ge", "get_npu_backend", "logger", "ops", "register_fx_node_ge_converter", "scope"]
 
 logger = setup_logger()
+
+
+def register_fx_node_ge_converter(aten_op: Any) -> Any:
+    """Decorator: the function converts calls of this operator; see `ge.custom`."""
+    from msdump.frontends.torchair.ge import custom
+
+    return custom.register_fx_node_ge_converter(aten_op)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,4 +6,23 @@ builder    what a converter builds with
 convert    an FX graph becomes a GeGraph
 program    a GeGraph becomes something that runs
 compile    all of it, with the passes in between
+custom     converters that a script registers: what `from torchair.ge import ...` finds is theirs
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.frontends.torchair.ge import attr
+from msdump.frontends.torchair.ge.numbers import DataType, Format
+
+__all__ = ["Cast", "Clone", "Const", "DataType", "Format", "Tensor", "TensorSpec", "attr", "custom_op"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # It needs torch, which an import of this package does not.
+    from msdump.frontends.torchair.ge import custom
+
+    return getattr(custom, name)

@@ -84,6 +84,15 @@ class Builder:
         self.graph.add(op)
         return op.outputs
 
+    def foreign_op(
+        self, op_type: str, inputs: Mapping[str, Feed], attrs: Mapping[str, Any], outputs: Sequence[str], name: str = ""
+    ) -> GeOp:
+        """Append an operator that no kernel computes. What its outputs are has to be noted in them, and in `exact`."""
+        fed = {key: self._fed(value) for key, value in inputs.items()}
+        op = GeOp(name, op_type, fed, dict(attrs), tuple(outputs), fx_node=self.node)
+        op.outputs = tuple(GeTensor(op, index) for index in range(len(outputs)))
+        return self.graph.add(op)
+
     def const(self, value: Any, dtype: torch.dtype | None = None, is_inline: bool = False) -> GeTensor:
         """Append a Const: a number, a list of numbers, or a tensor.
 

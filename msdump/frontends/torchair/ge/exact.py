@@ -43,12 +43,13 @@ def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], re
     for index in indices:
         tensor = results[index]
         if isinstance(tensor, GeTensor) and tensor.op in made and len(tensor.op.outputs) == 1 and _is_float(tensor):
-            tensor.op.exact = AtenCall(node, args, keywords, index if has_many else None)
+            tensor.op.exact = AtenCall(node, args, keywords, (index if has_many else None,))
 
 
-def pick(results: Any, index: int | None, *_: Any) -> Any:
-    """One result of a call.   _: what the operator reads"""
-    return results if index is None else results[index]
+def pick(results: Any, indices: tuple[int | None, ...], *_: Any) -> Any:
+    """The results of a call that an operator gives: a tuple where it has several outputs.   _: what it reads"""
+    chosen = tuple([results if index is None else results[index] for index in indices])
+    return chosen[0] if len(chosen) == 1 else chosen
 
 
 def _is_float(tensor: GeTensor) -> bool:

@@ -81,13 +81,13 @@ class AtenCall:
     """The call of the FX graph that several operators stand for; one of its results is the operator's output.
 
     args, keywords  with GeTensors in place of nodes
-    index           which result; None where there is one
+    indices         which result each output is; None where the call has one
     """
 
     node: fx.Node
     args: tuple[Any, ...]
     keywords: dict[str, Any]
-    index: int | None
+    indices: tuple[int | None, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -162,6 +162,10 @@ class GeGraph:
         if op.type == DATA:
             self.arguments.append(op)
         return op
+
+    def rename(self, op: GeOp, name: str) -> None:
+        """Raises: GraphError for a name that is taken."""
+        op.name = self._claimed(name)
 
     def insert_after(self, place: GeOp, op: GeOp) -> GeOp:
         """As `add`, right after another operator."""

@@ -61,8 +61,11 @@ class GeModule:
         # What the operator reads has to live until it runs, for those who look on.
         host = host_inputs(op)
         read = [self._argument(tensor, name in host) for name, tensor in op.inputs.items()]
-        node = self.graph.create_node("call_function", pick, (self._calls[call.node], call.index, *read), name=op.name)
-        self.nodes[op] = self._values[id(op), 0] = node
+        node = self.graph.create_node(
+            "call_function", pick, (self._calls[call.node], call.indices, *read), name=op.name
+        )
+        self.nodes[op] = node
+        self._add_outputs(op, node)
 
     def _of_call(self, item: Any) -> Any:
         if not isinstance(item, GeTensor) or _is_known(item):
@@ -82,6 +85,9 @@ class GeModule:
         function = functools.partial(kernel.function, **keywords) if keywords else kernel.function
         node = self.graph.create_node("call_function", function, tuple(given.values()), opened, name=op.name)
         self.nodes[op] = node
+        self._add_outputs(op, node)
+
+    def _add_outputs(self, op: GeOp, node: fx.Node) -> None:
         if len(op.outputs) == 1:
             self._values[id(op), 0] = node
             return

@@ -41,6 +41,8 @@ class Kernel:
 
 
 _CONVERTERS: dict[Any, Callable[..., Any]] = {}
+# Converters that a script brings; they come before the others.
+_OWN: dict[str, Callable[..., Any]] = {}
 _KERNELS: dict[str, Kernel] = {}
 _SIZE_KERNELS: dict[str, Kernel] = {}
 _is_loaded = False
@@ -62,6 +64,11 @@ def converter(*targets: str | Callable[..., Any]) -> Callable[[Function], Functi
         return function
 
     return register
+
+
+def register_own(target: str, function: Callable[..., Any]) -> None:
+    """As `converter`, for one that a script brings; the last one for an operator counts."""
+    _OWN[target] = function
 
 
 def kernel(
@@ -99,7 +106,7 @@ def converter_of(target: Any) -> Callable[..., Any]:
     Source: TorchAir, its first line.
     """
     _load()
-    found = _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
+    found = _OWN.get(str(target)) or _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
     if found is None:
         name = str(target)
         if isinstance(target, torch._ops.HigherOrderOperator):
@@ -122,7 +129,12 @@ def converter_of(target: Any) -> Callable[..., Any]:
 
 def has_converter(target: Any) -> bool:
     _load()
-    return target in _CONVERTERS or str(target) in _CONVERTERS
+    return str(target) in _OWN or target in _CONVERTERS or str(target) in _CONVERTERS
+
+
+def has_kernel(op_type: str) -> bool:
+    _load()
+    return op_type in _KERNELS or op_type in _SIZE_KERNELS
 
 
 def host_inputs(op: GeOp) -> frozenset[str]:
@@ -152,11 +164,23 @@ def _is_of_sizes(op: GeOp) -> bool:
 
 
 def kernel_for(op: GeOp) -> Kernel:
-    """The kernel that an operator runs: that of its type, or the one for sizes where only sizes come in."""
+    """The kernel that an operator runs: that of its type, or the one for sizes where only sizes come in.
+
+    Edges: an operator whose values come from a call of PyTorch needs none; it is given one that is not called.
+    """
     _load()
     if op.type in _SIZE_KERNELS and _is_of_sizes(op):
         return _SIZE_KERNELS[op.type]
+    if op.exact is not None and op.type not in _KERNELS:
+        return _NO_KERNEL
     return kernel_of(op.type)
+
+
+def _uncalled(*_: Any, **__: Any) -> Any:
+    raise AssertionError("an operator without a kernel takes its values from a call of PyTorch")
+
+
+_NO_KERNEL = Kernel(_uncalled)
 
 
 def kernel_of(op_type: str) -> Kernel:

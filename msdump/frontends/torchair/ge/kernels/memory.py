@@ -20,6 +20,11 @@ def identity(x: Any, *, is_alias: bool = False, memory_format: str = "", device:
     return torch.clone(x, memory_format=placement.memory_format(memory_format))
 
 
+@kernel("TensorMove")
+def tensor_move(x: Any) -> Any:
+    return torch.clone(x)
+
+
 @kernel("Assign", mutates="ref")
 def assign(ref: Any, value: Any) -> Any:
     return ref.copy_(value)

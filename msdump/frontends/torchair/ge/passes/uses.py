@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
-from msdump.frontends.torchair.ge.registry import kernel_of
+from msdump.frontends.torchair.ge.registry import kernel_for
 
 Readers = dict[GeTensor, list[GeOp]]
 
@@ -29,8 +29,8 @@ def mutated_input(op: GeOp) -> GeTensor | None:
     """The tensor that the operator writes, or None."""
     if op.type == CONST or not op.inputs:
         return None
-    name = _mutates(op.type)
-    return op.inputs[name] if name else None
+    name = _mutates(op)
+    return op.inputs.get(name) if name else None
 
 
 def swaps_last_two(op: GeOp) -> bool:
@@ -61,5 +61,5 @@ def _owner(tensor: GeTensor) -> GeTensor:
     return tensor
 
 
-def _mutates(op_type: str) -> str:
-    return "" if op_type in ("Data", "NetOutput") else kernel_of(op_type).mutates
+def _mutates(op: GeOp) -> str:
+    return "" if op.type in ("Data", "NetOutput") else kernel_for(op).mutates
