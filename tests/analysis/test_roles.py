@@ -15,8 +15,8 @@ from msdump.analysis import tensor_statistics, write_statistic_files
 from msdump.analysis.roles import layer_of
 from msdump.analysis.stat import TensorStatistics
 from msdump.cli.main import main
-from tests.analysis.small_dump import write_dump
 from msdump.formats.statistic_csv import read_statistic_csv
+from tests.analysis.small_dump import write_dump
 
 Rows = dict[tuple[str, str, int], TensorStatistics]
 
