@@ -45,7 +45,9 @@ CASES = [
     (recomputes, True, {"aten.sin.default", "aten.exp.default", "aten.cos.default"}, set()),
     (redraws, True, {"run_and_save_rng_state", "run_with_rng_state"}, {"aten.native_dropout.default"}),
 ]
-cases = pytest.mark.parametrize(("function", "is_trained", "shown", "hidden"), CASES, ids=lambda case: str(case)[:14])
+cases = pytest.mark.parametrize(
+    ("function", "is_trained", "shown", "hidden"), CASES, ids=[case[0].__name__ for case in CASES]
+)
 
 
 def run(function: Function, is_trained: bool, chosen: Any) -> None:
