@@ -83,7 +83,7 @@ VARIANTS = (
     Variant("skylake-x", _SKYLAKE_X),
     Variant("one-core", prefix=("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))),
     Variant("small-shm", prefix=(*_NAMESPACE, "sh", "-c", _SMALL_SHM, "sh")),
-    Variant("c-locale", environment={"LC_ALL": "C", "LANG": None, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    Variant("c-locale", environment={"LC_ALL": "C", "LANG": None}),
     Variant("umask-077", umask=0o077),
     Variant("no-home", environment={"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None}),
     Variant("other-user", prefix=("unshare", "--user", "--map-user=65534", "--map-group=65534")),

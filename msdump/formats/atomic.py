@@ -131,6 +131,11 @@ class Folder:
             ) from error
         except OSError as error:
             raise write_error(self._where(name), f"to write {_size(chunks)} bytes", error) from error
+        except UnicodeEncodeError as error:
+            raise WriteError(
+                f"{self._where(name)!a}: expected a name in the encoding of file names, {error.encoding}, got "
+                f"{error.object[error.start : error.end]!a}. Set PYTHONUTF8=1, or a locale with UTF-8."
+            ) from error
 
     def link(self, existing: str, name: str, existing_folder: Folder | None = None) -> bool:
         """Give a file a further name; False when links are refused and a copy was made.   Raises: WriteError."""

@@ -215,6 +215,23 @@ for stamp in range(1_000_000):
 """
 
 
+def test_a_name_that_the_locale_cannot_encode_is_a_clear_error(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from msdump.errors import WriteError\n"
+        "from msdump.formats.atomic import write_file\n"
+        "try:\n"
+        "    write_file(sys.argv[1] + '/\\u6587.npy', [b'1'], 0o400)\n"
+        "except WriteError as error:\n"
+        "    print(error)\n"
+    )
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=ascii_only, capture_output=True, text=True, check=True)
+    assert "expected a name in the encoding of file names, ascii, got '\\u6587'. Set PYTHONUTF8=1" in done.stdout
+    assert os.listdir(tmp_path) == []
+
+
 def leave_a_hidden_file(folder: Path) -> str:
     """Let a process be killed that replaces `x`, between the hidden and the true name of a file; the hidden name."""
     (folder / "x").write_bytes(b"0")
