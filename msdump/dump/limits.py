@@ -1,7 +1,8 @@
 """Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
 
-Both engines meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached
-is a WriteError, and that is what ends a dump: training goes on.
+Dumps of records meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. Dumps that name their
+files themselves write through LimitedFiles. A limit that is reached is a WriteError, and that is what ends a dump: the
+training goes on.
 """
 
 from __future__ import annotations
@@ -79,6 +80,13 @@ def default_floor(usage: DiskUsage) -> int:
     return int(min(_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART * usage.total))
 
 
+class HasCounts(Protocol):
+    """What writes to the disk and counts it."""
+
+    @property
+    def counts(self) -> WriteCounts: ...
+
+
 class DiskGuard:
     """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
 
@@ -90,7 +98,7 @@ class DiskGuard:
         self._root = root
         self._limits = limits
         self._usage = usage
-        self._writers: list[Writer] = []
+        self._writers: list[HasCounts] = []
         self._home: Path | None = None
         self._lock = threading.Lock()
         self._reserved = 0
@@ -102,7 +110,7 @@ class DiskGuard:
         keep = self._limits.keep_iterations
         return None if keep is None else Rotation(self._root, keep)
 
-    def watch(self, writer: Writer) -> None:
+    def watch(self, writer: HasCounts) -> None:
         """Count what this writer puts on the disk."""
         self._writers.append(writer)
 
@@ -245,6 +253,47 @@ class LimitedWriter:
         finally:
             self._guard.release(sum(each.promised_bytes for each in self._open.values()))
             self._open.clear()
+
+
+class LimitedFiles:
+    """Keeps the files of a dump that names them itself within the limits. Any thread may call it.
+
+    root    folder of the dump
+    usage   asks the disk; injected by tests
+    """
+
+    def __init__(self, root: Path, limits: DiskLimits, usage: Callable[[Path], DiskUsage] = disk_usage) -> None:
+        self.counts = WriteCounts()
+        self._guard = DiskGuard(root, limits, usage)
+        self._guard.watch(self)
+        self._rotation = self._guard.rotation
+        self._lock = threading.Lock()
+        if self._rotation is not None:
+            self._rotation.join(self)
+
+    def write(
+        self, folder: Path, name: str, size_bytes: int, graph_id: int, iteration: int, publish: Callable[[], int]
+    ) -> int:
+        """Call `publish`, which writes a file of this name and returns its size; returns that.
+
+        size_bytes  of the file, known before
+        Raises: WriteError when a limit is reached, and what `publish` raises.
+        """
+        self._guard.reserve(size_bytes)
+        try:
+            if self._rotation is not None:
+                self._rotation.expect_files(folder, (name,), graph_id, iteration)
+            written = publish()
+            with self._lock:
+                self.counts += WriteCounts(1, 0, written, written)
+        finally:
+            self._guard.release(size_bytes)
+        return written
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        """Remove the oldest iteration if there are too many.   Raises: WriteError."""
+        if self._rotation is not None:
+            self._guard.give_back(self._rotation.end(self, graph_id, iteration))
 
 
 class _OpenIteration:

@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
@@ -59,18 +59,22 @@ class Rotation:
 
     def expect(self, records: Sequence[tuple[Path, TensorRecord]]) -> None:
         """Files of these records are about to appear in these folders."""
+        for folder, record in records:
+            self.expect_files(folder, _names_of(record), record.graph_id, record.iteration)
+
+    def expect_files(self, folder: Path, file_names: Iterable[str], graph_id: int, number: int) -> None:
+        """Files of these names are about to appear in a folder, in iteration `number` of a graph."""
+        name = (graph_id, number)
         with self._lock:
-            for folder, record in records:
-                name = (record.graph_id, record.iteration)
-                iteration = self._iterations.setdefault(name, _Iteration())
-                names = iteration.names.get(folder)
-                if names is None:
-                    names = iteration.names[folder] = {
-                        common for common in _COMMON_FILES if not os.path.lexists(folder / common)
-                    }
-                    for place in self._below_root(folder):
-                        self._owner[place] = name if self._owner.setdefault(place, name) == name else None
-                names.update(_names_of(record))
+            iteration = self._iterations.setdefault(name, _Iteration())
+            names = iteration.names.get(folder)
+            if names is None:
+                names = iteration.names[folder] = {
+                    common for common in _COMMON_FILES if not os.path.lexists(folder / common)
+                }
+                for place in self._below_root(folder):
+                    self._owner[place] = name if self._owner.setdefault(place, name) == name else None
+            names.update(file_names)
 
     def end(self, writer: object, graph_id: int, iteration: int) -> int:
         """A writer has ended an iteration; returns the bytes that the removal of older ones freed.

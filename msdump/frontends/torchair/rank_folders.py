@@ -10,7 +10,6 @@ from contextlib import suppress
 from msdump.errors import ConfigError
 from msdump.formats.folder_hold import FolderHold
 from msdump.formats.make_dirs import make_dirs
-from msdump.formats.system_errors import write_error
 
 log = logging.getLogger("msdump")
 
@@ -73,10 +72,7 @@ class RankFolders:
 
 def _hold(path: str, mode: int) -> FolderHold:
     make_dirs(path, mode)
-    try:
-        hold = FolderHold.take(path)
-    except OSError as error:
-        raise write_error(path, "a folder to write to", error) from error
+    hold = FolderHold.take(path)
     if hold is None:
         raise ConfigError(
             f"{path}: expected one process for each rank, got another process that dumps into this folder now. Give "

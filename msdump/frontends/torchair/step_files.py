@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from msdump.dump.clock import Clock
+from msdump.dump.limits import LimitedFiles, disk_limits
 from msdump.errors import DtypeError, FormatError, WriteError
 from msdump.formats import mapping_csv
-from msdump.formats.atomic import Folder, make_dirs
+from msdump.formats.atomic import Buffer, Folder, make_dirs
 from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.numpy_save import numpy_chunks
 from msdump.formats.torchair_layout import (
@@ -44,6 +45,21 @@ def umask() -> int:
     return mask
 
 
+# By folder of a dump: backends of a process may share one.
+_limited_files: dict[str, LimitedFiles] = {}
+
+
+def limited_files(root: str) -> LimitedFiles:
+    """What keeps this process's files below a folder within the limits of the disk.
+
+    Raises: ConfigError for a limit of the environment that cannot be read.
+    """
+    path = os.path.realpath(root)
+    if path not in _limited_files:
+        _limited_files.setdefault(path, LimitedFiles(Path(path), disk_limits()))
+    return _limited_files[path]
+
+
 # Names of files hold the time.
 _CLASH = " and differ in their time stamps only"
 
@@ -62,6 +78,7 @@ class DumpFolder:
         self.is_broken = False
         mask = umask()
         self.file_mode, self.dir_mode = 0o666 & ~mask, 0o777 & ~mask
+        self.limited = limited_files(root)
 
     def open_step(self, world_size: int, global_rank: int, graph_id: int, step: int) -> StepFiles | None:
         """Files of one run of one graph; None in a forked process whose parent dumps into the folder of the rank.
@@ -74,7 +91,7 @@ class DumpFolder:
                 return None
         except WriteError as error:
             self.fail(error)
-        return StepFiles(self, step_dir(path, graph_id, step))
+        return StepFiles(self, step_dir(path, graph_id, step), graph_id, step)
 
     def fail(self, error: WriteError) -> None:
         """End the dump into this folder."""
@@ -87,9 +104,11 @@ class DumpFolder:
 class StepFiles:
     """Files of one run of one graph; belongs to the thread that runs it. The folder is made with its first file."""
 
-    def __init__(self, owner: DumpFolder, path: Path) -> None:
+    def __init__(self, owner: DumpFolder, path: Path, graph_id: int, step: int) -> None:
         self._owner = owner
         self._path = path
+        self._real_path = Path(os.path.realpath(path))
+        self._graph_id, self._step = graph_id, step
         self._folder: Folder | None = None
         self._skipped: list[str] = []
         self._files = self._bytes = self._lost = 0
@@ -117,9 +136,10 @@ class StepFiles:
         try:
             if self._skipped and not self._owner.is_broken:
                 text = "".join(line + "\n" for line in self._skipped).encode(errors="backslashreplace")
-                self._open().write(SKIPPED_FILE, [text], self._owner.file_mode, replace=True)
+                self._write(SKIPPED_FILE, [text], replace=True)
             if self._folder is not None:
                 self._folder.close()
+                self._owner.limited.end_iteration(self._graph_id, self._step)
         except WriteError as error:
             self._owner.fail(error)
         finally:
@@ -150,10 +170,7 @@ class StepFiles:
             self._skipped.append(f"{text}: {error or 'there is not enough memory for a copy'}")
             return
         try:
-            folder = self._open()
-            if len(os.fsencode(text)) > NAME_MAX_BYTES:
-                text = self._short_name(folder, text)
-            self._bytes += folder.write(text, chunks, self._owner.file_mode)
+            self._bytes += self._write(text, chunks)
             self._files += 1
         except WriteError as error:
             self._lost += 1
@@ -163,6 +180,16 @@ class StepFiles:
         short = mapping_csv.mapped_name(text, ".npy", folder.has)
         mapping_csv.append_mapping(folder, short, text, self._owner.file_mode)
         return short
+
+    def _write(self, name: str, chunks: Sequence[Buffer], replace: bool = False) -> int:
+        folder, size = self._open(), sum(memoryview(chunk).nbytes for chunk in chunks)
+
+        def publish() -> int:
+            is_short = len(os.fsencode(name)) <= NAME_MAX_BYTES
+            file_name = name if is_short else self._short_name(folder, name)
+            return folder.write(file_name, chunks, self._owner.file_mode, replace)
+
+        return self._owner.limited.write(self._real_path, name, size, self._graph_id, self._step, publish)
 
     def _open(self) -> Folder:
         if self._folder is None:

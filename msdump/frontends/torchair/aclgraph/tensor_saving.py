@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import os
@@ -20,7 +21,7 @@ from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.dump_tally import captured
 from msdump.frontends.torchair.process_rank import process_rank
 from msdump.frontends.torchair.rank_folders import rank_folders
-from msdump.frontends.torchair.step_files import umask
+from msdump.frontends.torchair.step_files import limited_files, umask
 
 log = logging.getLogger("msdump")
 
@@ -64,7 +65,13 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
         torch.save(tensor.detach().clone(), data)
         make_dirs(folder, 0o777 & ~mask)
         content = data.getbuffer()
-        write_file(path.with_name(f"{stem}_{number}.pt"), [content], 0o666 & ~mask, replace=True)
+        file = path.with_name(f"{stem}_{number}.pt")
+        publish = functools.partial(write_file, file, [content], 0o666 & ~mask, replace=True)
+        limited = limited_files(folder)
+        if number:
+            # Nothing says when a replay ends: the one before has, when a value comes again.
+            limited.end_iteration(0, number - 1)
+        limited.write(Path(os.path.realpath(folder)), file.name, content.nbytes, 0, number, publish)
         captured.add(folder, 1, content.nbytes)
     except (WriteError, RuntimeError, NotImplementedError, MemoryError) as error:
         _fail(folder, error)
@@ -88,6 +95,7 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
     """
     folder = rank_dir(os.path.realpath(config.dump_config.dump_path.value), *process_rank())
     captured.begin(os.fspath(folder))
+    limited_files(os.fspath(folder))  # reads the limits now, so that a wrong one is an error before the first run
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     for node in list(graph.nodes):
