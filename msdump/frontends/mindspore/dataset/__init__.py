@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msdump.frontends.mindspore.dataset import config, transforms, vision
+from msdump.frontends.mindspore.dataset import config, mapping, transforms, vision  # noqa: F401  (a step)
 from msdump.frontends.mindspore.dataset.image_files import Cifar10Dataset, ImageFolderDataset, MnistDataset
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
 from msdump.frontends.mindspore.dataset.samplers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, did_you_mean
 
 
 def whole_number(where: str, value: Any, low: int = 1) -> int:
@@ -64,3 +64,13 @@ def column_names(where: str, value: Any) -> list[str] | None:
     if repeated:
         raise ConfigError(f"{where}: expected each column once, got {repeated} more than once.")
     return names
+
+
+def column_slots(where: str, have: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Place of each wanted column.   Raises: ConfigError with the nearest name."""
+    for name in wanted:
+        if name not in have:
+            raise ConfigError(
+                f"{where}: expected columns of {list(have)}, got {name!r}. {did_you_mean(name, have)}".rstrip()
+            )
+    return [have.index(name) for name in wanted]

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError
 from msdump.events import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dataset import config
+from msdump.frontends.mindspore.dataset import checks, config
 from msdump.frontends.mindspore.dataset.prefetch import PrefetchedRows
-from msdump.frontends.mindspore.dataset.rows import Pass, Values
-
-if TYPE_CHECKING:
-    from msdump.frontends.mindspore.dataset.pipeline import Dataset
+from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
 
 
 class _Epochs:
     """Walks a dataset epoch by epoch, preparing rows ahead. Used by one thread."""
 
-    def __init__(self, dataset: Dataset, num_epochs: int) -> None:
+    def __init__(self, rows: Callable[[Pass], Iterator[Row]], num_epochs: int) -> None:
         if isinstance(num_epochs, bool) or not isinstance(num_epochs, int):
             raise TypeError(f"num_epochs: expected an int, got {type(num_epochs).__name__} {num_epochs!r}.")
         if num_epochs != -1 and num_epochs < 1:
             raise ConfigError(f"num_epochs: expected -1 (no end) or at least 1, got {num_epochs}.")
-        self._dataset = dataset
+        self._walk = rows
         self._num_epochs = num_epochs
         self._pass = Pass(config.iterator_seed())
         self._rows: PrefetchedRows | None = None
@@ -37,7 +34,7 @@ class _Epochs:
                     f"dataset iterator: expected at most num_epochs={self._num_epochs} epochs, got a request for one "
                     "more. Create a new iterator, or pass num_epochs=-1."
                 )
-            self._rows = PrefetchedRows(self._dataset.rows(self._pass), config.get_prefetch_size())
+            self._rows = PrefetchedRows(self._walk(self._pass), config.get_prefetch_size())
         try:
             return next(self._rows)
         except StopIteration:
@@ -55,9 +52,17 @@ class _Epochs:
 class TupleIterator:
     """Rows as lists of Tensor (or of arrays). Each `for` over it walks one epoch; `num_epochs` of -1 has no end."""
 
-    def __init__(self, dataset: Dataset, columns: Sequence[str] | None, num_epochs: int, output_numpy: bool) -> None:
-        self._epochs = _Epochs(dataset, num_epochs)
-        self._slots = None if columns is None else _slots(dataset.get_col_names(), columns)
+    def __init__(
+        self,
+        rows: Callable[[Pass], Iterator[Row]],
+        names: Sequence[str],
+        columns: Sequence[str] | None,
+        num_epochs: int,
+        output_numpy: bool,
+    ) -> None:
+        self._epochs = _Epochs(rows, num_epochs)
+        where = "create_tuple_iterator(columns)"
+        self._slots = None if columns is None else checks.column_slots(where, names, columns)
         self._output_numpy = output_numpy
 
     def __iter__(self) -> TupleIterator:
@@ -75,9 +80,11 @@ class TupleIterator:
 class DictIterator:
     """Rows as dictionaries from column name to Tensor (or array). Each `for` over it walks one epoch."""
 
-    def __init__(self, dataset: Dataset, num_epochs: int, output_numpy: bool) -> None:
-        self._epochs = _Epochs(dataset, num_epochs)
-        self._columns = dataset.get_col_names()
+    def __init__(
+        self, rows: Callable[[Pass], Iterator[Row]], names: Sequence[str], num_epochs: int, output_numpy: bool
+    ) -> None:
+        self._epochs = _Epochs(rows, num_epochs)
+        self._columns = names
         self._output_numpy = output_numpy
 
     def __iter__(self) -> DictIterator:
@@ -88,16 +95,6 @@ class DictIterator:
         if values is None:
             raise StopIteration
         return {name: _output(value, self._output_numpy) for name, value in zip(self._columns, values, strict=True)}
-
-
-def _slots(have: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    for name in wanted:
-        if name not in have:
-            raise ConfigError(
-                f"create_tuple_iterator(columns): expected columns of {list(have)}, got {name!r}. "
-                f"{did_you_mean(name, have)}".rstrip()
-            )
-    return [have.index(name) for name in wanted]
 
 
 def _output(value: Array, output_numpy: bool) -> Any:

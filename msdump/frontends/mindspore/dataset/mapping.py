@@ -10,14 +10,14 @@ import numpy as np
 
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
-from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations
+from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
-from msdump.frontends.mindspore.dataset.steps import column_slots
 from msdump.frontends.mindspore.dataset.transforms.operation import apply_operation
 
 MakeGenerator = Callable[..., np.random.Generator]
 
 
+@step
 class MapDataset(Dataset):
     """Each row with some of its columns replaced by what the operations make of them."""
 
@@ -34,7 +34,7 @@ class MapDataset(Dataset):
         self._child = child
         self._operations = _checked_operations(operations)
         self._input_names = inputs
-        self._slots = column_slots("map(input_columns)", names, inputs)
+        self._slots = checks.column_slots("map(input_columns)", names, inputs)
         self._kept = [slot for slot in range(len(names)) if slot not in self._slots]
         self._output_count = len(outputs)
         if len(outputs) == len(inputs):

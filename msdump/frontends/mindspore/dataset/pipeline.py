@@ -1,11 +1,11 @@
-"""`Dataset`: what every source and every step of a pipeline can do. The steps themselves are in steps.py."""
+"""`Dataset`: what every source and every step of a pipeline can do. The steps are in steps.py and mapping.py."""
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,17 @@ from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
 
 ColumnNames = str | Sequence[str]
 Operations = Callable[..., Any] | Sequence[Callable[..., Any]]
+DatasetType = TypeVar("DatasetType", bound="Dataset")
+
+
+# By name of their class. The steps are datasets themselves, so they put themselves here.
+_STEPS: dict[str, Callable[..., Dataset]] = {}
+
+
+def step(dataset: type[DatasetType]) -> type[DatasetType]:
+    """Decorator of a class that a method of `Dataset` returns."""
+    _STEPS[dataset.__name__] = dataset
+    return dataset
 
 
 class Dataset(ABC):
@@ -100,13 +111,14 @@ class Dataset(ABC):
         do_copy: bool = True,
     ) -> TupleIterator:
         """Rows as lists, one `for` over the iterator for each epoch. `do_copy` changes nothing: rows are own copies."""
-        return TupleIterator(self, checks.column_names("create_tuple_iterator", columns), num_epochs, output_numpy)
+        chosen = checks.column_names("create_tuple_iterator", columns)
+        return TupleIterator(self.rows, self.get_col_names(), chosen, num_epochs, output_numpy)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
     ) -> DictIterator:
         """Rows as dictionaries, one `for` over the iterator for each epoch."""
-        return DictIterator(self, num_epochs, output_numpy)
+        return DictIterator(self.rows, self.get_col_names(), num_epochs, output_numpy)
 
     # --- steps
 
@@ -125,7 +137,7 @@ class Dataset(ABC):
                otherwise the outputs come first. `column_order` picks and orders the columns at the end.
         """
         _check_ignored("map", ignored, _MAP_IGNORED)
-        mapped = mapping.MapDataset(self, operations, input_columns, output_columns)
+        mapped = _STEPS["MapDataset"](self, operations, input_columns, output_columns)
         return mapped if column_order is None else mapped.project(column_order)
 
     def batch(
@@ -137,31 +149,31 @@ class Dataset(ABC):
     ) -> Dataset:
         """Stack `batch_size` rows into one. The last, smaller batch is kept unless `drop_remainder`."""
         _check_ignored("batch", ignored, _BATCH_IGNORED)
-        return steps.BatchDataset(self, batch_size, drop_remainder)
+        return _STEPS["BatchDataset"](self, batch_size, drop_remainder)
 
     def shuffle(self, buffer_size: int) -> Dataset:
         """Draw rows at random from a buffer of the next `buffer_size` rows."""
-        return steps.ShuffleDataset(self, buffer_size)
+        return _STEPS["ShuffleDataset"](self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
         """Walk the data `count` times; None or -1: without end."""
-        return steps.RepeatDataset(self, count)
+        return _STEPS["RepeatDataset"](self, count)
 
     def take(self, count: int = -1) -> Dataset:
         """The first `count` rows; -1: all."""
-        return steps.SliceDataset(self, 0, None if count == -1 else checks.whole_number("take(count)", count))
+        return _STEPS["SliceDataset"](self, 0, None if count == -1 else checks.whole_number("take(count)", count))
 
     def skip(self, count: int) -> Dataset:
         """All but the first `count` rows."""
-        return steps.SliceDataset(self, checks.whole_number("skip(count)", count, 0), None)
+        return _STEPS["SliceDataset"](self, checks.whole_number("skip(count)", count, 0), None)
 
     def project(self, columns: ColumnNames) -> Dataset:
         """Only these columns, in this order."""
-        return steps.ProjectDataset(self, columns)
+        return _STEPS["ProjectDataset"](self, columns)
 
     def rename(self, input_columns: ColumnNames, output_columns: ColumnNames) -> Dataset:
         """Other names for some columns."""
-        return steps.RenameDataset(self, input_columns, output_columns)
+        return _STEPS["RenameDataset"](self, input_columns, output_columns)
 
     def filter(
         self,
@@ -170,17 +182,17 @@ class Dataset(ABC):
         num_parallel_workers: int | None = None,
     ) -> Dataset:
         """Rows for which `predicate` of the columns is true. Without `input_columns` it sees all of them."""
-        return steps.FilterDataset(self, predicate, input_columns)
+        return _STEPS["FilterDataset"](self, predicate, input_columns)
 
     def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """Columns of several datasets side by side, until the shortest ends."""
         others = (datasets,) if isinstance(datasets, Dataset) else tuple(datasets)
-        return steps.ZipDataset((self, *others))
+        return _STEPS["ZipDataset"]((self, *others))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """Rows of several datasets, one dataset after the other."""
         others = (datasets,) if isinstance(datasets, Dataset) else tuple(datasets)
-        return steps.ConcatDataset((self, *others))
+        return _STEPS["ConcatDataset"]((self, *others))
 
     def __add__(self, other: Dataset) -> Dataset:
         return self.concat(other)
@@ -203,7 +215,7 @@ class Dataset(ABC):
         order = [int(place) for place in np.random.default_rng(seed).permutation(total)] if randomize else range(total)
         ends = list(itertools.accumulate(counts))
         return [
-            steps.PartDataset(self, order[end - count : end], seed) for end, count in zip(ends, counts, strict=True)
+            _STEPS["PartDataset"](self, order[end - count : end], seed) for end, count in zip(ends, counts, strict=True)
         ]
 
 
@@ -231,7 +243,3 @@ def _part_sizes(sizes: Sequence[int] | Sequence[float], total: int) -> list[int]
     if any(count < 1 for count in counts) or sum(counts) != total:
         raise ConfigError(f"split(sizes): expected positive parts with the sum {total}, got {counts}.")
     return counts
-
-
-# Below, because the steps are datasets themselves.
-from msdump.frontends.mindspore.dataset import mapping, steps  # noqa: E402

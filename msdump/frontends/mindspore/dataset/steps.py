@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from msdump.errors import ConfigError, ExecutionError, did_you_mean
+from msdump.errors import ConfigError, ExecutionError
 from msdump.events import Array
 from msdump.frontends.mindspore.dataset import checks
-from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset
+from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, constant
 
 ENDLESS = -1
 
 
+@step
 class BatchDataset(Dataset):
     """`batch_size` rows stacked into one."""
 
@@ -72,6 +73,7 @@ def _stack(name: str, first: int, values: Sequence[Array]) -> Array:
     return np.stack(values)
 
 
+@step
 class ShuffleDataset(Dataset):
     """Rows drawn at random from a buffer; another order in each walk."""
 
@@ -102,6 +104,7 @@ class ShuffleDataset(Dataset):
         return self._child.known_size()
 
 
+@step
 class RepeatDataset(Dataset):
     """The same data several times; each time in a new order where something shuffles."""
 
@@ -140,6 +143,7 @@ class RepeatDataset(Dataset):
         return self._count
 
 
+@step
 class SliceDataset(Dataset):
     """Rows from `start` on, at most `count` of them."""
 
@@ -168,6 +172,7 @@ class SliceDataset(Dataset):
         return left if self._count is None else min(left, self._count)
 
 
+@step
 class PartDataset(Dataset):
     """One part of `split`: the rows at `places` of the child's order, in the order of `places`."""
 
@@ -194,13 +199,14 @@ class PartDataset(Dataset):
         return len(self._slot_by_place)
 
 
+@step
 class ProjectDataset(Dataset):
     """Some columns, in a given order."""
 
     def __init__(self, child: Dataset, columns: ColumnNames) -> None:
         self._child = child
         self._columns = checks.column_names("project(columns)", columns) or []
-        self._slots = column_slots("project(columns)", child.get_col_names(), self._columns)
+        self._slots = checks.column_slots("project(columns)", child.get_col_names(), self._columns)
         if not self._columns:
             raise ConfigError("project(columns): expected at least one column, got none.")
 
@@ -224,6 +230,7 @@ class ProjectDataset(Dataset):
         return self._child.known_size()
 
 
+@step
 class RenameDataset(Dataset):
     """The same values under other names."""
 
@@ -233,7 +240,7 @@ class RenameDataset(Dataset):
         if len(old) != len(new):
             raise ConfigError(f"rename: expected as many new names as old ones, got {old} -> {new}.")
         names = child.get_col_names()
-        for slot, name in zip(column_slots("rename(input_columns)", names, old), new, strict=True):
+        for slot, name in zip(checks.column_slots("rename(input_columns)", names, old), new, strict=True):
             names[slot] = name
         self._child = child
         self._columns = checks.column_names("rename(output_columns)", names) or []
@@ -251,6 +258,7 @@ class RenameDataset(Dataset):
         return self._child.known_size()
 
 
+@step
 class FilterDataset(Dataset):
     """Rows that satisfy a predicate."""
 
@@ -258,7 +266,7 @@ class FilterDataset(Dataset):
         names = checks.column_names("filter(input_columns)", input_columns) or child.get_col_names()
         self._child = child
         self._predicate = predicate
-        self._slots = column_slots("filter(input_columns)", child.get_col_names(), names)
+        self._slots = checks.column_slots("filter(input_columns)", child.get_col_names(), names)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         for row in self._child.rows(walk):
@@ -276,6 +284,7 @@ class FilterDataset(Dataset):
         return None
 
 
+@step
 class ZipDataset(Dataset):
     """Columns side by side."""
 
@@ -306,6 +315,7 @@ def _joined_row(rows: Sequence[Row]) -> Row:
     return lambda: tuple(value for row in rows for value in row())
 
 
+@step
 class ConcatDataset(Dataset):
     """Rows one dataset after the other."""
 
@@ -334,16 +344,6 @@ class ConcatDataset(Dataset):
                 return size
             total += size
         return total
-
-
-def column_slots(where: str, have: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Place of each wanted column.   Raises: ConfigError with the nearest name."""
-    for name in wanted:
-        if name not in have:
-            raise ConfigError(
-                f"{where}: expected columns of {list(have)}, got {name!r}. {did_you_mean(name, have)}".rstrip()
-            )
-    return [have.index(name) for name in wanted]
 
 
 def _checked_datasets(where: str, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
