@@ -11,23 +11,11 @@ from msdump.config.acl_ranges import NameRange, in_ranges
 from msdump.config.acl_rules import BRIEF, DETAIL, NORM, WATCHER
 from msdump.config.acl_selection import EVERY_MODEL, NO_POSITIONS, Choice, ListEntry, Operator, Position
 from msdump.config.iterations import IterationSet
-from msdump.config.plan import EXCEPTION_MODE, DumpPlan
-from msdump.config.sections import ASCEND, ASYNC, DUMP_ALL, DUMP_LISTED, OVERFLOW_ALL
-from msdump.config.selectors import FullNameSelector
 from msdump.errors import did_you_mean
 
 _DUMP_TYPES = {BRIEF: 3, NORM: 2, DETAIL: 5}
 _OVERFLOW_TYPE, _OPERATOR_TYPE = 4, 1
 _COLLECTIVE_PREFIX = "Hcom"
-_CATEGORY_BY_STATISTIC = {
-    "Max": "max",
-    "Min": "min",
-    "Avg": "avg",
-    "Nan": "nan count",
-    "Negative Inf": "negative inf count",
-    "Positive Inf": "positive inf count",
-    "L2norm": "l2norm",
-}
 
 
 @dataclass(frozen=True)
@@ -165,37 +153,6 @@ class AclPlan:
                 if name in data:
                     found[f"opname_range: {name} hands in data, so no range may begin or end at it."] = None
         return list(found)
-
-    def dump_plan(self, model_name: str, op_names: Sequence[str] | None, root: Path, device_id: int = 0) -> DumpPlan:
-        """The same wish in the words of the dump engines, for one model.
-
-        op_names  chosen operators; None = all of them
-        root      where the dump goes; for an exception dump the environment has a say
-        """
-        return DumpPlan(
-            engine=ASYNC,
-            path=root,
-            net_name=model_name,
-            iterations=self.iterations,
-            saves_tensor=not self.statistics,
-            saves_statistic=bool(self.statistics),
-            dumps_input=self.dumps_input,
-            dumps_output=self.dumps_output,
-            selectors=None if op_names is None else tuple(map(FullNameSelector, op_names)),
-            dump_mode=DUMP_ALL if op_names is None else DUMP_LISTED,
-            trans_flag=False,
-            file_format="bin",
-            op_debug_mode=OVERFLOW_ALL if self.is_overflow else EXCEPTION_MODE if self.is_exception else 0,
-            overflow_number=0,
-            statistic_categories=tuple(_CATEGORY_BY_STATISTIC[name] for name in self.statistics) or None,
-            device_target=ASCEND,
-            device_id=device_id,
-            rank_id=0,
-            is_device_enabled=True,
-            config_text=self.config_text,
-            config_path=self.config_path,
-            is_strict=False,
-        )
 
 
 def _choose_data(operators: Sequence[Operator], chosen: list[bool], is_everything: bool) -> None:

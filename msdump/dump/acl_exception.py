@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
+from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_rules import BRIEF, DETAIL, NORM
 from msdump.dump.clock import Clock
@@ -59,7 +60,7 @@ class AclExceptionDumper(ExceptionDumper):
     saves_without_operands = True
 
     def __init__(self, plan: AclPlan, base: Path, device_id: int, tally: Tally, clock: Clock | None = None) -> None:
-        super().__init__(plan.dump_plan("", None, base, device_id), (), tally, clock)
+        super().__init__(dump_plan_of(plan, "", None, base, device_id), (), tally, clock)
         self._name_of, self._chunks_of = _FORMS[plan.scene]
         self._dir = exception_dir(base, device_id)
         self._device_id = device_id

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from msdump.child_reports import Outbox
+from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
 from msdump.dump.acl_exception import AclExceptionDumper
@@ -241,7 +242,7 @@ class AclDump:
         return Watcher(self.plan, names_before, *parts) if self.plan.is_watcher else AclOperatorDumper(*parts)
 
     def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
-        plan = self.plan.dump_plan(folder.model_name, None, self.root, self.device_id)
+        plan = dump_plan_of(self.plan, folder.model_name, None, self.root, self.device_id)
         rotation = self._guard.new_rotation()
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.acl import parse_acl_config, plan_acl, plan_acl_exception
+from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_error import AclConfigError
 from msdump.config.acl_ranges import NameRange, RangeState, RangeWalk, in_ranges
@@ -263,15 +264,15 @@ def test_levels_and_statistics():
 
 def test_the_engines_are_told_the_same():
     plan = plan_of(dump_list=[{"layer": ["add"]}], dump_step="1|3", dump_mode="all", dump_data="stats")
-    told = plan.dump_plan("m", chosen(plan), plan.path, device_id=2)
+    told = dump_plan_of(plan, "m", chosen(plan), plan.path, device_id=2)
     assert told.net_name == "m" and (told.device_id, told.rank_id) == (2, 0) and told.path == Path(__file__).parent
     assert (told.saves_tensor, told.saves_statistic, told.file_format, told.engine) == (False, True, "bin", "async")
     assert [told.is_dumped_iteration(step) for step in range(4)] == [False, True, False, True]
     both = DUMP_INPUT | DUMP_OUTPUT
     assert node_masks(told, NAMES) == [both if name in ("y", "add") else 0 for name in NAMES]
-    assert plan_of(dump_debug="on").dump_plan("m", None, Path("/d")).op_debug_mode == 3
-    assert plan_of(dump_scene="lite_exception").dump_plan("m", None, Path("/d")).op_debug_mode == 4
-    assert all(node_masks(plan_of(dump_debug="on").dump_plan("m", None, Path("/d")), NAMES))
+    assert dump_plan_of(plan_of(dump_debug="on"), "m", None, Path("/d")).op_debug_mode == 3
+    assert dump_plan_of(plan_of(dump_scene="lite_exception"), "m", None, Path("/d")).op_debug_mode == 4
+    assert all(node_masks(dump_plan_of(plan_of(dump_debug="on"), "m", None, Path("/d")), NAMES))
 
 
 def test_advice_names_what_the_model_does_not_have():

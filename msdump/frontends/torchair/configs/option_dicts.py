@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msdump.errors import WriteError
 from msdump.formats.torchair_layout import rank_dir
+from msdump.frontends.torchair.option_group import OptionGroup
 from msdump.frontends.torchair.process_rank import process_rank
-
-if TYPE_CHECKING:
-    from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 
 Options = dict[str, str]
 
@@ -17,7 +13,7 @@ _TOPOLOGY = {"BFS": "0", "DFS": "1", "RDFS": "2", "StableRDFS": "3"}
 _STATIC_KERNEL = "_aclnn_static_shape_kernel"
 
 
-def option_dicts(config: CompilerConfig) -> tuple[Options, Options]:
+def option_dicts(config: OptionGroup) -> tuple[Options, Options]:
     """(options of a graph, options of the process), names and values as text.
 
     Edges:   options without a value are left out; with `dump_config.enable_dump` the folder of this rank is made.
@@ -43,26 +39,26 @@ def _word(option: object) -> str:
     return "true" if option else "false"
 
 
-def _debug(config: CompilerConfig) -> Options:
+def _debug(config: OptionGroup) -> Options:
     names = ("disable_mempool_reuse_in_same_fx", "enable_output_clone", "static_capture_size_limit", "clone_input")
     return {name: getattr(config.debug.aclgraph, name).value for name in names}
 
 
-def _aoe(config: CompilerConfig) -> Options:
+def _aoe(config: OptionGroup) -> Options:
     group = config.aoe_config
     if group.aoe_mode.value is None:
         return {}
     return _known({name: getattr(group, name).value for name in ("aoe_mode", "work_path", "aoe_config_file")})
 
 
-def _export(config: CompilerConfig) -> Options:
+def _export(config: OptionGroup) -> Options:
     group = config.export
     if not group.export_mode:
         return {}
     return _known({name: getattr(group, name).value for name in ("export_path_dir", "export_name")})
 
 
-def _experimental(config: CompilerConfig) -> Options:
+def _experimental(config: OptionGroup) -> Options:
     group = config.experimental_config
     found = {
         "remove_noop_ops": group.remove_noop_ops.value,
@@ -82,7 +78,7 @@ def _experimental(config: CompilerConfig) -> Options:
     return _known(found)
 
 
-def _experimental_of_process(config: CompilerConfig) -> Options:
+def _experimental_of_process(config: OptionGroup) -> Options:
     group = config.experimental_config
     return {
         "ge.exec.enableEngineParallel": group.cc_parallel_enable.value,
@@ -90,7 +86,7 @@ def _experimental_of_process(config: CompilerConfig) -> Options:
     }
 
 
-def _ge(config: CompilerConfig) -> Options:
+def _ge(config: OptionGroup) -> Options:
     group = config.ge_config
     found = {
         "ge.aicoreNum": group.aicore_num.value,
@@ -107,11 +103,11 @@ def _ge(config: CompilerConfig) -> Options:
     return _known(found)
 
 
-def _fusion(config: CompilerConfig) -> Options:
+def _fusion(config: OptionGroup) -> Options:
     return _known({"ge.fusionSwitchFile": config.fusion_config.fusion_switch_file.value})
 
 
-def _dump(config: CompilerConfig) -> Options:
+def _dump(config: OptionGroup) -> Options:
     group = config.dump_config
     found = {"ge_dump_with_acl_config": group.dump_config_path.value}
     if not group.enable_dump:
