@@ -320,7 +320,7 @@ def loader() -> Any:
 def find_model(model_id: int) -> LoadedModel:
     """The model behind an id.   Raises: CallError 145003."""
     model = process.models.get(model_id)
-    if model is None:
+    if not isinstance(model, LoadedModel):
         raise CallError(codes.GE_EXEC_MODEL_ID_INVALID, f"model_id: expected the id of a loaded model, got {model_id}")
     return model
 

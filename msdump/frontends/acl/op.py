@@ -288,9 +288,10 @@ def cast(src_desc: int, src_buffer: int, dst_desc: int, dst_buffer: int, truncat
 
 def _ops() -> SingleOps:
     with process.lock:
-        if process.single_ops is None:
-            process.single_ops = SingleOps()
-        return process.single_ops
+        ops = process.single_ops
+        if not isinstance(ops, SingleOps):
+            ops = process.single_ops = SingleOps()
+        return ops
 
 
 def _operator(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int], attr: int) -> SingleOp:

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
@@ -19,9 +19,20 @@ from msdump.frontends.acl.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from msdump.events import Observer
-    from msdump.frontends.acl.models import LoadedModel
-    from msdump.frontends.acl.single_ops import SingleOps
     from msdump.frontends.onnx import OnnxModel
+
+
+class Model(Protocol):
+    """A loaded model.   fed, outputs: its operands"""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fed(self) -> Sequence[Any]: ...
+
+    @property
+    def outputs(self) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,9 @@ class Process:
         self.handles = Handles()
         self.memory = Memory()
         self.dump = DumpState()
-        self.models: dict[int, LoadedModel] = {}
+        self.models: dict[int, Model] = {}
         self.model_ids = itertools.count(1)
-        self.single_ops: SingleOps | None = None
+        self.single_ops: object = None
         self.default_stream = Stream()
         self.streams: dict[int, Stream] = {}
         self.subscriptions = Subscriptions()
