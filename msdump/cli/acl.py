@@ -61,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the action says; the result is the exit status that `--help` explains."""
-    return check_acl_json(args.config) if args.action == "check" else _run(args)
+    return check_acl_json(args.config)[0] if args.action == "check" else _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:

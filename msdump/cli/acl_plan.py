@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from msdump.cli.main import NOTHING_DUMPED
 from msdump.cli.printing import complain, say
@@ -23,8 +24,11 @@ def is_acl_json(path: str) -> bool:
     return isinstance(content, dict) and DUMP in content and COMMON not in content
 
 
-def check_acl_json(path: str) -> int:
-    """Print what it asks for; the result is 3 when that is nothing.   Raises: AclConfigError."""
+def check_acl_json(path: str) -> tuple[int, Path | None]:
+    """Print what it asks for; the result is 0 and the folder of the dump, or 3 when nothing is dumped.
+
+    Raises: AclConfigError.
+    """
     from msdump.config.acl import load_acl_config, plan_acl
 
     config = load_acl_config(path)
@@ -33,7 +37,7 @@ def check_acl_json(path: str) -> int:
     plan = plan_acl(config)
     if plan is None:
         say("nothing is dumped")
-        return NOTHING_DUMPED
+        return NOTHING_DUMPED, None
     kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
     rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]
     if kind == "operators" or plan.is_watcher:
@@ -52,4 +56,4 @@ def check_acl_json(path: str) -> int:
 
         rows += room_rows(room_below(plan.path, is_async=True))
     print_table(("acl.json", path), rows, sys.stdout)
-    return 0
+    return 0, plan.path

@@ -1,4 +1,4 @@
-"""`msdump plan CONFIG --dry-run SCRIPT`: the first steps of a script with their dump, measured and thrown away.
+"""`msdump plan [CONFIG] --dry-run SCRIPT`: the first steps of a script with their dump, measured and thrown away.
 
 The script runs in a process of its own, this module's `main`, and is ended after the step that is measured.
 """
@@ -13,21 +13,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msdump import measuring
 from msdump.cli.printing import complain
 from msdump.errors import DumpError, WriteError
+from msdump.measuring import Counts
 
 if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
+    from msdump.measuring import Source
     from msdump.session import Session
 
 # The first step compiles and makes folders; the second is as all others.
 _STEPS = 2
 _SHOWN_LINES = 20
+# In place of a configuration: what the script says.
+_OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,29 @@ def measure(plan: DumpPlan, command: Sequence[str]) -> Measured:
             WriteError when there is no room for the folder.
     """
     folder = _folder_near(plan.path)
+    config = json.loads(plan.config_text)
+    config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
+    (folder / "dump.json").write_text(json.dumps(config))
+    return _measured(folder, "", command, "a network whose device the configuration names")
+
+
+def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) -> Measured:
+    """As `measure`, for a script of ACL or TorchAir: from one run of a model to its next.
+
+    acl_json   read in place of the one that the script names; None: what the script itself configures
+    near       a folder on the disk of the dump
+    Raises:    as `measure`.
+    """
+    what = "a model of which operators are dumped" if acl_json is None else f"a model that {acl_json} dumps"
+    return _measured(_folder_near(near), str(acl_json or _OWN), command, what)
+
+
+def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> Measured:
     try:
-        config = json.loads(plan.config_text)
-        config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
-        (folder / "dump.json").write_text(json.dumps(config))
         # The child's own `msdump` is this one, installed or not.
         paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(folder), *command],
+            [sys.executable, "-m", __name__, str(folder), config, *command],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -74,8 +94,7 @@ def measure(plan: DumpPlan, command: Sequence[str]) -> Measured:
         except (OSError, ValueError, TypeError):
             text = "\n".join(done.stdout.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
             raise DumpError(
-                f"{command[0]}: expected a script that runs a network whose device the configuration names, got none. "
-                f"It ended with {done.returncode}:\n{text}"
+                f"{command[0]}: expected a script that runs {what}, got none. It ended with {done.returncode}:\n{text}"
             ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,65 +111,98 @@ def _folder_near(path: Path) -> Path:
 
 
 class _Stopwatch:
-    """Looks at the dump between two steps, and ends the script when it has seen enough."""
+    """Looks at the dumps between two steps, and ends the script when it has seen enough.
+
+    A step begins with whatever began the first one.
+    """
 
     def __init__(self, result: Path) -> None:
         self._result = result
         self._iteration = -1
+        self._first: Hashable = None
+        self._sources: list[Source] = []
         self._began = 0.0
-        self._before = (0, 0, 0, 0.0)
+        self._before = Counts()
 
-    def begin_step(self, session: Session) -> None:
-        """A step begins; the one before it has ended.   Raises: SystemExit after the last one."""
-        self.end_step(session)
+    def begin_run(self, name: Hashable, source: Source) -> None:
+        """Something that is dumped begins to run.   Raises: SystemExit after the last step."""
+        if source not in self._sources:
+            self._sources.append(source)
+        if self._iteration >= 0 and name != self._first:
+            return
+        self._first = name
+        self.end_step()
         if self._iteration == _STEPS - 1:
             raise SystemExit(0)
         self._iteration += 1
-        report = session.report()
-        self._before = report.files, report.links, report.bytes_written, report.dump_seconds
+        self._before = self._counts()
         self._began = time.perf_counter()
 
-    def end_step(self, session: Session) -> None:
+    def end_step(self) -> None:
         """Write down what the step took; a later one does so again."""
         ended = time.perf_counter()
-        if self._iteration < 0:
-            return
-        if session.pool is not None:
-            session.pool.drain()
+        for source in self._sources:
+            source.flush()
         waited = time.perf_counter() - ended
-        report = session.report()
-        if report.error:
-            complain(report.error)
+        errors = [source.error for source in self._sources if source.error]
+        if self._iteration < 0 or errors:
+            for error in errors:
+                complain(error)
             return
-        files, links, size, seconds = self._before
-        measured = Measured(
-            self._iteration,
-            report.files - files,
-            report.links - links,
-            report.bytes_written - size,
-            ended - self._began,
-            report.dump_seconds - seconds,
-            waited,
+        files, links, size, seconds = (
+            after - before for after, before in zip(self._counts(), self._before, strict=True)
         )
+        measured = Measured(self._iteration, int(files), int(links), int(size), ended - self._began, seconds, waited)
         self._result.write_text(json.dumps(asdict(measured)))
+
+    def _counts(self) -> Counts:
+        return Counts(*map(sum, zip(*(source.counts() for source in self._sources), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionSource:
+    """The dump of MindSpore or PyTorch."""
+
+    session: Session
+
+    @property
+    def error(self) -> str:
+        return self.session.report().error or ""
+
+    def counts(self) -> Counts:
+        report = self.session.report()
+        return Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
+
+    def flush(self) -> None:
+        if self.session.pool is not None:
+            self.session.pool.drain()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the script of the arguments below the folder that comes first; the result is the script's exit status."""
+    """Run the script of the arguments below the folder that comes first; the result is the script's exit status.
+
+    The second argument is "" for the folder's dump.json, an acl.json, or "own" for what the script configures.
+    """
     from msdump import _startup
     from msdump import session as sessions
     from msdump.cli.launch import run_script
     from msdump.cli.run import CONFIG_VARIABLE
 
-    folder, script, *rest = arguments
-    os.environ[CONFIG_VARIABLE] = os.path.join(folder, "dump.json")
+    folder, config, script, *rest = arguments
     watch = _Stopwatch(Path(folder, "measured.json"))
-    sessions.on_step = watch.begin_step
+    if config:
+        os.environ.pop(CONFIG_VARIABLE, None)
+        measuring.folder = Path(folder, "dump")
+        measuring.folder.mkdir()
+        measuring.acl_json = None if config == _OWN else Path(config)
+        measuring.on_run = watch.begin_run
+    else:
+        os.environ[CONFIG_VARIABLE] = os.path.join(folder, "dump.json")
+        sessions.on_step = lambda session: watch.begin_run("session", _SessionSource(session))
     _startup.begin({"mindspore": False, "acl": False, "torchair": False, "torch_npu": True})
     status = run_script(script, rest)
-    session = sessions.own()
-    if session is not None and status == 0:
-        watch.end_step(session)
+    if status == 0:
+        watch.end_step()
     return status
 
 

@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("config", metavar="CONFIG", help="dump configuration, a .json file; an acl.json too")
+    parser.add_argument("config", metavar="CONFIG", nargs="?", help="dump configuration, a .json file; an acl.json too")
     parser.add_argument(
         "--graph",
         action="append",
@@ -60,7 +60,8 @@ def add_parser(subparsers: Any) -> None:
         nargs=argparse.REMAINDER,
         metavar="SCRIPT",
         help="run the first two steps of a script (the rest of the line: its arguments) and say how many bytes and "
-        "files one step leaves and how much time it adds; what was written is removed",
+        "files one step leaves and how much time it adds; what was written is removed. Without CONFIG: for a script of "
+        "TorchAir or ACL that configures its dump itself",
     )
 
 
@@ -71,12 +72,12 @@ def run(args: argparse.Namespace) -> int:
     from msdump.config.plan import plan_mindspore
     from msdump.config.sections import SYNC
 
-    if is_acl_json(args.config):
-        if args.dry_run is not None:
-            raise ConfigError("--dry-run: expected a configuration of MindSpore Dump, got an acl.json.")
-        return check_acl_json(args.config)
     if args.dry_run == []:
         raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
+    if args.config is None and args.dry_run is None:
+        raise ConfigError("expected a configuration, or --dry-run SCRIPT, got neither.")
+    if args.config is None or is_acl_json(args.config):
+        return _plan_of_script(args.config, args.dry_run)
     try:
         environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
         plan = plan_mindspore(environment, args.device_target, args.device_id)
@@ -100,11 +101,28 @@ def run(args: argparse.Namespace) -> int:
         from msdump.cli.dry_run import measure
 
         say()
-        _print_rows(_measured_rows(plan, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
+        _print_rows(_measured_rows(plan.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
         say(f"never matches: {sentence}")
     return NEVER_MATCHES if lost else 0
+
+
+def _plan_of_script(acl_json: str | None, dry_run: Sequence[str] | None) -> int:
+    """Explain an acl.json, and measure a script with it, or with what the script itself configures."""
+    near = Path.cwd()
+    if acl_json is not None:
+        status, folder = check_acl_json(acl_json)
+        near = folder or near
+        if status or dry_run is None:
+            return status
+        say()
+    if dry_run is not None:
+        from msdump.cli.dry_run import measure_script
+
+        step = measure_script(dry_run, None if acl_json is None else Path(acl_json).resolve(), near)
+        _print_rows(_measured_rows(1, dry_run[0], step), sys.stdout)
+    return 0
 
 
 def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
@@ -183,7 +201,9 @@ def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
     return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP_VARIABLE}")]
 
 
-def _measured_rows(plan: DumpPlan, script: str, step: Measured) -> list[tuple[str, str]]:
+def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, str]]:
+    """Rows of a step that is one of `count`."""
+
     def amount(times: int) -> str:
         names = f", {step.links * times} further names of them" if step.links else ""
         return f"{format_bytes(step.bytes_written * times)} in {format_count(step.files * times, 'file')}{names}"
@@ -200,8 +220,8 @@ def _measured_rows(plan: DumpPlan, script: str, step: Measured) -> list[tuple[st
     ]
     if step.waiting_seconds >= 1e-3:
         rows.append(("", f"its files were written {1e3 * step.waiting_seconds:.1f} ms after it had ended"))
-    if 1 < plan.iterations.count <= 2**32:
-        rows.append(("all iterations", f"{plan.iterations.count} times that: {amount(plan.iterations.count)}"))
+    if 1 < count <= 2**32:
+        rows.append(("all iterations", f"{count} times that: {amount(count)}"))
     return rows
 
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from msdump import measuring
 from msdump.config.acl_error import CONTENT, AclConfigError, item_refusal
 from msdump.config.acl_file import read_acl_file
 from msdump.config.acl_plan import AclPlan
@@ -92,7 +93,7 @@ def plan_acl(config: AclConfig, current: Path | None = None) -> AclPlan | None:
         entries=tuple(map(list_entry, section.dump_list)) if is_plain else (),
         dumps_input=not is_plain or section.dump_mode in (INPUT, ALL),
         dumps_output=not is_plain or section.dump_mode in (OUTPUT, ALL),
-        iterations=parse_steps(section.dump_step) if is_plain else ALL_ITERATIONS,
+        iterations=parse_steps(section.dump_step) if is_plain and measuring.folder is None else ALL_ITERATIONS,
         statistics=_statistics(section) if is_plain else (),
         config_text=config.file.text,
         config_path=config.file.path,

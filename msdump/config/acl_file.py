@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from msdump import measuring
 from msdump.config.acl_error import (
     INVALID_DUMP_CONFIG,
     INVALID_FILE,
@@ -32,6 +33,7 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
             no JSON 100009.
     Source: ACL, `aclmdlSetDump`; the nesting is counted on the raw text, strings included.
     """
+    path = measuring.acl_json or path
     if path is None:
         raise AclConfigError(
             f"{NULL}: dumpCfgPath: the argument is a null pointer\n"

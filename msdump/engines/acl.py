@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msdump import measuring
 from msdump.child_reports import Outbox
 from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
@@ -108,6 +110,7 @@ class AclDump:
         self._is_closed = False
         self._process_id = os.getpid()
         self._has_told_fork = False
+        self._noting_seconds = 0.0
         self._outbox = Outbox(str(self.root))
 
     def observe_model(
@@ -150,7 +153,12 @@ class AclDump:
 
         # A call is no iteration: all of them stay.
         writers = [self._writer(folder)]
-        parts = watch, lambda _: self._may_dump(), writers, self._delivery, self._tally, self._clock
+
+        def begins(_: int) -> bool:
+            self._note_run("operators")
+            return self._may_dump()
+
+        parts = watch, begins, writers, self._delivery, self._tally, self._clock
         return self._keep(AclOperatorDumper(*parts))
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
@@ -183,6 +191,16 @@ class AclDump:
             error=tally.error or None,
             dump_seconds=tally.seconds,
         )
+
+    @property
+    def error(self) -> str:
+        """Why the dump is not complete; "" where it is."""
+        return self._tally.error or ""
+
+    def counts(self) -> measuring.Counts:
+        """As `report`, for a dry run."""
+        report = self.report()
+        return measuring.Counts(report.files, 0, report.bytes_written, report.dump_seconds - self._noting_seconds)
 
     def flush(self) -> None:
         """Wait until everything that was dumped so far is on disk."""
@@ -235,6 +253,7 @@ class AclDump:
             return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
 
         def begins(iteration: int) -> bool:
+            self._note_run(folder.model_name)
             return self._may_dump() and folder.begins(iteration)
 
         writers = [self._writer(folder, self._guard.new_rotation())]
@@ -273,6 +292,12 @@ class AclDump:
             self._has_told_fork = True
             log.warning("Process %d was forked from one that dumps, and dumps nothing itself.", os.getpid())
         return False
+
+    def _note_run(self, name: str) -> None:
+        """For a dry run, whose own work the tally takes for that of the dump."""
+        began = time.perf_counter()
+        measuring.note_run(name, self)
+        self._noting_seconds += time.perf_counter() - began
 
     def _keep(self, *observers: Observer) -> tuple[Observer, ...]:
         with self._lock:

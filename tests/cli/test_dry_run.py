@@ -87,6 +87,94 @@ def test_a_script_that_computes_nothing(tmp_path: Path, script: str, text: str) 
 def test_what_it_cannot_measure_is_refused(tmp_path: Path) -> None:
     configure(tmp_path, is_sync=True)
     assert msdump(tmp_path, "plan", "dump.json", "--dry-run").returncode == 2
-    (tmp_path / "acl.json").write_text('{"dump": {"dump_path": ".", "dump_list": [{}]}}')
-    done = msdump(tmp_path, "plan", "acl.json", "--dry-run", "train.py")
-    assert done.returncode == 2 and "acl.json" in done.stderr
+    assert msdump(tmp_path, "plan").returncode == 2
+
+
+def amounts(folder: Path) -> tuple[int, int]:
+    """Number and bytes of the files of a folder."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return len(sizes), sum(sizes)
+
+
+def assert_measured(done: subprocess.CompletedProcess[str], files: int, size: int) -> None:
+    assert done.returncode == 0, done.stderr
+    found = COUNT.search(done.stdout)
+    assert found is not None, done.stdout
+    assert int(found["files"]) == files
+    assert found["size"] == (f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB")
+    assert re.search(r"time +a step of [0-9.]+ ms takes [0-9.]+ ms more", done.stdout)
+
+
+PYACL = """
+import sys
+import acl
+from tests.frontends.acl.calls import ok
+from tests.frontends.acl.scripts import dataset_of
+
+ok(acl.init(*sys.argv[1:]))
+ok(acl.rt.set_device(0))
+model = ok(acl.mdl.load_from_file("net.onnx"))
+datasets = dataset_of([24]), dataset_of([24])
+for _ in range(4):
+    ok(acl.mdl.execute(model, *datasets))
+ok(acl.finalize())
+"""
+
+
+@pytest.mark.parametrize("keys", [{}, {"dump_data": "stats"}, {"dump_step": "3"}], ids=str)
+def test_one_execution_of_a_script_of_pyacl(keys: dict[str, str], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from tests.frontends.acl.scripts import everything, small_model
+
+    small_model(tmp_path)
+    everything(tmp_path, **keys)
+    (tmp_path / "infer.py").write_text(PYACL)
+    before = sorted(tmp_path.rglob("*"))
+    # The script's own file is not read.
+    plan = msdump(tmp_path, "plan", "acl.json", "--dry-run", "infer.py", "missing.json")
+    own = msdump(tmp_path, "plan", "--dry-run", "infer.py", "acl.json")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert msdump(tmp_path, "run", "infer.py", "acl.json").returncode == 0
+    (last,) = (tmp_path / "out").glob("*/0/net/1/3")
+    for done in (plan, own):
+        assert_measured(done, *amounts(last))
+    assert "kind" in plan.stdout and "kind" not in own.stdout
+
+
+TORCHAIR = """
+import torch, torchair
+config = torchair.CompilerConfig()
+{switches}
+compiled = torch.compile(lambda x: x.relu() + 1, backend=torchair.get_npu_backend(compiler_config=config))
+for _ in range(4):
+    compiled(torch.ones(8))
+"""
+
+
+@pytest.mark.parametrize(
+    ("switches", "pattern"),
+    [
+        ('config.debug.data_dump.type = "npy"; config.debug.data_dump.path = "out"', "out/*/graph_1/1"),
+        ('config.dump_config.enable_dump = True; config.dump_config.dump_step = "1"', "worldsize*/*/0/graph_1/1/1"),
+        ('config.mode = "npugraph_ex"; config.dump_config.enable_dump = True', "worldsize*"),
+    ],
+    ids=["eager", "graph mode", "captured"],
+)
+def test_one_run_of_a_script_for_torchair(switches: str, pattern: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "infer.py").write_text(TORCHAIR.format(switches=switches))
+    done = msdump(tmp_path, "plan", "--dry-run", "infer.py")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["infer.py"]
+    assert msdump(tmp_path, "run", "infer.py").returncode == 0
+    (last,) = tmp_path.glob(pattern)
+    files, size = amounts(last)
+    # Values of captured graphs lie side by side, those of all runs.
+    runs = 4 if "npugraph_ex" in switches else 1
+    assert_measured(done, files // runs, size // runs)
+
+
+def test_a_script_that_configures_no_dump(tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text("print('mine')")
+    done = msdump(tmp_path, "plan", "--dry-run", "idle.py")
+    assert done.returncode == 1 and "expected a script that runs a model" in done.stderr and "mine" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["idle.py"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msdump import measuring
 from msdump.dump.closing import close_all
 from msdump.events import FinishedStep, Observer, OpEvent
 
@@ -70,7 +71,7 @@ class DumpInForce:
         if plan.is_exception or plan.path is None:
             self.root = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
         else:
-            self.root = plan.path
+            self.root = measuring.redirected(plan.path)
         self._deliver = deliver
         self._dump_by_device: dict[int, AclDump] = {}
         self._gates: list[_Gate] = []

@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
+from msdump import measuring
 from msdump.dump.clock import Clock
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
@@ -57,7 +59,7 @@ class _Backend:
         self._folders: dict[str, DumpFolder] = {}
 
     def folder(self) -> DumpFolder:
-        path = self.config.debug.data_dump.path
+        path = str(measuring.redirected(Path(self.config.debug.data_dump.path)))
         return self._folders.setdefault(path, DumpFolder(path, eager, _clock))
 
     def count_forward_graph(self, graph_id: int) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 
 from msdump.child_reports import Outbox, is_child
+from msdump.measuring import Counts
 from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 
 
@@ -14,6 +15,7 @@ class DumpTally:
 
     name           of the kind, for reports
     steps          runs of graphs, of a kind that counts them
+    seconds        that the models waited for files
     lost           values of the run of a graph with which a dump failed; later runs are not dumped, and not counted
     is_configured  whether a graph was compiled with such a dump
     """
@@ -24,6 +26,7 @@ class DumpTally:
         self._reset()
 
     def _reset(self) -> None:
+        self.seconds = 0.0
         self.files = self.lost = self.bytes_written = self.steps = self.skipped = 0
         self.folders: set[str] = set()
         self.error = ""
@@ -47,7 +50,15 @@ class DumpTally:
             end_by_exception_on_sigterm()
 
     def add(
-        self, folder: str, files: int, bytes_written: int, *, steps: int = 0, skipped: int = 0, lost: int = 0
+        self,
+        folder: str,
+        files: int,
+        bytes_written: int,
+        *,
+        steps: int = 0,
+        skipped: int = 0,
+        lost: int = 0,
+        seconds: float = 0.0,
     ) -> None:
         """Files were written, or lost."""
         self.begin(folder)
@@ -57,6 +68,7 @@ class DumpTally:
             self.bytes_written += bytes_written
             self.skipped += skipped
             self.steps += steps
+            self.seconds += seconds
             if files:
                 self.folders.add(folder)
 
@@ -71,6 +83,13 @@ class DumpTally:
             if self._outbox is not None:
                 error = self.error or (f"{self.lost} values were not written." if self.lost else None)
                 self._outbox.finish(self.files, self.is_empty, error)
+
+    def counts(self) -> Counts:
+        """What was written up to now."""
+        return Counts(self.files, 0, self.bytes_written, self.seconds)
+
+    def flush(self) -> None:
+        """Nothing waits: each file is written when its operator runs."""
 
     def forget(self) -> None:
         """In a process that was forked: what its parent did is not its own."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msdump import measuring
 from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
 from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_plan import AclPlan
@@ -125,7 +126,7 @@ class GraphModeDump:
 
     def _plan(self) -> AclPlan:
         """Of all graphs so far. The file shows what was asked for."""
-        path = dump_options_path(Path.cwd(), *process_rank(), os.getpid())
+        path = dump_options_path(measuring.redirected(Path.cwd()), *process_rank(), os.getpid())
         text = json.dumps(self._content(self._shown), indent=4).encode()
         try:
             make_dirs(path.parent)
@@ -158,7 +159,7 @@ class FileDump:
             folder = plan.path
             if plan.is_exception or folder is None:
                 folder = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
-            self.acl = AclDump(plan, folder)
+            self.acl = AclDump(plan, measuring.redirected(folder))
 
     def observe(self, graph: GeGraph) -> AclDump | None:
         return self.acl
@@ -274,7 +275,7 @@ def _wish(config: CompilerConfig) -> Wish:
     if steps:
         # A bar at the end is allowed here and means nothing; acl.json refuses it.
         keys["dump_step"] = steps.rstrip("|")
-    folder = rank_dir(Path(options.dump_path.value).resolve(), *process_rank())
+    folder = rank_dir(measuring.redirected(Path(options.dump_path.value).resolve()), *process_rank())
     return Wish(tuple(keys.items()), tuple((options.dump_layer.value or "").replace('"', "").split()), folder)
 
 

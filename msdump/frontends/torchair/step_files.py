@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
+from msdump import measuring
 from msdump.dump.clock import Clock
 from msdump.dump.limits import LimitedFiles, disk_limits
 from msdump.errors import DtypeError, FormatError, WriteError
@@ -85,6 +87,7 @@ class DumpFolder:
 
         Raises: ConfigError when another process dumps into the folder of the rank now.
         """
+        measuring.note_run(graph_id, self.tally)
         try:
             path = rank_dir(self.root, world_size, global_rank)
             if not rank_folders.enter(os.fspath(path), self.dir_mode, _CLASH):
@@ -112,24 +115,29 @@ class StepFiles:
         self._folder: Folder | None = None
         self._skipped: list[str] = []
         self._files = self._bytes = self._lost = 0
+        self._seconds = 0.0
 
     def save_inputs(
         self, plan: NodePlan, timestamp_us: int, args: Iterable[object], kwargs: Mapping[str, object]
     ) -> None:
         """One file per argument, and per element of a list that holds tensors."""
+        began = time.perf_counter()
         for slot, value in enumerate(args):
             self._save_argument(plan, timestamp_us, slot, value)
         for name, value in kwargs.items():
             self._save_argument(plan, timestamp_us, name, value)
+        self._seconds += time.perf_counter() - began
 
     def save_outputs(self, plan: NodePlan, timestamp_us: int, result: object) -> None:
         """One file per result."""
+        began = time.perf_counter()
         results = result if isinstance(result, (list, tuple)) else (result,)
         for slot, value in enumerate(results):
             if isinstance(value, (list, tuple)):
                 self._save_argument(plan, timestamp_us, slot, value, OUTPUT)
             else:
                 self._save(TorchairFileName(plan.name, plan.target, OUTPUT, slot, None, timestamp_us), value)
+        self._seconds += time.perf_counter() - began
 
     def close(self) -> None:
         """Write down what was left out."""
@@ -143,8 +151,15 @@ class StepFiles:
         except WriteError as error:
             self._owner.fail(error)
         finally:
-            counts = {"steps": 1, "skipped": len(self._skipped), "lost": self._lost}
-            self._owner.tally.add(self._owner.root, self._files, self._bytes, **counts)
+            self._owner.tally.add(
+                self._owner.root,
+                self._files,
+                self._bytes,
+                steps=1,
+                skipped=len(self._skipped),
+                lost=self._lost,
+                seconds=self._seconds,
+            )
 
     def _save_argument(
         self, plan: NodePlan, timestamp_us: int, slot: int | str, value: object, io: str = INPUT

@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from msdump import measuring
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.torchair_layout import rank_dir
@@ -45,6 +47,8 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
             that folder, is said once, and leaves the model alone.
     Source: TorchAir, torch.ops.npu.save_npugraph_tensor.
     """
+    measuring.note_run(save_path, captured)
+    began = time.perf_counter()
     path = Path(save_path)
     folder = os.fspath(path.parent)
     if folder in _broken:
@@ -72,7 +76,7 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
             # Nothing says when a replay ends: the one before has, when a value comes again.
             limited.end_iteration(0, number - 1)
         limited.write(Path(os.path.realpath(folder)), file.name, content.nbytes, 0, number, publish)
-        captured.add(folder, 1, content.nbytes)
+        captured.add(folder, 1, content.nbytes, seconds=time.perf_counter() - began)
     except (WriteError, RuntimeError, NotImplementedError, MemoryError) as error:
         _fail(folder, error)
 
@@ -93,7 +97,8 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
 
     Edges: not behind operators of several results, whose parts are saved instead, nor where the script saves itself.
     """
-    folder = rank_dir(os.path.realpath(config.dump_config.dump_path.value), *process_rank())
+    root = measuring.redirected(Path(os.path.realpath(config.dump_config.dump_path.value)))
+    folder = rank_dir(root, *process_rank())
     captured.begin(os.fspath(folder))
     limited_files(os.fspath(folder))  # reads the limits now, so that a wrong one is an error before the first run
     graph = module.graph
