@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("stats", "off", "train", "memory", "sync_tmpfs", "sync_disk", "statistic", "overflow")
+PARTS = ("stats", "off", "train", "memory", "sync_tmpfs", "sync_disk", "statistic", "lenet", "lenet_no_md5", "overflow")
 
 
 def main() -> int:
