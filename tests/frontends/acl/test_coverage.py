@@ -18,6 +18,7 @@ USED = """
     acl.rt.get_task_id_from_exception_info acl.mdl.create_config_handle acl.mdl.set_config_opt acl.mdl.load_with_config
     acl.mdl.get_desc_from_file acl.mdl.get_input_dims_range acl.mdl.get_input_dynamic_dims acl.mdl.set_aipp_csc_params
     acl.op.compile_and_execute_v2 acl.op.infer_shape acl.media.dvpp_malloc
+    acl.media.dvpp_png_decode_async acl.media.dvpp_vpc_crop_async acl.media.dvpp_create_roi_config
 """
 
 
