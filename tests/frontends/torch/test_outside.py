@@ -19,6 +19,7 @@ from hypothesis import strategies as st  # noqa: E402
 from msdump.cli.report_text import plain_text  # noqa: E402
 from msdump.frontends.torch import backend, outside, redirect  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
+from tests.frontends.torchair.dumps import backend_for  # noqa: E402
 
 # PyTorch itself looks at it when it goes on behind a graph break.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
@@ -130,6 +131,13 @@ def test_operators_before_the_first_and_after_the_last_graph_are_counted(
     report = run(Wrapped(), steps)
     assert "5 operators of a step ran outside of its graphs, in no dump." in report
     assert ran_outside(report) == {"before": 2, "after": 3}
+
+
+def test_a_dump_of_torchair_counts_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = torch.compile(Wrapped(), backend=backend_for(tmp_path))
+    for _ in range(2):
+        compiled(torch.ones(3, 2, 4)).sum().backward()
+    assert ran_outside("\n".join(outside.lines())) == {"before": 2, "after": 3}
 
 
 def test_an_rnn_that_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
