@@ -6,6 +6,7 @@ ops              npu_print(), record() and wait(): operators of the graph that p
 scope            data_dump(): operators to dump, chosen in the model
 ge               what converters of a script build operators with: custom_op(), Const(), Cast(), Tensor, ...
 register_fx_node_ge_converter   a converter of a script
+inference        cache_compile() and readable_cache()
 logger           what the debug save says, at level DEBUG when TORCH_COMPILE_DEBUG is "1" at the import
 """
 
@@ -14,12 +15,21 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.errors import did_you_mean
-from msdump.frontends.torchair import ge, ops, scope
+from msdump.frontends.torchair import ge, inference, ops, scope
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import setup_logger
 
-__all__ = ["CompilerConfig", "ge", "get_npu_backend", "logger", "ops", "register_fx_node_ge_converter", "scope"]
+__all__ = [
+    "CompilerConfig",
+    "ge",
+    "get_npu_backend",
+    "inference",
+    "logger",
+    "ops",
+    "register_fx_node_ge_converter",
+    "scope",
+]
 
 logger = setup_logger()
 
