@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msdump.frontends.torchair.ge import numbers
+
 
 def Bool(value: Any) -> bool:
     return bool(value)
 
 
-def DataType(value: Any) -> int:
-    return int(value)
+def DataType(value: Any) -> numbers.DataType:
+    return numbers.DataType(value)
 
 
 def Float(value: Any) -> float:

@@ -14,6 +14,7 @@ from msdump.errors import DtypeError
 from msdump.frontends.torch.arrays import bytes_of, dtype_name
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.numbers import DataType
 from msdump.frontends.torchair.graph_dump.ordered import GraphDef, TensorDescriptor, attr
 
 LAYOUT = "ND"
@@ -67,7 +68,7 @@ class _Definition:
             _set_attr(attr(target, name), value)
         if op.type == CONST:
             self._fill_const(target, op)
-        elif op.type == DATA:
+        elif op.type in (DATA, "RefData"):
             self._fill_data(target, op.outputs[0])
         else:
             for name, tensor in op.inputs.items():
@@ -83,8 +84,9 @@ class _Definition:
         content = attr(target, "value").t
         self._describe(content.desc, "", tensor)
         content.data = _raw(op.constant)
-        readable = tensor.value if tensor.value is not None else op.constant
-        attr(target, "_readable_value").s = repr(readable).encode()
+        if not op.hints.get("is_weight"):
+            readable = tensor.value if tensor.value is not None else op.constant
+            attr(target, "_readable_value").s = repr(readable).encode()
         self._describe(target.output_desc.add(), "", tensor)
 
     def _fill_data(self, target: Any, tensor: GeTensor) -> None:
@@ -153,6 +155,11 @@ def _proto_number(tensor: GeTensor) -> int:
     return ge_ir_pb2.DT_UNDEFINED if name is None else dtypes.dtype(name).acl_number or ge_ir_pb2.DT_UNDEFINED
 
 
+def _proto_number_of(number: int) -> int:
+    row = dtypes.BY_GE_NUMBER.get(number)
+    return (row.acl_number if row is not None else None) or ge_ir_pb2.DT_UNDEFINED
+
+
 def _meta(tensor: GeTensor) -> str:
     if tensor.fake is None:
         return str(tensor.value)
@@ -174,7 +181,9 @@ def _name_ends(target: Any, side: str, names: Sequence[str]) -> None:
 
 def _set_attr(field: Any, value: Any) -> None:
     """The one field that the value needs. What has none, such as an open size, is told as text."""
-    if isinstance(value, bool):
+    if isinstance(value, DataType):
+        field.dt = _proto_number_of(value)
+    elif isinstance(value, bool):
         field.b = value
     elif isinstance(value, int):
         field.i = value

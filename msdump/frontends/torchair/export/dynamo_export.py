@@ -1,0 +1,156 @@
+"""dynamo_export: one graph of a model, its weights and what leads a person through it, as files."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch.fx import GraphModule
+
+from msdump.errors import ConfigError
+from msdump.formats.atomic import write_file
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, refuse_link, write_safe_text
+from msdump.frontends.torchair.export.air import air_bytes
+from msdump.frontends.torchair.export.deployment import groups_of, write_deployment
+from msdump.frontends.torchair.export.weights import WeightFolder, place_weights
+from msdump.frontends.torchair.ge.convert import convert
+from msdump.frontends.torchair.ge.graph import GeGraph
+from msdump.frontends.torchair.ge.passes import GE_PASSES
+from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text
+from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
+
+log = logging.getLogger("torchair")
+
+READABLE = "dynamo.pbtxt"
+# An exported model writes its inputs itself: nobody is there to do it afterwards.
+_NOT_IN_A_FILE = "mapping_assign_op_to_graph_output"
+_GE = "max-autotune"
+_graph_ids = itertools.count(1)
+
+
+class _ExportedError(Exception):
+    """Ends the run of the model once its files are there."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Where the files go, and which there are.
+
+    rank  of this process in a job of torch.distributed; None without one
+    """
+
+    folder: Path
+    name: str
+    rank: int | None
+    config: CompilerConfig
+
+    @property
+    def model_file(self) -> Path:
+        return self.folder / f"{self.name}{'' if self.rank is None else self.rank}.air"
+
+    @property
+    def own_folder(self) -> Path:
+        """What belongs to this rank alone: the readable graph, and weights that have files."""
+        return self.folder if self.rank is None else self.folder / f"rank_{self.rank}"
+
+
+def dynamo_export(
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    model: Any,
+    export_path: str,
+    export_name: str,
+    dynamic: bool,
+    config: CompilerConfig,
+) -> None:
+    """See `torchair.dynamo_export`."""
+    if not isinstance(model, torch.nn.Module):
+        raise ConfigError(f"dynamo_export: expected model to be a torch.nn.Module, got {type(model).__name__}.")
+    if config.mode.value != _GE:
+        raise ConfigError(
+            f"dynamo_export: expected config.mode {_GE!r}, got {config.mode.value!r}. Only a GE graph can be exported."
+        )
+    if config.experimental_config.frozen_parameter:
+        raise ConfigError(
+            "dynamo_export: expected config.experimental_config.frozen_parameter to be off, got it on. A weight has no "
+            "address in a file."
+        )
+    is_job = torch.distributed.is_available() and torch.distributed.is_initialized()
+    export = Export(Path(export_path), Path(export_name).name, torch.distributed.get_rank() if is_job else None, config)
+    for path in (export.folder, export.model_file):
+        refuse_link(path)
+    named = {name: tensor for pairs in (model.named_buffers(), model.named_parameters()) for name, tensor in pairs}
+
+    def backend(module: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        def compile_graph(aot_module: GraphModule, aot_inputs: Sequence[Any]) -> Any:
+            return _writer(_ge_graph(aot_module, aot_inputs, config), named, export)
+
+        compiler: Any = compile_graph
+        return aot_module_simplified(
+            module,
+            example_inputs,
+            fw_compiler=compiler,
+            inference_compiler=compiler,
+            keep_inference_input_mutations=True,
+        )
+
+    untyped: Any = torch
+    compiled = untyped.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
+    try:
+        with torch.no_grad():
+            compiled(*args, **kwargs)
+    except _ExportedError:
+        log.info("dynamo_export: %s", export.model_file)
+        return
+    raise ConfigError(
+        f"dynamo_export: expected {type(model).__name__} to compute something, got a model without an operator."
+    )
+
+
+def _ge_graph(module: GraphModule, example_inputs: Sequence[Any], config: CompilerConfig) -> GeGraph:
+    optimized = run_fx_passes(module, example_inputs, config, GE_MODE)
+    graph = convert(optimized, next(_graph_ids))
+    for name, apply in GE_PASSES:
+        if name != _NOT_IN_A_FILE:
+            apply(graph, config)
+    graph.lint()
+    return graph
+
+
+def _writer(graph: GeGraph, named: dict[str, torch.Tensor], export: Export) -> Any:
+    """What runs in the graph's place: it writes the files with the weights that it is called with, and ends the run."""
+
+    def write(args: list[Any]) -> Any:
+        make_safe_dirs(export.folder)
+        make_safe_dirs(export.own_folder)
+        place_weights(graph, args, named, WeightFolder(export.own_folder))
+        if export.config.export.experimental.enable_record_nn_module_stack:
+            _record_modules(graph)
+        groups = groups_of(graph)
+        write_safe_text(export.own_folder / READABLE, tensorboard_text(graph, is_optimized=True))
+        refuse_link(export.model_file)
+        write_file(export.model_file, [air_bytes(graph)], FILE_MODE, replace=True)
+        if export.config.export.experimental.auto_atc_config_generated and export.rank == 0 and groups:
+            write_deployment(export.folder, export.name, groups)
+        raise _ExportedError
+
+    outside_dynamo: Any = torch._dynamo.disable
+    run = outside_dynamo(write)
+    run._boxed_call = True
+    return run
+
+
+def _record_modules(graph: GeGraph) -> None:
+    """Note the modules that each operator was called in, outermost first, as `path: class`."""
+    for op in graph.ops:
+        stack = op.fx_node.meta.get("nn_module_stack") if op.fx_node is not None else None
+        if stack:
+            names = [f"{path}: {getattr(kind, '__qualname__', kind)}" for path, kind in stack.values()]
+            op.attrs["nn_module_stack"] = ", ".join(names)
