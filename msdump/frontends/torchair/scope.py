@@ -9,6 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError
+from msdump.frontends.torchair import ops
 
 if TYPE_CHECKING:
     from torch import fx
@@ -59,6 +60,15 @@ def limit_core_num(op_aicore_num: int, op_vectorcore_num: int) -> Any:
 def op_never_timeout(enable: bool = True) -> Any:
     """Context manager: operators that are called inside are not ended by an NPU's time limit; here it is recorded."""
     return _recorded(_op_exec_never_timeout=str(enable))
+
+
+def npu_wait_tensor(self: Any, dependency: Any) -> Any:
+    """The first tensor; what this stream does next comes after the second one, see `ops.wait`.
+
+    Source: TorchAir, scope.npu_wait_tensor.
+    """
+    ops.wait([dependency])
+    return self
 
 
 def _recorded(**attributes: str) -> Any:

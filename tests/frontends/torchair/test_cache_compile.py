@@ -51,11 +51,11 @@ def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> p
 
 
 def lines(said: pytest.LogCaptureFixture) -> list[str]:
-    found = [
+    messages = [
         record.getMessage() for record in said.records if record.name == "torchair" and "ache" in record.getMessage()
     ]
     said.clear()
-    return found
+    return messages
 
 
 def run(model: Any = None, **options: Any) -> Any:
@@ -273,7 +273,7 @@ def test_the_script_of_the_documentation_in_two_processes(tmp_path: Path) -> Non
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr
         assert "results [[6.0], [6.0]] [[6.0], [6.0]]" in done.stdout
-        found = re.findall(
+        methods = re.findall(
             rf"Cache ModelCacheMeta\(.*\) {word} .*/Model_dynamic_\w+/(\w+)/compiled_module", done.stdout
         )
-        assert found == ["prompt", "decode"], done.stdout
+        assert methods == ["prompt", "decode"], done.stdout

@@ -199,8 +199,8 @@ def test_a_rank_of_a_job(one_process: None) -> None:
     graph = exported(X, model=Reduced(), path="mp", export_name="mp_rank", name="mp_rank0.air", config=config)
     (reduce,) = by_type(graph, "HcomAllReduce")
     assert list(reduce.attr["ranklist"].list.i) == [0]
-    found = sorted(str(path.relative_to("mp")) for path in Path("mp").rglob("*") if path.is_file())
-    assert found == ["model_relation_config.json", "mp_rank0.air", "numa_config.json", "rank_0/dynamo.pbtxt"]
+    files = sorted(str(path.relative_to("mp")) for path in Path("mp").rglob("*") if path.is_file())
+    assert files == ["model_relation_config.json", "mp_rank0.air", "numa_config.json", "rank_0/dynamo.pbtxt"]
     relation = json.loads(Path("mp/model_relation_config.json").read_text())
     assert relation["deploy_config"] == [{"submodel_name": "mp_rank0.air", "deploy_device_id_list": "0:0:0"}]
     assert [group["group_rank_list"] for group in relation["comm_group"]] == ["[0]"]

@@ -268,8 +268,24 @@ def test_each_stream_has_marks_of_its_own() -> None:
 
     graph = graph_of(function, torch.ones(2, 2))
     assert controls_of(graph) == {"Cos": ["Sin"], "Abs": ["Cos"]}
-    # A mark is an empty tensor to whoever reads it.
+    # A mark is an empty tensor to its readers.
     assert graph.outputs[-1].op.type == CONST and graph.outputs[-1].shape == (0,)
+
+
+@has_streams
+def test_a_tensor_waits_for_another() -> None:
+    """The example of TorchAir's documentation of several streams."""
+
+    def function(in1: Any, in2: Any) -> Any:
+        total = torch.add(in1, in2)
+        with torchair.scope.npu_stream_switch("1"):
+            torchair.scope.npu_wait_tensor(in2, total)
+            product = torch.mm(in1, in2)
+        with torchair.scope.npu_stream_switch("2"):
+            waited = torchair.scope.npu_wait_tensor(in2, product)
+            return total, product, torch.sub(in1, waited)
+
+    assert controls_of(graph_of(function, torch.ones(2, 2), torch.ones(2, 2))) == {"MatMul": ["Add"], "Sub": ["MatMul"]}
 
 
 def test_a_pass_may_put_them_into_the_graph(tmp_path: Path) -> None:
@@ -306,6 +322,8 @@ def test_a_pass_may_put_them_into_the_graph(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_waited_for() -> None:
+    with pytest.raises(AttributeError, match=r"Did you mean \"npu_print\"\?"):
+        torchair.ops.npu_prin  # noqa: B018
     for tensors in ([], None, [3], "x"):
         with pytest.raises(ConfigError, match=r"torchair\.ops\.wait"):
             torchair.ops.wait(tensors)  # type: ignore[arg-type]

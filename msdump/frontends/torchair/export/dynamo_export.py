@@ -29,7 +29,7 @@ from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
 log = logging.getLogger("torchair")
 
 READABLE = "dynamo.pbtxt"
-# An exported model writes its inputs itself: nobody is there to do it afterwards.
+# An exported model writes its inputs itself; here it is done after the graph has run.
 _NOT_IN_A_FILE = "mapping_assign_op_to_graph_output"
 _GE = "max-autotune"
 _graph_ids = itertools.count(1)

@@ -55,14 +55,14 @@ class Place:
 
     def _ranks(self) -> str:
         world_size, rank = process_rank()
-        found = []
+        parts = []
         if world_size > 1:
-            found.append(f"world{world_size}global_rank{rank if self.global_rank is None else self.global_rank}")
+            parts.append(f"world{world_size}global_rank{rank if self.global_rank is None else self.global_rank}")
         if self.tp_rank is not None:
-            found.append(f"tp_rank{self.tp_rank}")
+            parts.append(f"tp_rank{self.tp_rank}")
         if self.pp_rank is not None:
-            found.append(f"pp_rank{self.pp_rank}")
-        return "_".join(found)
+            parts.append(f"pp_rank{self.pp_rank}")
+        return "_".join(parts)
 
 
 class CachedFunction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torchair.option_values import OptionTypeError
 
 __all__ = ["npu_print", "record", "wait"]
@@ -77,3 +77,10 @@ def wait(tensors: Sequence[Any]) -> None:
         if not isinstance(tensor, torch.Tensor):
             raise ConfigError(f"torchair.ops.wait: expected tensors, got {type(tensor).__name__}.")
     library.wait_op(list(tensors))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f'torchair.ops: expected one of {__all__}, got "{name}". {did_you_mean(name, __all__)} '
+        "Fused operators and tagged events are an NPU's."
+    )

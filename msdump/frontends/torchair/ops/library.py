@@ -57,7 +57,7 @@ def _define(name: str, function: Callable[..., Any], fake: Callable[..., Any]) -
         _library.define(_SCHEMAS[name])
         _library.impl(name, function, "CompositeExplicitAutograd")
         torch.library.register_fake(f"air::{name}", fake, lib=_library)
-    # Nobody reads what they return, and still no pass may take them out.
+    # Their results have no readers, and still no pass may take them out.
     has_side_effect(getattr(torch.ops.air, name).default)
 
 

@@ -50,8 +50,8 @@ def report(name: str, cost_s: float, before: NodeCount, after: NodeCount) -> str
 
 
 def _missing(names: tuple[str, ...], others: tuple[str, ...]) -> list[str]:
-    known = set(others)
-    return [name for name in names if name not in known]
+    present = set(others)
+    return [name for name in names if name not in present]
 
 
 def _table(before: Counter[str], after: Counter[str]) -> Iterator[str]:
