@@ -20,11 +20,14 @@ from msdump.frontends.torchair.option_values import OptionTypeError
 torch = pytest.importorskip("torch")
 
 from torch import fx  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
+from msdump.frontends.torchair.aclgraph import cuda_graph  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph  # noqa: E402
 from msdump.frontends.torchair.graph_dump.python import python_text  # noqa: E402
 from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text  # noqa: E402
 from msdump.frontends.torchair.graph_dump.text import graph_text  # noqa: E402
+from msdump.frontends.torchair.ops import library  # noqa: E402
 from msdump.frontends.torchair.ops.library import placeholder_for  # noqa: E402
 from msdump.frontends.torchair.ops.tensor_text import filled, tensor_text  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
@@ -212,6 +215,20 @@ hello_tensor_detail(v)
         "hello, tensor: [0 1 2 ... 7 8 9]\n"
         "hello, tensor_detail: tensor([0 1 2 ... 7 8 9], shape=[10], dtype=torch.int64)\n"
     )
+
+
+def test_a_graph_that_prints_is_not_captured() -> None:
+    """A replay would not print, and a capture prints what its warm-up computes."""
+    with FakeTensorMode():
+        value = torch.empty(2, device="cuda")
+    graph = fx.Graph()
+    node = graph.placeholder("x")
+    node.meta["val"] = value
+    output = graph.output((node,))
+    assert cuda_graph.fits(fx.GraphModule({}, graph))
+    with graph.inserting_before(output):
+        graph.call_function(library.print_op, ([node], "{}", "{}", 3))
+    assert not cuda_graph.fits(fx.GraphModule({}, graph))
 
 
 # -- record, wait --------------------------------------------------------------------------------------------------

@@ -120,9 +120,9 @@ def converter_of(target: Any) -> Callable[..., Any]:
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
         raise NoConverterError(
             f"torch.ops.{name} ge_converter is not implemented!\n"
-            f"{name}: expected an operator that has a GE form, got one without.{advice} Dump with "
-            "config.debug.data_dump, which takes every operator, or keep it out of the graph with "
-            "torch._dynamo.disable."
+            f"{name}: expected an operator that has a GE form, got one without.{advice} Add one: "
+            f"@torchair.register_fx_node_ge_converter(torch.ops.{name}). Or dump with config.debug.data_dump, which "
+            "takes every operator, or keep it out of the graph with torch._dynamo.disable."
         )
     return found
 
