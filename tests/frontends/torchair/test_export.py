@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from msdump.errors import ConfigError, WriteError
 torch = pytest.importorskip("torch")
 
 from msdump.frontends.torchair.export import weights  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class Model(torch.nn.Module):
@@ -239,3 +244,49 @@ def test_a_link_is_not_followed(link: str) -> None:
     with pytest.raises(WriteError, match="symbolic link"):
         torchair.dynamo_export(X, Y, model=Sum())
     assert not list(Path("elsewhere").iterdir())
+
+
+JOB = """
+import os, sys, torch, torch_npu, torchair
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p1 = torch.nn.Parameter(torch.tensor([[1.1, 1.1], [1.1, 1.1]]))
+
+    def forward(self, x, y):
+        x = x + y + self.p1
+        torch.distributed.all_reduce(x)
+        return x
+
+def example(rank, store):
+    torch.distributed.init_process_group("hccl", init_method=f"file://{store}", rank=rank, world_size=2)
+    x = torch.ones([2, 2], dtype=torch.int32)
+    config = torchair.CompilerConfig()
+    config.export.experimental.auto_atc_config_generated = True
+    names = {"export_path": "./mp", "export_name": "mp_rank"}
+    torchair.dynamo_export(x, x + 1, model=Model(), dynamic=True, config=config, **names)
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(example, args=(os.path.abspath("store"),), nprocs=2, join=True)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_of_a_job(folder: Path) -> None:
+    (folder / "script.py").write_text(JOB)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "msdump", "run", "script.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    files = sorted(str(path.relative_to("mp")) for path in Path("mp").rglob("*") if path.is_file())
+    assert files == [
+        "model_relation_config.json",
+        "mp_rank0.air",
+        "mp_rank1.air",
+        "numa_config.json",
+        "rank_0/dynamo.pbtxt",
+        "rank_1/dynamo.pbtxt",
+    ]
+    relation = json.loads(Path("mp/model_relation_config.json").read_text())
+    assert [group["group_rank_list"] for group in relation["comm_group"]] == ["[0, 1]"]
