@@ -93,12 +93,15 @@ class AsyncDumper:
             return
         with self._delivery.timed(), self._delivery.stop_on_failure():
             op = event.op
-            round_ = self._rounds[op.graph_id]
+            round_, watched = self._rounds[op.graph_id], self._watched[op.graph_id]
             overwritten = {
                 operand.info.key: event.inputs[operand.slot]
-                for operand in self._watched[op.graph_id].operands[op.index]
+                for operand in watched.operands[op.index]
                 if operand.io == INPUT and operand.slot in op.mutates and _identity(operand) not in round_.first
             }
+            if overwritten and self._measures_only(watched):
+                # What waits for its turn keeps its share of the budget, and this thread alone ends the turn.
+                self._turns.make_room(round_, sum(array.nbytes for array in overwritten.values()))
             self.staging.reserve(sum(staged_size(array) for array in overwritten.values()))
             for key, array in overwritten.items():
                 self._old_inputs[key] = self._delivery.stage(round_, key, array)
@@ -175,8 +178,9 @@ class AsyncDumper:
         if fresh:
             first = list(fresh.values())
             if takes_turns:
-                moved = (record.size_bytes for record in first if not watched.is_constant(record.key))
-                self._turns.make_room(round_, sum(moved))
+                counted = self._old_inputs.keys()
+                moved = (each for each in first if not watched.is_constant(each.key) and each.key not in counted)
+                self._turns.make_room(round_, sum(record.size_bytes for record in moved))
             # Statistics are quicker than copies: what is lent is measured before the run ends.
             is_lent = not self._plan.saves_tensor
             safe, held = self._delivery.staged(round_, watched, first, self._old_inputs, is_lent)

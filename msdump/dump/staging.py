@@ -76,7 +76,7 @@ class Staging:
         """Wait until `size_bytes` more fit into the budget.
 
         own_bytes   of copies that the caller holds itself: no waiting would free them
-        What is larger than the whole budget goes through alone, when nothing else waits.
+        What is larger than the whole budget goes through alone, when nothing else waits; nothing goes through always.
         """
         while not self._has_room(size_bytes, own_bytes):
             try:
@@ -128,7 +128,7 @@ class Staging:
     def _has_room(self, size_bytes: int, own_bytes: int) -> bool:
         with self._lock:
             self._bury_dead()
-            return self._held <= own_bytes or self._held + size_bytes <= self._budget
+            return not size_bytes or self._held <= own_bytes or self._held + size_bytes <= self._budget
 
     def _open_account(self, staged: Staged, name: Hashable, buffer: Array | None) -> ReferenceType[Staged]:
         reference = ref(staged, self._deaths.put)

@@ -139,3 +139,11 @@ copies.append(copies)
 def test_copies_that_outlive_the_interpreter_say_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", EXIT], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_nothing_needs_no_room(alarm: None) -> None:
+    """A copy larger than the budget may wait for the very thread that asks."""
+    staging = Staging(4)
+    held = staging.hold("a", np.zeros(8, np.uint8))
+    staging.reserve(0)
+    assert staging.held_bytes == held.size_bytes == 8
