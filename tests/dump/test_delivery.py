@@ -63,6 +63,25 @@ def test_the_first_error_is_kept() -> None:
     assert pool.state().lost_records == 2
 
 
+def test_a_failed_job_ends_the_dump_before_it_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    tally = Tally()
+    delivery = Delivery(tally, PAGE)
+    delivery.pool.submit(Job(1, 1, failing(WriteError("no"), lambda: None, lambda: None)))
+    delivery.pool.drain()
+    assert delivery.has_stopped() and tally.error == "no"
+    assert [record.getMessage() for record in caplog.records] == ["Dump stopped, training goes on: no"]
+    delivery.close([])
+
+
+@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20])
+@pytest.mark.parametrize("knows_places", [False, True])
+def test_only_large_tensors_lie_as_in_their_files(size: int, knows_places: bool) -> None:
+    delivery = Delivery(Tally(), 1 << 30, data_offsets=(lambda records: [24] * len(records)) if knows_places else None)
+    record = TensorRecord("Op", "a", 0, 0, 1, "output", 0, "uint8", np.zeros(size, np.uint8))
+    assert list(delivery._offsets_of([record])) == [24 if knows_places and size == 1 << 20 else 0]
+    delivery.close([])
+
+
 def test_a_dump_keeps_the_first_error() -> None:
     tally = Tally()
     assert tally.fail(WriteError("first")) and not tally.fail(WriteError("second"))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from msdump import layouts
 from msdump.config.sizes import format_size, parse_size
 from msdump.dump.limits import (
     BUDGET,
@@ -24,6 +25,7 @@ from msdump.dump.limits import (
     DiskUsage,
     LimitedWriter,
     bin_size,
+    device_npy_size,
     disk_limits,
     disk_usage,
     npy_size,
@@ -153,6 +155,19 @@ def test_padding_of_device_formats_counts(tmp_path: Path, device_format: str) ->
     writer = BinWriter(by_iteration(tmp_path))
     writer.write([each])
     assert each.data.nbytes < writer.counts.bytes_written <= bin_size(each)
+
+
+@pytest.mark.parametrize("device_format", ["NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ", "DefaultFormat"])
+def test_padding_counts_in_npy_files_too_and_a_repeat_is_no_file(device_format: str) -> None:
+    each = record(data=np.ones((3, 3, 5, 5), np.float16), dtype="float16", format=device_format)
+    padded = (
+        layouts.to_device(each.data, device_format, layouts.cube_size(each.dtype))
+        if device_format != "DefaultFormat"
+        else each.data
+    )
+    assert npy_size(each) - each.data.nbytes + padded.nbytes <= device_npy_size(each)
+    assert device_npy_size(each) - npy_size(each) < padded.nbytes - each.data.nbytes + 4096
+    assert npy_size(each, True) == device_npy_size(each, True) == 0
 
 
 def test_links_cost_nothing(tmp_path: Path) -> None:

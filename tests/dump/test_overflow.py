@@ -246,6 +246,16 @@ def test_a_failure_to_write_stops_the_dump_and_not_the_training(caplog: pytest.L
     assert "full disk" in tally.error
 
 
+def test_tensors_that_are_written_are_not_lost_with_their_debug_file() -> None:
+    half = TensorType("float16", (2,))
+    tensors, debug, tally = MemoryWriter(), MemoryWriter(fails_at=0), Tally()
+    dumper = OverflowDumper(make_plan(op_debug_mode=BOTH_MODE), [tensors], debug, tally)
+    with np.errstate(all="ignore"):
+        Executor(square_graph(half), (dumper,)).run([np.array([1, 300], np.float16)], 0)
+    assert "full disk" in tally.error
+    assert (tally.lost, tally.tensors_written) == (0, 2) == (0, len(tensors.records))
+
+
 def test_the_declared_types_that_exist_are_watched_by_mode_2_alone() -> None:
     assert {"ReduceSum", "ReduceMean", "AddN", "BiasAddGrad", "Conv2DBackpropFilter"} <= ATOMIC_OP_TYPES & set(REGISTRY)
 

@@ -31,6 +31,20 @@ def test_room_is_what_the_limits_leave(free: int, budget: int | None, floor: int
     assert ("expected room for files" in room.problem) == (room.room_bytes == 0)
 
 
+def test_every_limit_is_told_with_its_variable() -> None:
+    def limits(**environ: str) -> str:
+        return room_rows(room_below(Path("/"), False, environ, lambda _: SimpleNamespace(free=9, total=9)))[0][1]
+
+    assert limits(MSDUMP_DISK_FLOOR="0", MSDUMP_KEEP_ITERATIONS="2") == (
+        "no budget (MSDUMP_DISK_BUDGET); the disk may fill up (MSDUMP_DISK_FLOOR); "
+        "the last 2 iterations are kept (MSDUMP_KEEP_ITERATIONS)"
+    )
+    assert limits(MSDUMP_DISK_FLOOR="1M", MSDUMP_DISK_BUDGET="1K", MSDUMP_KEEP_ITERATIONS="1") == (
+        "at most 1.0 KiB in all (MSDUMP_DISK_BUDGET); 1.0 MiB of the disk stay free (MSDUMP_DISK_FLOOR); "
+        "the last iteration is kept (MSDUMP_KEEP_ITERATIONS)"
+    )
+
+
 def test_the_asynchronous_engine_has_a_buffer_as_well() -> None:
     room = room_below(Path("/"), True, {"MSDUMP_ASYNC_BUFFER": "3M"})
     assert room_rows(room)[-1] == ("buffer", "3.0 MiB of memory for what waits (MSDUMP_ASYNC_BUFFER)")
@@ -43,7 +57,9 @@ def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "it is a file" in why_not_writable(tmp_path / "file")
     assert f"{tmp_path}/file above it is a file" in why_not_writable(tmp_path / "file" / "below")
-    assert "expected names of at most" in why_not_writable(tmp_path / ("x" * 300))
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    assert why_not_writable(tmp_path / ("x" * longest)) == ""
+    assert "expected names of at most" in why_not_writable(tmp_path / ("x" * (longest + 1)))
     assert not (tmp_path / "new").exists()
 
 

@@ -63,6 +63,17 @@ def is_done_in_time(work: Callable[[], object]) -> bool:
     return bool(done)
 
 
+def test_what_is_submitted_is_run() -> None:
+    pool, done = WriterPool(2), []
+    for number in range(5):
+        pool.submit(Job(number, 1, partial(done.append, number)))
+    assert pool.drain(60) and sorted(done) == [0, 1, 2, 3, 4]
+    pool.close()
+    pool.submit(Job(1, 1, partial(done.append, 5)))
+    state = pool.state()
+    assert (len(done), state.written_records, state.lost_records, pool.error) == (5, 5, 1, None)
+
+
 def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
     for _ in range(ROUNDS):
         pool = WriterPool(2)

@@ -1,4 +1,10 @@
-"""The mutants of a module: what cosmic-ray makes of it, without those that no test could tell from the module."""
+"""The mutants of a module: what cosmic-ray makes of it, without those that no test could tell from the module.
+
+cosmic-ray rather than mutmut: mutmut 3 changes only functions, and of those with decorators only static and class
+methods: no table, no default of a data class, no property, no kernel of numba. It chooses tests by one run of the whole
+suite. Of cosmic-ray the operators and the places are used; its own run writes into the working tree, has one command
+for all modules, and starts Python anew for each mutant.
+"""
 
 from __future__ import annotations
 
