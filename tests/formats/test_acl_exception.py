@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msdump import dtypes
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.formats.acl_core import CORE_MAGIC, core_chunks, read_core
+from msdump.formats.acl_core import CORE_MAGIC, _described_operands, _tensor, core_chunks, read_core
 from msdump.formats.acl_exception import (
     FailedOperand,
     OperatorFailure,
@@ -248,6 +248,15 @@ def test_a_damaged_core_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[: end - 1])
     with pytest.raises(TruncatedFileError, match="expected 2 bytes, got 1"):
         read_core(path)
+
+
+@pytest.mark.parametrize(("field", "value"), [("slot", -1), ("offset", -1), ("io", "inout"), ("dtype", "none")])
+def test_an_operand_of_a_core_that_cannot_be(tmp_path: Path, field: str, value: object) -> None:
+    entry = _described_operands(small())[0][0]
+    path = tmp_path / "x.core"
+    with pytest.raises(FormatError, match="expected an input or output of a known dtype"):
+        _tensor(path, np.zeros(10**6, np.uint8), entry | {field: value})
+    assert _tensor(path, np.zeros(10**6, np.uint8), entry | {"slot": 0}).slot == 0
 
 
 @settings(max_examples=150, deadline=None)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from msdump._proto.dump_data_pb2 import DumpData
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.events import Array
 from msdump.formats.bin_reader import BinTensor, read_bin
@@ -103,3 +104,22 @@ def test_bytes_behind_the_end_are_refused(folder: str, more: int, tmp_path: Path
         path.write_bytes(source.read_bytes() + bytes(more))
         with pytest.raises(FormatError, match=f"expected the end of the file, got {more} bytes more"):
             read_bin(path)
+
+
+def test_the_length_of_the_head_is_all_of_its_eight_bytes(tmp_path: Path) -> None:
+    """A head may be all that there is; what is longer than the file, or empty, is none."""
+    head = DumpData(version="2.0", op_name="net/op").SerializeToString()
+    path = tmp_path / "Add.op.0.0.1700000000000000"
+
+    def write(length: int) -> Path:
+        path.write_bytes(length.to_bytes(8, "little") + head)
+        return path
+
+    whole = read_bin(write(len(head)))
+    assert (whole.op_name, whole.tensors) == ("net/op", ())
+    for wrong in (len(head) + 1, len(head) + (1 << 56), 0):
+        with pytest.raises(FormatError, match=f"expected a header length of 1 to {len(head)}, got {wrong}"):
+            read_bin(write(wrong))
+    path.write_bytes(bytes(8))
+    with pytest.raises(FormatError, match="expected a header length of 1 to 0, got 0"):
+        read_bin(path)

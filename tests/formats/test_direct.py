@@ -121,3 +121,11 @@ def test_short_writes_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_type_of_a_filesystem() -> None:
     assert direct.filesystem_type(os.stat("/proc").st_dev) == "proc"
     assert direct.filesystem_type(os.makedev(4000, 1)) == ""
+
+
+def test_a_system_that_does_not_say_has_no_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert direct.filesystem_type.__wrapped__(os.stat("/proc").st_dev) == ""

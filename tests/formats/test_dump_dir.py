@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from msdump import testing
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.events import Array
 from msdump.formats.bin_writer import bin_chunks
-from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_dir import DumpDir, Folder, _rank_beside
 from msdump.formats.dump_name import BIN, NPY, OVERFLOW, RAW, parse_dump_name
 from msdump.formats.dump_place import BARE, EXCEPTION, FX, MODEL, OPERATOR, SYNC, parse_place
 from msdump.formats.dump_tensor import DumpedTensor
@@ -118,6 +119,11 @@ def test_keyword_arguments_have_slots_of_their_own() -> None:
     assert [name.keyword for name in found if name is not None] == [None, "dtype", "out"]
     assert len({name.slot for name in found if name is not None}) == 3
     assert {name.timestamp_us for name in found if name is not None} == {1_704_164_645_000_006}
+
+
+def test_the_slot_of_a_keyword_is_the_same_in_every_dump() -> None:
+    found = parse_dump_name("sum-aten.sum.default.INPUT.dtype.20240102030405000006.npy")
+    assert found is not None and found.slot == 10**6 + zlib.crc32(b"dtype") % 10**6
 
 
 def test_elements_of_a_list_keep_their_place() -> None:
@@ -363,6 +369,58 @@ def test_links_that_lead_out_are_foreign_and_cycles_end(tmp_path: Path) -> None:
     assert sorted(t.op_name for t in dump) == ["Add-op1", "own"]
     foreign = [os.path.relpath(path, root) for path in dump.foreign]
     assert foreign == ["a/loop", "dangling.npy", "out", "pipe.npy", "secret.npy"]
+
+
+def test_a_graph_file_that_leads_out_of_its_rank_is_foreign(tmp_path: Path) -> None:
+    (tmp_path / "outside.pb").write_bytes(b"")
+    graphs = tmp_path / "dump" / "rank_0" / "graphs"
+    graphs.mkdir(parents=True)
+    (graphs / "own.pb").write_bytes(b"")
+    (graphs / "secret.pb").symlink_to(tmp_path / "outside.pb")
+    write_npy(tmp_path / "dump/rank_0/Net/0/0" / plain_name(), np.zeros(1))
+    dump = DumpDir.open(tmp_path / "dump")
+    assert dump.graph_files() == [graphs / "own.pb"]
+    assert str(graphs / "secret.pb") in dump.foreign
+
+
+def test_folders_are_walked_to_a_bounded_depth(tmp_path: Path) -> None:
+    folder = tmp_path
+    for depth in range(44):
+        write_npy(folder / plain_name(f"Add-op{depth}"), np.zeros(1))
+        folder /= "d"
+    assert {tensor.op_name for tensor in DumpDir.open(tmp_path)} == {f"Add-op{depth}" for depth in range(41)}
+
+
+def test_a_folder_that_cannot_be_read_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_npy(tmp_path / "a" / plain_name("Add-op1"), np.zeros(1))
+    write_npy(tmp_path / "b" / plain_name("Add-op2"), np.zeros(1))
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.basename(path) == "a":
+            raise PermissionError(13, os.strerror(13), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    dump = DumpDir.open(tmp_path)
+    assert [tensor.op_name for tensor in dump] == ["Add-op2"]
+    assert [path for path, _ in dump.damaged] == [str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize("steps", ["", "7"])
+def test_an_asynchronous_dump_has_the_rank_of_its_device_beside_it(tmp_path: Path, steps: str) -> None:
+    root = tmp_path / steps / "20240102030405"
+    for rank in (0, 1):
+        (root / f"rank_{rank}" / "graphs").mkdir(parents=True)
+    for device, rank in ((0, "rank_0"), (1, "rank_1"), (2, None)):
+        path = os.fspath(root / str(device) / "Net" / "0" / "3")
+        folder = Folder(path, parse_place(path.split(os.sep)), ())
+        beside = _rank_beside(folder)
+        assert (beside and os.path.basename(beside)) == rank
+    (root / "rank_1" / "graphs").rmdir()
+    assert _rank_beside(folder) == os.fspath(root / "rank_0")
+    (root / "rank_0" / "graphs").rmdir()
+    assert _rank_beside(folder) is None
 
 
 def test_a_damaged_mapping_restores_what_it_can(tmp_path: Path) -> None:

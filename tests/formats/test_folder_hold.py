@@ -27,6 +27,12 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     second.release()
 
 
+def test_only_folders_are_held(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        FolderHold.take(tmp_path / "file")
+
+
 def test_other_folders_are_free(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     holds = [FolderHold.take(tmp_path), FolderHold.take(tmp_path / "below")]
@@ -58,7 +64,9 @@ os.close(0)
 first = FolderHold.take(sys.argv[1])
 assert first._descriptor == 0 and FolderHold.take(sys.argv[1]) is None
 first.release()
+first.release()
 assert FolderHold.take(sys.argv[1])._descriptor == 0
+os.fstat(1)
 """
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True)
 

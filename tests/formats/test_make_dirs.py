@@ -53,6 +53,11 @@ def test_folders_that_are_there_keep_their_mode(tmp_path: Path) -> None:
     assert (mode_of(tmp_path / "old"), mode_of(tmp_path / "old" / "new")) == (0o755, 0o700)
 
 
+def test_a_new_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
+    make_dirs(tmp_path / "a" / "b")
+    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o700
+
+
 def test_a_place_without_folders() -> None:
     with pytest.raises(WriteError, match=r"/proc/nothing: expected to make this folder, got .* choose another path"):
         make_dirs("/proc/nothing/here")

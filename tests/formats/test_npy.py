@@ -241,3 +241,16 @@ def test_bfloat16_of_mindspore_2_7_is_read() -> None:
 def test_a_mapped_array_is_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         read_bytes(WHOLE)[0] = 1
+
+
+@pytest.mark.parametrize("ndim", [64, 65])
+def test_the_most_axes_that_an_array_can_have(ndim: int, tmp_path: Path) -> None:
+    if ndim == 64 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("this numpy has no arrays of so many axes")
+    path = tmp_path / "x.npy"
+    path.write_bytes(npy_header("float32", (1,) * ndim) + bytes(4))
+    if ndim == 64:
+        assert read_npy(path).ndim == ndim
+    else:
+        with pytest.raises(FormatError, match="expected at most 64 dimensions, got 65"):
+            read_npy(path)

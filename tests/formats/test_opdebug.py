@@ -188,3 +188,17 @@ def test_any_bytes_give_a_record_or_a_format_error(data: bytes, is_new: bool) ->
 def test_any_json_gives_a_record_or_a_format_error(shown: object) -> None:
     with pytest.raises(FormatError, match="somewhere"):
         parse_opdebug_json(json.dumps(shown), "somewhere")
+
+
+@pytest.mark.parametrize(
+    ("number", "is_right"), [(-1, False), (0, True), (2**64 - 1, True), (2**64, False), (True, False)]
+)
+def test_numbers_have_64_bits_and_no_sign(number: int, is_right: bool) -> None:
+    shown = opdebug_json(Opdebug())
+    shown["AI Core"]["model_id"] = number
+    if is_right:
+        found = parse_opdebug_json(json.dumps(shown), "here")
+        assert isinstance(found, Opdebug) and found.ai_core.model_id == number
+    else:
+        with pytest.raises(FormatError, match="model_id: expected a number of 64 bits"):
+            parse_opdebug_json(json.dumps(shown), "here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -247,3 +248,34 @@ def test_what_is_wrong_is_named(old: bytes, new: bytes, message: str) -> None:
 
 def test_time_stamps_of_the_golden_file_are_those_of_the_cases() -> None:
     assert [row.timestamp_us for row in read_statistic_csv(GOLDEN)] == [FIRST_US, FIRST_US + 1, FIRST_US + 2]
+
+
+def test_a_large_tensor_of_two_records_is_digested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(statistic_csv, "md5_hex", lambda array: seen.append(array.size) or md5_hex(array))
+    array = np.zeros(100_000, np.float32)
+    write(tmp_path, [record(number, data=array, key=TensorKey(0, 0)) for number in range(3)])
+    assert seen == [array.size]
+
+
+def test_nothing_is_read_any_more_when_a_write_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays belong to the caller again."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(array: np.ndarray) -> str:
+        begun.set()
+        may_end.wait(60)
+        ended.set()
+        return ""
+
+    def fail(*_: object) -> None:
+        begun.wait(60)
+        # The writer waits for the digest by now, or is about to return without.
+        threading.Timer(0.2, may_end.set).start()
+        raise WriteError("no")
+
+    monkeypatch.setattr(statistic_csv, "md5_hex", slow)
+    monkeypatch.setattr(statistic_csv, "statistics", fail)
+    with pytest.raises(WriteError):
+        write(tmp_path, [record(0, data=np.zeros(100_000, np.float32), key=TensorKey(0, 0))])
+    assert ended.is_set()
