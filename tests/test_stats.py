@@ -246,3 +246,25 @@ def test_one_bad_value_anywhere_in_a_large_array_is_found(name: str, data: st.Da
 def test_hifloat8_is_searched_by_its_codes() -> None:
     bad = [code for code in range(256) if has_non_finite(np.array([0, code], np.uint8), "hifloat8")]
     assert bad == [0x6E, 0x6F, 0x80, 0xEE, 0xEF]
+
+
+@pytest.mark.parametrize("ones", [0, 1, 2, 3])
+def test_a_single_true_is_the_maximum(ones: int) -> None:
+    numbers = statistics(np.arange(3) < ones, "bool")
+    assert (numbers.max, numbers.min, numbers.zero) == (int(ones > 0), int(ones == 3), 3 - ones)
+
+
+def test_an_error_in_another_thread_is_not_lost() -> None:
+    def work(first: int, last: int) -> None:
+        if first:
+            raise MemoryError(f"rows {first} to {last}")
+
+    with pytest.raises(MemoryError, match="rows 5 to 10"):
+        stats._in_threads(work, 10, 2)
+
+
+def test_bytes_that_lie_right_are_not_copied() -> None:
+    plain = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert np.shares_memory(np.frombuffer(stats.raw_bytes(plain), np.uint8), plain)
+    swapped = plain.astype(plain.dtype.newbyteorder(">"))
+    assert bytes(stats.raw_bytes(swapped)) == bytes(stats.raw_bytes(plain.T.copy().T)) == plain.astype("<f4").tobytes()

@@ -270,6 +270,42 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     opened.close()
 
 
+def test_a_string_is_told_and_counted_and_all_else_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
+    from msdump.graph.compile import finish
+    from msdump.graph.primitive import Primitive
+    from msdump.graph.types import TensorType
+
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (3,)))
+    graph.add_node(Primitive("Print", {"strings": ("x:", None)}), [x], "Default")
+    graph.outputs = [graph.add_node(Primitive("Neg"), [x], "Default").outputs[0]]
+    with dumping() as (opened, root), caplog.at_level(logging.ERROR, "msdump"):
+        Executor(finish(graph), opened.observers).run([np.ones(3, np.float32)], opened.next_iteration())
+        assert opened._tally.skipped["string operand"] == 1
+        assert sorted(key[1:] for key in tensors_on_disk(root, 0) if "Print" in key[0]) == [("input", 0), ("output", 0)]
+    assert [record.message for record in caplog.records] == [
+        "Default/Print-op0: a string cannot be dumped; its tensors are."
+    ]
+
+
+def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Path) -> None:
+    from msdump.config.environment import Environment
+    from msdump.config.plan import plan_mindspore
+    from msdump.dump.sync import SyncDumper
+    from msdump.dump.tally import Tally
+    from msdump.formats.layout import SyncLayout
+
+    environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(tmp_path))})
+    plan = plan_mindspore(environment, "CPU", 0)
+    assert plan is not None
+    (tmp_path / "in_the_way").write_text("")
+    tally = Tally()
+    dumper = SyncDumper(plan, SyncLayout(tmp_path / "in_the_way", 0, "Net"), [FullDisk(8)], FullDisk(10), tally)
+    dumper.on_graph(_small_graph())
+    assert "in_the_way" in tally.error and tally.lost == 0
+    dumper.close()
+
+
 KILLED = """
 import sys
 import numpy as np

@@ -251,7 +251,9 @@ def test_the_next_run_removes_what_a_killed_one_left(way: str, tmp_path: Path) -
     name = leave_a_hidden_file(tmp_path)
     assert name.endswith(".tmp")
     (tmp_path / ".1-2-3.tmp.txt").write_text("not one of these")
+    descriptors = os.listdir("/proc/self/fd")
     write_file(tmp_path / "x", [b"2"], 0o400, replace=True)
+    assert os.listdir("/proc/self/fd") == descriptors
     assert sorted(os.listdir(tmp_path)) == [".1-2-3.tmp.txt", "x"]
     assert (tmp_path / "x").read_bytes() == b"2"
 

@@ -30,9 +30,118 @@ KINDS = (
     Kind(
         r"@dataclass\(.*frozen=True.*\)", r"@dataclass\(.*frozen=False.*\)", "mypy refuses code that would set a field"
     ),
+    Kind(r"@dataclass\(.*slots=True.*\)", r"@dataclass\(.*slots=False.*\)", "slots save memory"),
+    Kind(
+        r".*\bstrict=True.*",
+        r".*\bstrict=False.*",
+        "a check of lists that the program has made with one length; no input makes them differ",
+    ),
+    Kind(r"@functools\.lru_cache\(maxsize=.*\)", r"@functools\.lru_cache\(maxsize=.*\)", "how much is remembered"),
+    Kind(r"@functools\.(lru_cache\(maxsize=.*\)|cache)", "", "what is remembered is the same when it is made again"),
 )
 
-SURVIVORS: tuple[Survivor, ...] = ()
+_POPULATE = "pages are fetched before they are read, or while; the bytes are the same"
+_SHARES = "how rows are shared between threads changes no bit of the result (test_threads_do_not_change_a_bit)"
+
+SURVIVORS = (
+    Survivor(
+        "msdump/config/acl_selection.py",
+        "return match[1], int(digits) if len(digits) < 10 else _LARGEST_SLOT",
+        "return match[1], int(digits) if len(digits) < 11 else _LARGEST_SLOT",
+        "ten digits are 10**9 or more, and no operator has so many tensors: either number names none",
+    ),
+    Survivor(
+        "msdump/dump/acl_operators.py",
+        "op = OpInfo(graph_id, -1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
+        "op = OpInfo(graph_id, +1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
+        "the index of what is no operator of the graph; records and names do not hold it",
+    ),
+    Survivor(
+        "msdump/dump/asynchronous.py",
+        "threads: int = 2,",
+        "threads: int = 1,",
+        "any number of threads leaves the same files (test_several_threads_leave_what_one_leaves)",
+    ),
+    Survivor("msdump/dump/overflow.py", "_STATUS = 1", "_STATUS = 2", "any bit but none means an overflow"),
+    Survivor(
+        "msdump/formats/acl_chunks.py",
+        "_COPIED_BYTES = 64 << 10",
+        "_COPIED_BYTES = 64 >> 10",
+        "whether small pieces are joined before they are sent; the callback gets the same bytes",
+    ),
+    Survivor(
+        "msdump/formats/acl_core.py",
+        "_MAX_JSON_BYTES = 64 << 20",
+        "_MAX_JSON_BYTES = 64 << 19",
+        "a bound of memory, far above what a core says and far below what a machine has",
+    ),
+    Survivor(
+        "msdump/formats/atomic.py",
+        "self._has_unnamed = False",
+        "self._has_unnamed = True",
+        "the next file asks again for what the file system does not have, and gets the same answer",
+    ),
+    Survivor(
+        "msdump/formats/dump_folder.py",
+        "if 4 * len(name) <= NAME_MAX_BYTES or len(name.encode()) <= NAME_MAX_BYTES:",
+        "if 4 * len(name) < NAME_MAX_BYTES or len(name.encode()) <= NAME_MAX_BYTES:",
+        "the first half spares the exact count of the second, which gives the same answer",
+    ),
+    Survivor(
+        "msdump/formats/mapped.py",
+        'if sys.platform != "linux" or not _FEW_BYTES <= array.nbytes <= _MANY_BYTES:',
+        'if sys.platform != "linux" or not _FEW_BYTES < array.nbytes <= _MANY_BYTES:',
+        _POPULATE,
+    ),
+    Survivor(
+        "msdump/formats/mapped.py",
+        "while owner is not None and not isinstance(owner, mmap.mmap):",
+        "while owner is not None and  isinstance(owner, mmap.mmap):",
+        _POPULATE,
+    ),
+    Survivor(
+        "msdump/formats/statistic_csv.py",
+        "self._md5_threads = max(1, min(4, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads",
+        "self._md5_threads = max(1, min( 5, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads",
+        "any number of threads leaves the same rows",
+    ),
+    Survivor(
+        "msdump/stats.py",
+        "return hashlib.md5(raw_bytes(array), usedforsecurity=False).hexdigest()",
+        "return hashlib.md5(raw_bytes(array), usedforsecurity=True).hexdigest()",
+        "the flag matters only where the system forbids MD5 for security, as in FIPS mode",
+    ),
+    Survivor(
+        "msdump/stats.py",
+        "kernel = row_kernel(name, flat.nbytes <= plain_bytes)",
+        "kernel = row_kernel(name, flat.nbytes < plain_bytes)",
+        "both kernels give the same numbers (test_large_arrays_agree_with_numpy_and_with_small_ones)",
+    ),
+    Survivor(
+        "msdump/stats.py",
+        "_in_threads(work, row_count, thread_count if flat.nbytes >= _THREADED_BYTES else 1)",
+        "_in_threads(work, row_count, thread_count if not flat.nbytes >= _THREADED_BYTES else 1)",
+        _SHARES,
+    ),
+    Survivor(
+        "msdump/stats.py",
+        "edges = [row_count * share // thread_count for share in range(thread_count + 1)]",
+        "edges = [row_count * share * thread_count for share in range(thread_count + 1)]",
+        _SHARES + "; here the first has all rows",
+    ),
+    Survivor(
+        "msdump/stats.py",
+        "(top, low), sums, counts = extremes[0].tolist(), sums[0], counts[0]",
+        "(top, low), sums, counts = extremes[ -1].tolist(), sums[0], counts[0]",
+        "there is one row",
+    ),
+    Survivor(
+        "msdump/stats_kernels.py",
+        '"float8_e5m2": (0x7F, 0x7C),',
+        '"float8_e5m2": ( 126, 0x7C),',
+        "the last bit of a magnitude does not decide whether it is 0x7C or more",
+    ),
+)
 
 
 def reason_for(module: str, before: str, after: str) -> str | None:
