@@ -18,6 +18,7 @@ from msdump.analysis.exit_codes import AnalysisError, ExitCode
 
 _MAX_BYTES = 1 << 30
 _CONTROL_EDGE = ":-1"
+_MAX_DIGITS = 9  # of the number of an output; Python refuses to read some thousand digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +180,4 @@ def _output(item: Mapping[str, Any], index: int) -> FusedOutput:
 
 def _edge(text: str) -> tuple[str, int] | None:
     name, colon, index = text.rpartition(":")
-    return (name, int(index)) if colon and index.isdecimal() else None
+    return (name, int(index)) if colon and index.isdecimal() and len(index) <= _MAX_DIGITS else None

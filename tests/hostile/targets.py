@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msdump.analysis.fusion_json import groups_of, read_fusion_json
 from msdump.analysis.graph_info import read_graph
+from msdump.analysis.mapping import read_mapping as read_operator_map
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.mindspore import load_mindspore_config
 from msdump.errors import ConfigError, FormatError
@@ -156,6 +158,17 @@ def opdebug_json(data: bytes) -> None:
         read_opdebug(path)
 
 
+def fusion_json(data: bytes) -> None:
+    with _file(data, "fusion.json") as path:
+        groups_of(read_fusion_json(path))
+
+
+def operator_map(data: bytes) -> None:
+    for name in ("map.csv", "map.json", "dynamo_original_graph_1.txt"):
+        with _file(data, name) as path, contextlib.suppress(ConfigError):
+            read_operator_map(path).ignores(frozenset({"Add"}), "input", 0)
+
+
 def mindspore_json(data: bytes) -> None:
     with _file(data, "dump.json") as path:
         load_mindspore_config(path)
@@ -191,7 +204,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy),
         *(statistic, acl_stats, mapping, metadata, history, order, ir, pb, ge, graph_ir, graph_pb),
-        *(opdebug, opdebug_json, mindspore_json, acl_json, names),
+        *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
     )
 }
 
