@@ -82,7 +82,7 @@ def arguments(node: fx.Node) -> list[Argument]:
 
 def attributes(node: fx.Node) -> dict[str, Any]:
     """Arguments that hold no node, as plain values."""
-    return {name: _plain(value) for name, value, _, _ in _bound(node) if not any(True for _ in _nodes_in(value))}
+    return {name: plain(value) for name, value, _, _ in _bound(node) if not any(True for _ in _nodes_in(value))}
 
 
 def result_aliases(node: fx.Node) -> list[frozenset[str]]:
@@ -160,11 +160,12 @@ def _nodes_in(value: Any, place: str = "") -> Iterator[tuple[str, fx.Node]]:
             yield from _nodes_in(item, f"{place}[{name}]")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """An argument of a call as numbers, strings and tuples of them; what is none of these as its text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float) and type(value) in (int, float):
         return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else str(value)
     if isinstance(value, tuple | list):
-        return tuple(_plain(item) for item in value)
+        return tuple(plain(item) for item in value)
     return str(value).removeprefix("torch.")

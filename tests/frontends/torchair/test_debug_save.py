@@ -40,6 +40,7 @@ torch = pytest.importorskip("torch")
 
 from msdump.frontends.torchair import ge_mode  # noqa: E402
 from msdump.frontends.torchair.debug_save import model_folder  # noqa: E402
+from msdump.frontends.torchair.ge import registry  # noqa: E402
 
 OWN_LOG = torch._dynamo.utils.add_file_handler
 X = torch.linspace(-1, 1, 6).reshape(2, 3)
@@ -374,7 +375,26 @@ def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
 
 
-def test_an_operator_without_converter_costs_only_the_ge_files(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_operator_without_converter_costs_no_file(root: Path) -> None:
+    compiled = torch.compile(lambda x: unknown_to_ge(x) + 1, backend=backend_for("max-autotune"))
+    with torch.no_grad():
+        assert torch.equal(compiled(X), X.cos() + 1)
+    (model,) = models(root)
+    assert model["forward"] == expected_files("max-autotune", "forward")
+
+
+@pytest.fixture
+def wrong_converter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converter that gives another dtype than the operator promises."""
+
+    def convert(ge: Any, x: Any) -> Any:
+        return ge.cast(x, torch.float16)
+
+    monkeypatch.setitem(registry._CONVERTERS, "msdump_test.unknown_to_ge.default", convert)
+
+
+@pytest.mark.usefixtures("wrong_converter")
+def test_a_graph_that_cannot_be_made_costs_only_the_ge_files(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     compiled = torch.compile(lambda x: unknown_to_ge(x) + 1, backend=backend_for("max-autotune"), dynamic=False)
     with torch.no_grad():
         for size in (3, 4):
@@ -387,12 +407,13 @@ def test_an_operator_without_converter_costs_only_the_ge_files(root: Path, caplo
     assert "unknown_to_ge" in warning
 
 
+@pytest.mark.usefixtures("wrong_converter")
 def test_a_graph_that_was_asked_for_must_be_made(tmp_path: Path) -> None:
     config = config_for("max-autotune")
     config.debug.graph_dump.type = "txt"
     config.debug.graph_dump.path = str(tmp_path)
     compiled = torch.compile(lambda x: unknown_to_ge(x) + 1, backend=torchair.get_npu_backend(compiler_config=config))
-    with torch.no_grad(), pytest.raises(Exception, match=r"unknown_to_ge.* ge_converter is not implemented!"):
+    with torch.no_grad(), pytest.raises(Exception, match=r"unknown_to_ge.*: expected output 0 as torch.float32"):
         compiled(X)
 
 

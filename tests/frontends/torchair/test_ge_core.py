@@ -86,8 +86,3 @@ def test_a_graph_that_reads_too_early_is_refused() -> None:
         graph.lint()
     with pytest.raises(GraphError, match="got late twice"):
         graph.add(GeOp("late", "Add"))
-
-
-def test_graphs_in_graphs_are_refused_with_a_way_out() -> None:
-    with pytest.raises(NoConverterError, match=r"^torch.ops.cond ge_converter is not implemented!\n.*torch.where"):
-        converter_of(torch.ops.higher_order.cond)

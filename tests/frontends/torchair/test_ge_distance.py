@@ -8,8 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.frontends.torchair.ge.registry import NoConverterError  # noqa: E402
-from tests.frontends.torchair.ge_calls import graph_of, results_of  # noqa: E402
+from tests.frontends.torchair.ge_calls import results_of  # noqa: E402
 from tests.frontends.torchair.ge_exact import check_exactly  # noqa: E402
 
 aten = torch.ops.aten
@@ -58,7 +57,8 @@ def test_gradients_of_bags(mode: int, weights: Any, padding: int) -> None:
     torch.testing.assert_close(actual, aten._embedding_bag_backward.default(*given))
 
 
-def test_a_maximum_of_rows_has_no_gradient_in_ge() -> None:
+def test_the_gradient_of_a_maximum_of_rows_is_called_as_it_is() -> None:
     y, *rest = aten._embedding_bag.default(TABLE, WORDS, STARTS, False, 2)
-    with pytest.raises(NoConverterError, match="expected mode sum or mean"):
-        graph_of(aten._embedding_bag_backward.default, y, WORDS, STARTS, *rest, 6, False, 2, False, None)
+    given = (y, WORDS, STARTS, *rest, 6, False, 2, False, None)
+    names = "grad,indices,offsets,offset2bag,bag_size,maximum_indices"
+    check_exactly(aten._embedding_bag_backward.default, given, f"EmbeddingBagBackward({names})")

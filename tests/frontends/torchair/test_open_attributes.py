@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msdump.torchair as torchair
@@ -70,21 +69,25 @@ def test_an_open_attribute_is_an_input_of_its_name(tmp_path: Path) -> None:
     assert any("ge.Tril(" in text and "diagonal=Sub_0" in text for text in texts)
 
 
-def test_a_converter_that_takes_no_size_says_so() -> None:
+def test_what_a_converter_takes_no_size_for_is_called_as_it_is() -> None:
     @converter("aten.special_bessel_j0.default")
     def no_size(ge: Any, x: GeTensor) -> GeTensor:
         raise TypeError("must be real number, not GeTensor")
 
     from torch import fx
 
-    from msdump.frontends.torchair.ge.convert import _call
+    from msdump.frontends.torchair.ge.builder import Builder
+    from msdump.frontends.torchair.ge.convert import _call, _converted
+    from msdump.frontends.torchair.ge.graph import GeGraph
 
     graph = fx.Graph()
     size = graph.placeholder("s0")
     node = graph.call_function(torch.ops.aten.special_bessel_j0.default, (size,))
     tensor = GeTensor.__new__(GeTensor)
-    tensor.fake = None
+    tensor.fake = tensor.value = None
     node.meta["val"] = torch.ones(1)
+    builder = Builder(GeGraph(1), None)
     with pytest.raises(NoConverterError, match="expected a number that is fixed when the graph is compiled") as caught:
-        _call(SimpleNamespace(graph=SimpleNamespace(ops=[])), node, {size: tensor})
+        _converted(builder, node, (tensor,), {size: tensor})
     assert "dynamic=False" in str(caught.value)
+    assert _call(builder, node, {size: tensor}).op.type == "SpecialBesselJ0"

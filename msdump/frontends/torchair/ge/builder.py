@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.dtypes import ge_number
-from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor, Path, WholeCall
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for
 
 # What may be given for an input: plain values become a Const.
@@ -92,6 +92,29 @@ class Builder:
         op = GeOp(name, op_type, fed, dict(attrs), tuple(outputs), fx_node=self.node)
         op.outputs = tuple(GeTensor(op, index) for index in range(len(outputs)))
         return self.graph.add(op)
+
+    def call(
+        self,
+        op_type: str,
+        inputs: Mapping[str, GeTensor],
+        attrs: Mapping[str, Any],
+        outputs: Sequence[str],
+        results: Mapping[Path, Any],
+        call: WholeCall,
+    ) -> tuple[GeTensor, ...]:
+        """Append an operator that makes a call of the FX graph.
+
+        results   what the FX graph promises, with the place of each in what the call returns
+        """
+        op = GeOp("", op_type, dict(inputs), dict(attrs), tuple(outputs), fx_node=self.node, call=call)
+        op.outputs = tuple(
+            GeTensor(op, index, fake=result, view_of=_viewed(op, result))
+            if isinstance(result, torch.Tensor)
+            else GeTensor(op, index, value=result)
+            for index, result in enumerate(results.values())
+        )
+        self.graph.add(op)
+        return op.outputs
 
     def const(self, value: Any, dtype: torch.dtype | None = None, is_inline: bool = False) -> GeTensor:
         """Append a Const: a number, a list of numbers, or a tensor.
@@ -196,12 +219,17 @@ def _has_value(tensor: GeTensor) -> bool:
 
 
 def _viewed(op: GeOp, result: torch.Tensor) -> GeTensor | None:
-    """The input whose memory a result is in. A fake tensor has none, but knows which one it would have."""
-    memory = result.untyped_storage()._cdata
-    for tensor in op.inputs.values():
-        if tensor is not None and tensor.fake is not None and tensor.fake.untyped_storage()._cdata == memory:
-            return tensor
-    return None
+    """The input whose memory a result is in. A fake tensor has none, but knows which one it would have.
+
+    Edges: of a call that does not tell, the first tensor that it reads, which is to be on the safe side.
+    """
+    fed = [tensor for tensor in op.inputs.values() if tensor is not None and tensor.fake is not None]
+    if result.layout is torch.strided:
+        memory = result.untyped_storage()._cdata
+        for tensor in fed:
+            if tensor.fake.layout is torch.strided and tensor.fake.untyped_storage()._cdata == memory:
+                return tensor
+    return fed[0] if fed and op.call is not None and not op.call.tells_aliases else None
 
 
 def _dtype_of(value: Any) -> torch.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +14,10 @@ from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.passes import GE_PASSES
 from msdump.frontends.torchair.ge.program import runnable
 
+log = logging.getLogger("msdump")
+
+# Operators that were told to have no GE form.
+_told: set[str] = set()
 ORIGINAL, OPTIMIZED = "original_ge_graph", "optimized_ge_graph"
 
 
@@ -36,6 +41,7 @@ def compile_ge(
     Raises: NoConverterError.
     """
     graph = convert(module, graph_id)
+    _tell_calls(graph)
     _show(observers, ORIGINAL, graph)
     for name, apply in GE_PASSES:
         apply(graph, config)
@@ -43,6 +49,20 @@ def compile_ge(
     graph.lint()
     _show(observers, OPTIMIZED, graph)
     return graph, runnable(graph)
+
+
+def _tell_calls(graph: GeGraph) -> None:
+    """Say once of each operator that TorchAir would refuse it."""
+    by_target = {str(op.fx_node.target): op.type for op in graph.ops if op.call is not None and op.fx_node is not None}
+    news = {target: op_type for target, op_type in by_target.items() if target not in _told}
+    if news:
+        _told.update(news)
+        log.warning(
+            "%s: the graph engine has no operators for %s. Each runs as PyTorch's operator, and is dumped as one "
+            "operator of a type made from its name. TorchAir on an NPU may refuse it.",
+            graph.name,
+            ", ".join(f"{target} ({op_type})" for target, op_type in news.items()),
+        )
 
 
 def _show(observers: Sequence[GraphObserver], name: str, graph: GeGraph) -> None:

@@ -16,14 +16,17 @@ from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
 from msdump.frontends.torchair.ge.streams import Event, Streams
+from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
 
 
 def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
     """Operator by operator, in the order of the FX graph.
 
     Inputs are Data operators of the placeholders' names; NetOutput gathers the distinct tensors that are returned.
-    Raises: NoConverterError; GraphError when a converter's result is not what the FX node promises.
-    Source: TorchAir, FX to GE.
+    Edges:  what has no converter, or none for its arguments, is one operator that makes the call as it is.
+    Raises: NoConverterError for a call that cannot be an operator; GraphError when a converter's result is not what
+            the FX node promises.
+    Source: TorchAir, FX to GE; it refuses what has no converter.
     """
     graph = GeGraph(graph_id)
     builder = Builder(graph, _fake_mode(module))
@@ -86,8 +89,22 @@ def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Nod
         result = _empty(builder, node.meta["val"])
         _name_outputs(node, result)
         return result
+    start = len(builder.graph.ops)
+    try:
+        return _converted(builder, node, args, fx.map_arg(node.kwargs, value_of))
+    except NoConverterError:
+        if not can_call(node):
+            raise
+    # What the converter made before it gave up.
+    builder.graph.take_back(start)
+    result = convert_call(builder, node, values)
+    _name_outputs(node, result)
+    return result
+
+
+def _converted(builder: Builder, node: fx.Node, args: Any, keywords: Any) -> Any:
+    """The operators that stand for a node.   Raises: NoConverterError where there are none for these arguments."""
     function = converter_of(node.target)
-    keywords: Any = fx.map_arg(node.kwargs, value_of)
     start = len(builder.graph.ops)
     try:
         result = function(builder, *args, **keywords)

@@ -101,7 +101,9 @@ class _Maker:
         ]
         for tensor, value in zip(shown, named.outputs, strict=True):
             value.node, value.name = named, op.name
-            self._note(tensor, value, node, () if len(op.outputs) == 1 else (tensor.index,))
+            self._note(tensor, value, node, tensor.path)
+            if op.call is not None and not op.call.tells_aliases:
+                self.found.opaque.add(self.found.roots[value.id])
 
     def _is_shown(self, tensor: GeTensor) -> bool:
         reason = _TEXT if tensor.is_text else _SIZE if tensor.is_host else why_unreadable(tensor.fake)

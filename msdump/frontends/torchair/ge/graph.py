@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,13 @@ class GeTensor:
         return (node.partition("-")[0], int(index)) if node else None
 
     @property
+    def path(self) -> Path:
+        """Where it lies in what its operator returns."""
+        if self.op.call is not None:
+            return self.op.call.paths[self.index]
+        return () if len(self.op.outputs) == 1 else (self.index,)
+
+    @property
     def name(self) -> str:
         """`Add_1:0`, as edges say it."""
         return f"{self.op.name}:{self.index}"
@@ -90,6 +97,48 @@ class AtenCall:
     indices: tuple[int | None, ...]
 
 
+# Where something lies in what a call returns: places in tuples, from the outermost.
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of an operator's input among the arguments of a call."""
+
+    index: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WholeCall:
+    """The call of the FX graph that an operator without a GE form makes as it is.
+
+    args, keywords  with Slots in place of what comes in
+    paths           where each output of the operator lies in what the call returns
+    tells_aliases   the target says which of its results share memory with what it reads; others may, unsaid
+    """
+
+    target: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    paths: tuple[Path, ...]
+    tells_aliases: bool
+
+    def run(self, *inputs: Any, **_: Any) -> Any:
+        """_: the attributes, which are in the arguments already"""
+        args, keywords = _filled((self.args, self.keywords), inputs)
+        return self.target(*args, **keywords)
+
+
+def _filled(value: Any, inputs: Sequence[Any]) -> Any:
+    if isinstance(value, Slot):
+        return inputs[value.index]
+    if isinstance(value, tuple | list):
+        return type(value)([_filled(item, inputs) for item in value])
+    if isinstance(value, dict):
+        return {name: _filled(item, inputs) for name, item in value.items()}
+    return value
+
+
 @dataclass(eq=False, slots=True)
 class GeOp:
     """One operator.
@@ -103,6 +152,7 @@ class GeOp:
     fx_node   the FX node that it comes from; None for what passes add
     controls  operators that must have run before
     exact     what gives its output to the last bit, where operators one by one would round in between
+    call      what it computes, where its type has no kernel; None: the kernel of its type
     open_attrs  names of inputs, the last ones, that are attributes whose value only a run tells, such as a size
     """
 
@@ -119,6 +169,7 @@ class GeOp:
     controls: list[GeOp] = field(default_factory=list)
     open_attrs: frozenset[str] = frozenset()
     exact: AtenCall | None = None
+    call: WholeCall | None = None
 
     @property
     def producers(self) -> Iterator[GeOp]:
@@ -177,6 +228,14 @@ class GeGraph:
         """Take operators out. Their names stay taken."""
         gone = set(map(id, ops))
         self.ops = [op for op in self.ops if id(op) not in gone]
+
+    def take_back(self, start: int) -> None:
+        """Forget the operators from this place on, as if they had never been added."""
+        for op in self.ops[start:]:
+            self._names.discard(op.name)
+            # The next search begins at the first name.
+            self._next_of_type.pop(op.type, None)
+        del self.ops[start:]
 
     def replace_uses(self, old: GeTensor, new: GeTensor) -> None:
         """Let everybody who reads `old` read `new`, the graph's outputs and what is written back included."""

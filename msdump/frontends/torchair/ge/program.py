@@ -32,7 +32,8 @@ class GeModule:
         for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
         for op in graph.ops:
-            if op.type not in (DATA, CONST, NET_OUTPUT) and not (op.outputs and all(map(_is_known, op.outputs))):
+            is_known = bool(op.outputs) and all(map(_is_known, op.outputs))
+            if op.type not in (DATA, CONST, NET_OUTPUT) and not is_known:
                 self._add(op)
         for op, tensor in graph.write_backs:
             written = (self.nodes[op], self._output(tensor))
@@ -88,13 +89,12 @@ class GeModule:
         self._add_outputs(op, node)
 
     def _add_outputs(self, op: GeOp, node: fx.Node) -> None:
-        if len(op.outputs) == 1:
-            self._values[id(op), 0] = node
-            return
         for tensor in op.outputs:
-            item = self.graph.create_node(
-                "call_function", operator.getitem, (node, tensor.index), name=f"{op.name}_{tensor.index}"
-            )
+            item = node
+            for place in tensor.path:
+                item = self.graph.create_node(
+                    "call_function", operator.getitem, (item, place), name=f"{item.name}_{place}"
+                )
             self._values[id(op), tensor.index] = item
 
     def _argument(self, tensor: GeTensor | None, is_host: bool) -> Any:

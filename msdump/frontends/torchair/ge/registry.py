@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
-import torch
-
 from msdump.errors import MsdumpError
 from msdump.frontends.torchair.ge.graph import CONST, GeOp, GeTensor
 
@@ -109,13 +107,6 @@ def converter_of(target: Any) -> Callable[..., Any]:
     found = _OWN.get(str(target)) or _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
     if found is None:
         name = str(target)
-        if isinstance(target, torch._ops.HigherOrderOperator):
-            raise NoConverterError(
-                f"torch.ops.{name} ge_converter is not implemented!\n"
-                f"{name}: expected an operator that has a GE form, got one that calls other graphs. Take it out of the "
-                "model (torch.where instead of torch.cond), keep it out of the graph with torch._dynamo.disable, or "
-                "dump with config.debug.data_dump."
-            )
         near = difflib.get_close_matches(name, [key for key in _CONVERTERS if isinstance(key, str)], 3, 0.6)
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
         raise NoConverterError(
@@ -164,11 +155,13 @@ def _is_of_sizes(op: GeOp) -> bool:
 
 
 def kernel_for(op: GeOp) -> Kernel:
-    """The kernel that an operator runs: that of its type, or the one for sizes where only sizes come in.
+    """What an operator runs: its own call, the kernel of its type, or the one for sizes where only sizes come in.
 
     Edges: an operator whose values come from a call of PyTorch needs none; it is given one that is not called.
     """
     _load()
+    if op.call is not None:
+        return Kernel(op.call.run)
     if op.type in _SIZE_KERNELS and _is_of_sizes(op):
         return _SIZE_KERNELS[op.type]
     if op.exact is not None and op.type not in _KERNELS:

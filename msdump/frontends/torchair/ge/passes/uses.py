@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import kernel_for
 
 Readers = dict[GeTensor, list[GeOp]]
@@ -27,9 +27,9 @@ def shares_memory(one: GeTensor, other: GeTensor) -> bool:
 
 def mutated_input(op: GeOp) -> GeTensor | None:
     """The tensor that the operator writes, or None."""
-    if op.type == CONST or not op.inputs:
+    if op.type in (CONST, DATA, NET_OUTPUT) or not op.inputs:
         return None
-    name = _mutates(op)
+    name = kernel_for(op).mutates
     return op.inputs.get(name) if name else None
 
 
@@ -59,7 +59,3 @@ def _owner(tensor: GeTensor) -> GeTensor:
     while tensor.view_of is not None:
         tensor = tensor.view_of
     return tensor
-
-
-def _mutates(op: GeOp) -> str:
-    return "" if op.type in ("Data", "NetOutput") else kernel_for(op).mutates
