@@ -42,7 +42,7 @@ FORWARD = {
 }  # fmt: skip
 BACKWARD = {
     "Data.tangents_1", "Data.detach", "Data.primals_3", "BroadcastTo.BroadcastTo", "Mul.Mul", "ReluGrad.ReluGrad",
-    "MatMul.MatMul", "Transpose.Transpose_1", "ReduceSum.ReduceSum", "Reshape.Reshape", "Transpose.Transpose_2",
+    "MatMul.MatMul", "ReduceSum.ReduceSum", "Reshape.Reshape",
 }  # fmt: skip
 
 

@@ -88,6 +88,6 @@ def test_what_a_converter_takes_no_size_for_is_called_as_it_is() -> None:
     node.meta["val"] = torch.ones(1)
     builder = Builder(GeGraph(1), None)
     with pytest.raises(NoConverterError, match="expected a number that is fixed when the graph is compiled") as caught:
-        _converted(builder, node, (tensor,), {size: tensor})
+        _converted(builder, node, (tensor,), {})
     assert "dynamic=False" in str(caught.value)
     assert _call(builder, node, {size: tensor}).op.type == "SpecialBesselJ0"

@@ -40,7 +40,7 @@ def compile_ge(
 
     Raises: NoConverterError.
     """
-    graph = convert(module, graph_id)
+    graph = convert(module, graph_id, bool(config.experimental_config.enable_view_optimize))
     _tell_calls(graph)
     _show(observers, ORIGINAL, graph)
     for name, apply in GE_PASSES:

@@ -16,12 +16,14 @@ from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
 from msdump.frontends.torchair.ge.streams import Event, Streams
+from msdump.frontends.torchair.ge.views import ViewChains
 from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
 
 
-def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
+def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -> GeGraph:
     """Operator by operator, in the order of the FX graph.
 
+    merges_views  views wait until they are read, and chains of them become few operators
     Inputs are Data operators of the placeholders' names; NetOutput gathers the distinct tensors that are returned.
     Edges:  what has no converter, or none for its arguments, is one operator that makes the call as it is.
     Raises: NoConverterError for a call that cannot be an operator; GraphError when a converter's result is not what
@@ -30,7 +32,8 @@ def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
     """
     graph = GeGraph(graph_id)
     builder = Builder(graph, _fake_mode(module))
-    values: dict[fx.Node, Any] = {}
+    chains = ViewChains(builder, _settle)
+    values = chains.values
     streams = Streams()
     for node in module.graph.nodes:
         builder.node = node
@@ -41,9 +44,10 @@ def convert(module: fx.GraphModule, graph_id: int) -> GeGraph:
             # A graph in the graph is for the converter of its caller.
             values[node] = builder.const(held) if isinstance(held, torch.Tensor) else held
         elif node.op == "call_function":
-            start = len(graph.ops)
-            values[node] = _call(builder, streams, node, values)
-            streams.note(node, graph.ops[start:])
+            if _is_empty(node) or not (merges_views and chains.takes(node)):
+                start = len(graph.ops)
+                values[node] = _call(builder, streams, node, values)
+                streams.note(node, graph.ops[start:])
         elif node.op == "output":
             _finish(builder, node, values)
         else:
@@ -83,6 +87,7 @@ def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Nod
         return _tensor_of(builder, used, values)
 
     args: Any = fx.map_arg(node.args, value_of)
+    keywords: Any = fx.map_arg(node.kwargs, value_of)
     if node.target is operator.getitem:
         return args[0][args[1]]
     if _is_empty(node):
@@ -91,7 +96,7 @@ def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Nod
         return result
     start = len(builder.graph.ops)
     try:
-        return _converted(builder, node, args, fx.map_arg(node.kwargs, value_of))
+        return _converted(builder, node, args, keywords)
     except NoConverterError:
         if not can_call(node):
             raise
@@ -116,11 +121,16 @@ def _converted(builder: Builder, node: fx.Node, args: Any, keywords: Any) -> Any
             f"%{node.name}: expected a number that is fixed when the graph is compiled, got a size that is open. "
             "Compile with dynamic=False, or dump with config.debug.data_dump, which takes every operator."
         ) from error
+    _settle(node, result)
+    note_call(node, args, keywords, result, builder.graph.ops[start:])
+    return result
+
+
+def _settle(node: fx.Node, result: Any) -> None:
+    """Hold what stands for a node against the node.   Raises: GraphError where it is something else."""
     _name_outputs(node, result)
     _check(node, result)
     _adopt(node, result)
-    note_call(node, args, keywords, result, builder.graph.ops[start:])
-    return result
 
 
 def _tensor_of(builder: Builder, node: fx.Node, values: dict[fx.Node, Any]) -> Any:

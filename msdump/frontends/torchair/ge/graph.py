@@ -87,7 +87,7 @@ def _size_dtype(value: Any) -> torch.dtype:
 class AtenCall:
     """The call of the FX graph that several operators stand for; one of its results is the operator's output.
 
-    args, keywords  with GeTensors in place of nodes
+    args, keywords  with GeTensors in place of nodes, or with the calls that come before
     indices         which result each output is; None where the call has one
     """
 

@@ -53,22 +53,25 @@ class GeModule:
 
     def _add_exact(self, op: GeOp, call: AtenCall) -> None:
         """The result of the ATen operator that it came from, which is called once for all its results."""
+        # What the operator reads has to live until it runs, for those who look on.
+        host = host_inputs(op)
+        read = [self._argument(tensor, name in host) for name, tensor in op.inputs.items()]
+        node = self.graph.create_node("call_function", pick, (self._result_of(call), call.indices, *read), name=op.name)
+        self.nodes[op] = node
+        self._add_outputs(op, node)
+
+    def _result_of(self, call: AtenCall) -> fx.Node:
         if call.node not in self._calls:
             args, keywords = fx.node.map_aggregate((call.args, call.keywords), self._of_call)
             target: Any = call.node.target
             self._calls[call.node] = self.graph.create_node(
                 "call_function", target, tuple(args), dict(keywords), name=f"{call.node.name}_aten"
             )
-        # What the operator reads has to live until it runs, for those who look on.
-        host = host_inputs(op)
-        read = [self._argument(tensor, name in host) for name, tensor in op.inputs.items()]
-        node = self.graph.create_node(
-            "call_function", pick, (self._calls[call.node], call.indices, *read), name=op.name
-        )
-        self.nodes[op] = node
-        self._add_outputs(op, node)
+        return self._calls[call.node]
 
     def _of_call(self, item: Any) -> Any:
+        if isinstance(item, AtenCall):
+            return self._result_of(item)
         if not isinstance(item, GeTensor) or _is_known(item):
             return item.value if isinstance(item, GeTensor) else item
         if item.op.type == CONST:
