@@ -52,7 +52,9 @@ def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> p
 
 def lines(said: pytest.LogCaptureFixture) -> list[str]:
     messages = [
-        record.getMessage() for record in said.records if record.name == "torchair" and "ache" in record.getMessage()
+        record.getMessage()
+        for record in said.records
+        if record.name in ("torchair", "msdump") and "ache" in record.getMessage()
     ]
     said.clear()
     return messages
@@ -137,6 +139,11 @@ def test_each_choice_has_a_path_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         ],
         key=lambda name: name.replace("_*", "_0"),
     )
+
+
+def test_arguments_without_effect_are_named(said: pytest.LogCaptureFixture) -> None:
+    torchair.inference.cache_compile(Model().prompt, ge_cache=True, fullgraph=True, mode="x")
+    assert lines(said) == ["cache_compile: these arguments have no effect here: mode, ge_cache."]
 
 
 def test_a_rank_of_a_job_is_in_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

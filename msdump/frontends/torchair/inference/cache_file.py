@@ -17,6 +17,7 @@ FILE = "compiled_module"
 VERSION = "msdump 1"
 _MODE = 0o600
 _MAX_BYTES = 64 << 20
+_LISTS = ("inputs", "options")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def load(path: Path) -> CompiledModule:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected the JSON of a compiled function, got {error}. Remove the file.") from error
     names = {field.name for field in fields(CompiledModule)}
-    if not isinstance(content, dict) or set(content) != names or not all(map(_is_text, content.values())):
+    if not isinstance(content, dict) or set(content) != names or not all(map(_is_text, content, content.values())):
         raise FormatError(f"{path}: expected text for each of {sorted(names)}, got something else. Remove the file.")
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
@@ -94,5 +95,11 @@ def _title(title: str) -> str:
     return title.center(100, "-")
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+def _is_text(name: str, value: Any) -> bool:
+    """A string, or a list of them, as the field is declared; without surrogates, which no file can hold."""
+    items = value if name in _LISTS and isinstance(value, list) else [value] if name not in _LISTS else [None]
+    return all(isinstance(item, str) and _is_encodable(item) for item in items)
+
+
+def _is_encodable(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

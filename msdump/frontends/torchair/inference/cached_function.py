@@ -24,6 +24,8 @@ from msdump.frontends.torchair.inference.cache_file import FILE, VERSION, Compil
 from msdump.frontends.torchair.process_rank import process_rank
 
 log = logging.getLogger("torchair")
+# What a script gets otherwise than it says, it shall see: the log of TorchAir is silent below ERROR.
+own_log = logging.getLogger("msdump")
 _GE_MODE = "max-autotune"
 _IGNORED = ("fullgraph",)  # it always is one
 
@@ -91,7 +93,7 @@ class CachedFunction:
         if place.ge_cache:
             unread.append("ge_cache")
         if unread:
-            log.warning("cache_compile: these arguments have no effect here: %s.", ", ".join(unread))
+            own_log.warning("cache_compile: these arguments have no effect here: %s.", ", ".join(unread))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with torch.no_grad():
@@ -108,7 +110,7 @@ class CachedFunction:
         try:
             _keep(path, became) if count == 1 else _drop(path, self._name, count)
         except (WriteError, OSError) as error:
-            log.warning("Skip cache of %s: %s", self._name, error)
+            own_log.warning("Skip cache of %s: %s", self._name, error)
         return compiled
 
     def _described(self, module: GraphModule, example_inputs: Sequence[Any]) -> CompiledModule:
