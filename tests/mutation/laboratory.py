@@ -93,4 +93,4 @@ def laboratory() -> Iterator[Laboratory]:
             try:
                 yield Laboratory(folder, server, output)
             finally:
-                server.kill()
+                server.terminate()

@@ -6,6 +6,7 @@ that it starts in is a copy of the repository, in which somebody changes a modul
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -32,6 +33,7 @@ TIMEOUT = -1
 
 def main(output: str) -> None:
     """Serve until standard input ends; what the tests print goes to the file `output`."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for library in _LIBRARIES:
         importlib.import_module(library)
     for line in sys.stdin:
@@ -47,28 +49,30 @@ def _run(arguments: list[str], limit: float, output: str) -> int:
     if child == 0:
         _test(arguments, output)
     end = time.monotonic() + limit
-    while time.monotonic() < end:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            _end_group(child)
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    _end_group(child)
-    os.waitpid(child, 0)
-    return TIMEOUT
+    try:
+        while time.monotonic() < end:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+        return TIMEOUT
+    finally:
+        # Also when Ctrl-C or SIGTERM ends this process.
+        _end_group(child)
 
 
 def _end_group(leader: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    with contextlib.suppress(ChildProcessError):  # it has been waited for
+        os.waitpid(leader, 0)
 
 
 def _test(arguments: list[str], output: str) -> None:
     status = 99
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         stream = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (stream, 1), (stream, 2)):
