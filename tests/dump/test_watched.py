@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.dump.watched import GraphMemory
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
