@@ -10,13 +10,16 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin_reader import read_bin
+from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.npy import read_npy
+from msdump.formats.order_csv import read_history, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph_files.read_ir import parse_ir
 from msdump.graph_files.read_pb import read_model
@@ -128,6 +131,18 @@ def temporary_files(root: Path) -> list[Path]:
     return [path for path in root.rglob(".*") if path.name.endswith(".tmp")]
 
 
+def cut_tables(root: Path) -> list[Path]:
+    """Those whose last line has no end: what a process leaves that is killed while it adds a line, until the next."""
+    return [path for path in root.rglob("*.csv") if path.read_bytes()[-1:] not in (b"\n", b"")]
+
+
+_READERS: dict[str, Callable[[Path], object]] = {
+    "mapping": read_mapping,
+    "ms_global_execution_order": read_history,
+    "ms_execution_order": read_order,
+}
+
+
 def _shown(path: Path, name: str) -> list[str]:
     if path.name.endswith(".tmp"):
         return []
@@ -145,7 +160,9 @@ def _shown(path: Path, name: str) -> list[str]:
     if path.suffix == ".csv":
         if path.name.count(".") > 3:
             return [f"{name} {row.io} {row.slot} {row.max}" for row in read_acl_stats(path)]
-        assert path.read_bytes()[-1:] in (b"\n", b""), path
+        read = next((read for part, read in _READERS.items() if part in path.name), None)
+        assert read is not None, path
+        read(path)
         return []
     tensors = read_bin(path).tensors
     return [f"{name} {tensor.io} {tensor.slot} {_digest(tensor.payload.tobytes())}" for tensor in tensors]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Servers
-from tests.faults.runs import SHORT, Fault, Run, Server, temporary_files, tensors_on_disk
+from tests.faults.runs import SHORT, Fault, Run, Server, cut_tables, temporary_files, tensors_on_disk
 from tests.faults.scripts import ENTRIES, Entry
 
 OUTCOMES = {
@@ -67,6 +67,7 @@ def problems(plain: Run, expected: Counter[str], run: Run, folder: Path) -> list
     is_counted = bool(_LOST.search(run.stderr)) or any(text in run.stderr for text in _COSTS_NO_TENSOR)
     complaints = {
         "a frame of msdump in a traceback": bool(_OWN_FRAME.search(run.stderr)),
+        "a line without its end": bool(cut_tables(folder / "dump")),
         f"status {run.status}": run.status not in (COMPLETE, INCOMPLETE, STOPPED),
         f"files that the plain run has not: {list(strange)[:3]}": bool(strange),
         f"temporary files: {temporary_files(folder / 'dump')}": bool(temporary_files(folder / "dump")),

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Servers
-from tests.faults.runs import KILL_BEFORE, KILL_BEHIND, KILL_HALF, Fault, Run, temporary_files, tensors_on_disk
+from tests.faults.runs import (
+    KILL_BEFORE,
+    KILL_BEHIND,
+    KILL_HALF,
+    Fault,
+    Run,
+    cut_tables,
+    temporary_files,
+    tensors_on_disk,
+)
 from tests.faults.scripts import ENTRIES
 
 # Enough folders with what a kill leaves, and the next kill comes into one of them.
@@ -56,4 +65,5 @@ def test_a_killed_process_leaves_whole_files(
         after = server.run(entry, folder)
         assert after.status == 0, after.stderr
         assert temporary_files(folder) == []
+        assert cut_tables(folder) == []
         tensors_on_disk(folder / "dump")
