@@ -211,6 +211,14 @@ def _flex(x: Any, y: Any) -> Any:
     return flex_attention(query, key, key, score_mod=lambda score, b, h, i, j: score + (i - j))
 
 
+def _masked_flex(x: Any, y: Any) -> Any:
+    """With a mask of blocks: tensors, numbers and a graph in one argument."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    mask = create_block_mask(lambda b, h, q, k: q >= k, 1, 1, 4, 4, device="cpu", BLOCK_SIZE=4)
+    return flex_attention(*(value.reshape(1, 1, 4, 4) for value in (x, y, y)), block_mask=mask)
+
+
 def _dropout(x: Any, y: Any) -> Any:
     return torch.nn.functional.dropout(x.sin() @ y, 0.5).sigmoid()
 
@@ -237,6 +245,7 @@ FUNCTIONS = [
     (_while, False, {"WhileLoop"}),
     (_scan, False, {"Scan"}),
     (_flex, False, {"FlexAttention"}),
+    (_masked_flex, False, {"FlexAttention"}),
     (_checkpoint, True, {"NativeDropout"}),
     (_selective, True, {"NativeDropout"}),
     (_solve, True, {"LinalgSolveEx", "LinalgLuSolve", "FftR2c", "LinalgInvEx"}),
@@ -266,6 +275,14 @@ def test_results_and_gradients_are_those_of_eager(
     graph_mode_dump.close()
     names = set().union(*tree(tmp_path).values())
     assert expected <= {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.usefixtures("own_dump")
+def test_a_matrix_without_an_inverse_is_the_error_of_pytorch(tmp_path: Path) -> None:
+    run = torch.compile(torch.linalg.inv, backend=backend(tmp_path))
+    equal(run(SYMMETRIC), torch.linalg.inv(SYMMETRIC))
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        run(torch.zeros(4, 4))
 
 
 def test_a_branch_is_an_attribute_and_its_operands_come_in() -> None:

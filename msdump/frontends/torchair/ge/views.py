@@ -73,6 +73,9 @@ class ViewChains:
         self._ge = ge
         self._finish = finish
         self._waiting: dict[fx.Node, _View] = {}
+        # Symbol, or what is reckoned from symbols -> the tensor that gives it; of so many operators.
+        self._sizes: dict[Any, GeTensor] = {}
+        self._looked_at = 0
         # Bases that stand for a view which the graph returns.
         self._returned: set[GeTensor] = set()
         self.values = Values(self)
@@ -100,6 +103,7 @@ class ViewChains:
         view = self._waiting.pop(node)
         before, self._ge.node = self._ge.node, node
         start = len(self._ge.graph.ops)
+        self._find_sizes()
         try:
             result = self._operators(view)
         except Exception:  # noqa: BLE001 - sizes that torch cannot reckon with: the views one by one are as good
@@ -125,6 +129,14 @@ class ViewChains:
             return None
         given = fx.map_arg(node.args[1:], self.values.__getitem__)
         return _View(view.base, (*view.nodes, node), (*view.args, given), virtual)
+
+    def _find_sizes(self) -> None:
+        """Learn which sizes the operators give that came since the last time."""
+        for op in self._ge.graph.ops[self._looked_at :]:
+            for tensor in op.outputs:
+                if tensor.is_host and isinstance(tensor.value, torch.SymInt):
+                    self._sizes.setdefault(tensor.value.node.expr, tensor)
+        self._looked_at = len(self._ge.graph.ops)
 
     def _plain(self, view: _View) -> GeTensor:
         result = view.base
@@ -175,10 +187,8 @@ class ViewChains:
         """A number, or what gives it in a run: a size that the graph has, or one of x; -1 where there is none."""
         if isinstance(size, int):
             return size
-        for op in self._ge.graph.ops:
-            for tensor in op.outputs:
-                if tensor.is_host and isinstance(tensor.value, torch.SymInt) and is_same(tensor.value, size):
-                    return tensor
+        if size.node.expr in self._sizes:
+            return self._sizes[size.node.expr]
         axis = next((axis for axis, other in enumerate(x.shape) if is_same(other, size)), None)
         return -1 if axis is None else converter_of("aten.sym_size.int")(self._ge, x, axis)
 
