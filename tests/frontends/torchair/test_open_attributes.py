@@ -79,6 +79,7 @@ def test_what_a_converter_takes_no_size_for_is_called_as_it_is() -> None:
     from msdump.frontends.torchair.ge.builder import Builder
     from msdump.frontends.torchair.ge.convert import _call, _converted
     from msdump.frontends.torchair.ge.graph import GeGraph
+    from msdump.frontends.torchair.ge.streams import Streams
 
     graph = fx.Graph()
     size = graph.placeholder("s0")
@@ -90,4 +91,4 @@ def test_what_a_converter_takes_no_size_for_is_called_as_it_is() -> None:
     with pytest.raises(NoConverterError, match="expected a number that is fixed when the graph is compiled") as caught:
         _converted(builder, node, (tensor,), {})
     assert "dynamic=False" in str(caught.value)
-    assert _call(builder, node, {size: tensor}).op.type == "SpecialBesselJ0"
+    assert _call(builder, Streams(), node, {size: tensor}).op.type == "SpecialBesselJ0"

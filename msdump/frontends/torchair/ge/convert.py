@@ -14,7 +14,7 @@ from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.exact import note_call
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
-from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of
+from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of, is_registered
 from msdump.frontends.torchair.ge.streams import Event, Streams
 from msdump.frontends.torchair.ge.views import ViewChains
 from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
@@ -98,7 +98,8 @@ def _call(builder: Builder, streams: Streams, node: fx.Node, values: dict[fx.Nod
     try:
         return _converted(builder, node, args, keywords)
     except NoConverterError:
-        if not can_call(node):
+        # What the script's own converter says is not to be passed over.
+        if is_registered(node.target) or not can_call(node):
             raise
     # What the converter made before it gave up.
     builder.graph.take_back(start)

@@ -118,6 +118,11 @@ def converter_of(target: Any) -> Callable[..., Any]:
     return found
 
 
+def is_registered(target: Any) -> bool:
+    """Whether the script brought the converter."""
+    return str(target) in _OWN
+
+
 def has_converter(target: Any) -> bool:
     _load()
     return str(target) in _OWN or target in _CONVERTERS or str(target) in _CONVERTERS
