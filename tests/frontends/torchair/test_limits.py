@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msdump.torchair as torchair
 import pytest
+
+pytest.importorskip("torch")
+
+import msdump.torchair as torchair
 import torch
 from torch._dynamo.exc import BackendCompilerFailed
 

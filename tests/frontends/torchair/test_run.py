@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+pytest.importorskip("torch")
+
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
