@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
-    "PIL": ("frontends/mindspore/dataset/",),
+    "PIL": ("frontends/acl/media.py", "frontends/mindspore/dataset/"),
     "google": (
         "_proto/",
         "graph/emit_pb.py",
@@ -48,7 +48,6 @@ ALLOWED = {
         "frontends/torch/",
         "frontends/torch_npu/",
         "frontends/torchair/",
-        "kernels/",
     ),
 }
 LATE = {
