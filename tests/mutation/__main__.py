@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import time
 from collections import Counter, defaultdict
@@ -20,6 +21,7 @@ from tests.mutation.survivors import reason_for
 
 def main() -> int:
     """0 when every mutant was killed or is explained in survivors.py; 1 when not; 2 when the tests fail without one."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the copy of the repository goes with this process
     names = modules()
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutation", description="Change the code; the tests must fail."
