@@ -103,6 +103,8 @@ def test_chosen_operators(tmp_path: Path, item: dict[str, object], expected: set
     Executor(chain("Neg", "Exp", "Neg"), observers).run([np.ones((2, 3), np.float16)], 0)
     dump.close()
     assert {file.op_name for file in DumpDir.open(tmp_path / "dump").files()} == expected
+    # A run of a model of which nothing is chosen is no dumped one.
+    assert dump.report().iterations_dumped == bool(expected)
 
 
 def test_blacklists_leave_positions_out_and_others_where_they_are(tmp_path: Path) -> None:
