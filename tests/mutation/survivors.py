@@ -117,6 +117,12 @@ SURVIVORS = (
         "any number of threads leaves the same rows",
     ),
     Survivor(
+        "msdump/formats/statistic_csv.py",
+        'f"{file.path}: expected the columns {self._header}, got {file.first_line()[:300]} of an earlier "',
+        ANY,
+        "how much of a wrong line a message shows",
+    ),
+    Survivor(
         "msdump/stats.py",
         "return hashlib.md5(raw_bytes(array), usedforsecurity=False).hexdigest()",
         "return hashlib.md5(raw_bytes(array), usedforsecurity=True).hexdigest()",
