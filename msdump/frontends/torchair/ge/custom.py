@@ -213,8 +213,7 @@ def _settle(conversion: _Conversion, args: tuple[Any, ...], keywords: dict[str, 
         if not places or not isinstance(values[places[0]], torch.Tensor):
             raise GraphError(
                 f"%{node.name} ({node.target}): expected output {tensor.index} of GE operator {tensor.op.type} to be a "
-                "result of the node, which gives its values, got one that the converter does not return. Return it, or "
-                f'add a kernel: @msdump.frontends.torchair.ge.registry.kernel("{tensor.op.type}")'
+                "result of the node, which gives its values, got one that the converter does not return. Return it."
             )
         tensor.fake = values[places[0]]
         call = tensor.op.exact or AtenCall(node, args, keywords, ())
@@ -249,8 +248,8 @@ def _with_values(tensor: Tensor) -> GeTensor:
     if conversion is not None and any(tensor._tensor is item for item in conversion.pending):
         raise GraphError(
             f"%{conversion.node.name} ({conversion.node.target}): expected a GE operator that msdump has a kernel for, "
-            f"got {tensor._tensor.op.type}, whose output is read before it is returned. Add a kernel: "
-            f'@msdump.frontends.torchair.ge.registry.kernel("{tensor._tensor.op.type}")'
+            f"got {tensor._tensor.op.type}, whose output is read before it is returned. Return "
+            "what the operator gives, or build it of operators that msdump computes."
         )
     return tensor._tensor
 
