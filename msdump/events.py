@@ -1,19 +1,12 @@
-"""OpEvent: inside the process, one operator is about to run or has just run; Observer: who is told."""
+"""OpEvent: inside the process, one operator is about to run or has just run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
+from msdump.arrays import Array
 from msdump.records import DEFAULT_FORMAT, TensorKey
-
-if TYPE_CHECKING:
-    from msdump.graph.graph import Graph, Value
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Bits of the per-node mask that an observer returns from `on_graph`. KEEP: its operands are looked at when the
 # iteration ends, so their memory is no other value's before; without it an executor that does not keep all memory may
@@ -64,46 +57,3 @@ class OpEvent:
     iteration: int
     inputs: Sequence[Array]
     outputs: Sequence[Array]
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedStep:
-    """A watched iteration that has ended: one event per operator, in execution order, and the memory of any
-    value of the graph (parameters and inputs included) as the step left it."""
-
-    graph: Graph
-    iteration: int
-    events: Sequence[OpEvent]
-    array: Callable[[Value], Array]
-
-
-class Observer(Protocol):
-    """Everything that watches a run. All calls come from the thread that runs the graph.
-
-    `needs_all_values` asks the executor for memory without reuse: at the end of an iteration every value is
-    still there, as the last operator that wrote it left it.
-    """
-
-    needs_all_values: bool
-
-    def on_graph(self, graph: Graph) -> Sequence[int]:
-        """A graph was compiled. Returns one mask per operator: 0 or some of BEFORE, AFTER, KEEP."""
-        ...
-
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        """True when this iteration is to be watched; False makes it run as if nobody were there."""
-        ...
-
-    def before_op(self, event: OpEvent) -> None: ...
-
-    def after_op(self, event: OpEvent) -> None: ...
-
-    def on_iteration_end(self, step: FinishedStep) -> None: ...
-
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        """A kernel raised; the error goes on after this call."""
-        ...
-
-    def close(self) -> None:
-        """The last call: everything that is pending is finished or reported."""
-        ...

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
     from msdump.dump.tally import Tally
     from msdump.dump.writer_pool import WriterPool
-    from msdump.events import Observer
     from msdump.formats.folder_hold import FolderHold
     from msdump.formats.writer import Writer
+    from msdump.graph.run import Observer
 
 log = logging.getLogger("msdump")
 

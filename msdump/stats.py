@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.events import Array
 from msdump.stats_kernels import CHUNK, FLOATS, SMALL_BYTES, byte_search, compiled_search, plain_search, row_kernel
 
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 
 CHUNK = 1 << 16  # elements per row of partial results
 BLOCK = 2048  # elements that a kernel visits twice; they stay in the first-level cache

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msdump import session
 from msdump.dump.tally import Tally
-from msdump.events import Observer
+from msdump.graph.run import Observer
 from tests.dump.memory_writer import make_plan
 
 

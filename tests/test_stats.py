@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import dtypes, stats, stats_kernels
+from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.events import Array
 from msdump.stats import Statistics, has_non_finite, md5_hex, statistics
 from msdump.testing import DTYPES, tensors
 

@@ -21,8 +21,8 @@ from msdump.analysis.custom_format import CustomFormats
 from msdump.analysis.custom_metrics import Compare, run_custom
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
+from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.events import Array
 
 _LARGEST_HALF = 65504
 _LINE_END = "\r\n"

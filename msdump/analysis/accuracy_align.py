@@ -17,7 +17,7 @@ from msdump.analysis.accuracy_sides import SideTensor
 from msdump.analysis.custom_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.target_format import PAIRS, to_format
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.records import DEFAULT_FORMAT
 
 ND, NCHW = "ND", "NCHW"

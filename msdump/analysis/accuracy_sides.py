@@ -10,7 +10,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.async_layout import safe_piece
 from msdump.formats.bin_reader import BinTensor, read_bin
 from msdump.formats.dump_dir import DumpDir

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.events import Array
+from msdump.arrays import Array
 
 
 class CustomFormats:

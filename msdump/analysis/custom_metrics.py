@@ -15,7 +15,7 @@ from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.metrics import METRICS
-from msdump.events import Array
+from msdump.arrays import Array
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Compare = Callable[[Array, Array, Mapping[str, Any]], tuple[str, str]]

@@ -12,8 +12,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.analysis.payload import identity
+from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
-from msdump.events import Array
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.stats import has_non_finite, statistics
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from msdump.analysis.bounds import largest, real_dtype
 from msdump.analysis.metrics import PairMetrics, compare_arrays
 from msdump.analysis.payload import equal_bytes, identity
+from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.events import Array
 from msdump.formats.dump_tensor import DumpedTensor
 
 # Larger pairs get all threads to themselves, smaller ones a thread each.

@@ -17,8 +17,8 @@ import numpy as np
 
 from msdump.analysis import pair_rows
 from msdump.analysis.pair_rows import EPSILON, PairRows
+from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.events import Array
 
 # Number in `-alg` = index.
 METRICS = (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 
 CHUNK = 1 << 16  # elements per row
 _BLOCK = 2048  # elements that a kernel visits several times; they stay in the first-level cache

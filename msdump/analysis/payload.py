@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.events import Array
 from msdump.formats.dump_tensor import DumpedTensor
 
 _BLOCK = 1 << 18  # bytes that are compared between two looks at whether the search is over

@@ -25,8 +25,8 @@ from msdump.analysis.in_place import Moment
 from msdump.analysis.metrics import PairMetrics, compare_arrays
 from msdump.analysis.operators import Slot
 from msdump.analysis.program_source import TORCH, program_source
+from msdump.arrays import Array
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
-from msdump.events import Array
 from msdump.formats.dump_dir import DumpDir
 
 KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"

@@ -14,8 +14,8 @@ from msdump import dtypes
 from msdump.analysis.find_operator import FoundOperator, find_operator
 from msdump.analysis.program_source import NUMPY, TORCH, program_source
 from msdump.analysis.replay import inputs_of
+from msdump.arrays import Array
 from msdump.errors import ConfigError
-from msdump.events import Array
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
 

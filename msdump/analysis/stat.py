@@ -22,8 +22,8 @@ from msdump.analysis.payload import identity
 from msdump.analysis.roles import Role, Roles
 from msdump.analysis.selection import nothing_selected
 from msdump.analysis.statistic_steps import read_statistic_steps
+from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
-from msdump.events import Array
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.layout import STATISTIC_FILE

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msdump import layouts
 from msdump.analysis.custom_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.arrays import Array
 from msdump.errors import LayoutError
-from msdump.events import Array
 
 _HOST_4D = ("NCHW", "NHWC", "HWCN")
 _HOST_5D = ("NCDHW", "NDHWC", "DHWCN")

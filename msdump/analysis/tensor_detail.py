@@ -16,8 +16,8 @@ from typing import IO
 import numpy as np
 
 from msdump.analysis.comparison_report import safe_cell
+from msdump.arrays import Array
 from msdump.errors import WriteError
-from msdump.events import Array
 from msdump.formats.mapping_csv import read_mapping
 from msdump.plain_files import plain_opener
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.arrays import Array
 from msdump.errors import UnknownDtypeError
-from msdump.events import Array
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.npy import npy_array
 from msdump.formats.npy_mark import with_mark

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
+from msdump.arrays import Array
 from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_rules import BRIEF, DETAIL, NORM
@@ -18,7 +19,7 @@ from msdump.dump.clock import Clock
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.events import Array, OpEvent, TensorInfo
+from msdump.events import OpEvent, TensorInfo
 from msdump.formats.acl_core import core_chunks
 from msdump.formats.acl_exception import (
     FailedOperand,

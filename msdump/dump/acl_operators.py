@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from msdump.arrays import Array
 from msdump.dump.acl_watched import DATA, AclWatchedGraph, DataOperator
 from msdump.dump.clock import Clock
 from msdump.dump.delivery import Delivery, Round
 from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.tally import Tally
-from msdump.events import Array, FinishedStep, OpEvent, OpInfo
+from msdump.events import OpEvent, OpInfo
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.records import TensorRecord
 
 

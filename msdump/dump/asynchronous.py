@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.delivery import DataOffsets, Delivery, Round
@@ -15,9 +16,10 @@ from msdump.dump.staging import Staged, staged_size
 from msdump.dump.tally import Tally
 from msdump.dump.turns import Turns
 from msdump.dump.watched import WatchedGraph
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 
 # How much waits before statistics are taken in turns with the step.

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 
+from msdump.arrays import Array
 from msdump.dump.staging import Staged, Staging, staged_size
 from msdump.dump.tally import Tally
 from msdump.dump.watched import GraphMemory
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import DumpError, unwritten
-from msdump.events import Array
 from msdump.formats.writer import Writer
 from msdump.records import TensorKey, TensorRecord
 

@@ -12,9 +12,10 @@ from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import MsdumpError
-from msdump.events import BEFORE, FinishedStep, OpEvent
+from msdump.events import BEFORE, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from msdump.dump.recorder import GraphRecorder
 from msdump.dump.tally import Tally
 from msdump.errors import MsdumpError
-from msdump.events import FinishedStep, OpEvent
+from msdump.events import OpEvent
 from msdump.formats.layout import SyncLayout
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 
 log = logging.getLogger("msdump")
 

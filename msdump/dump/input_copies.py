@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from msdump.events import Array, OpEvent
+from msdump.arrays import Array
+from msdump.events import OpEvent
 from msdump.records import TensorKey
 
 

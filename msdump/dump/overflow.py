@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.config.plan import DumpPlan
 from msdump.dump.clock import Clock
 from msdump.dump.input_copies import InputCopies
@@ -17,10 +18,11 @@ from msdump.dump.snapshot import op_records
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import MsdumpError, unwritten
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent, OpInfo, TensorInfo
+from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.infinities import places_constant
 from msdump.records import TensorKey
 from msdump.stats import has_non_finite

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msdump.arrays import Array
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
 from msdump.dump.clock import Clock
-from msdump.events import Array, OpEvent, OpInfo, TensorInfo
+from msdump.events import OpEvent, OpInfo, TensorInfo
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 
 

@@ -11,7 +11,7 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.stats import MeasuredArray
 
 _PAGE = 4096

@@ -18,11 +18,12 @@ from msdump.dump.snapshot import Operand, op_records, parameter_record
 from msdump.dump.tally import Tally
 from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError, unwritten
-from msdump.events import BEFORE, KEEP, FinishedStep, OpEvent
+from msdump.events import BEFORE, KEEP, OpEvent
 from msdump.formats.layout import SyncLayout
 from msdump.formats.order_csv import append_history
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.records import DEFAULT_FORMAT, OUTPUT, TensorRecord
 
 log = logging.getLogger("msdump")

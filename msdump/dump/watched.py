@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msdump.arrays import Array
 from msdump.config.plan import DumpPlan, node_masks
 from msdump.config.sections import DUMP_MARKED
 from msdump.dump.snapshot import Operand, keys_to_keep, selected_operands
-from msdump.events import Array, OpInfo
+from msdump.events import OpInfo
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.records import TensorKey
 

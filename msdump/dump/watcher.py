@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
+from msdump.arrays import Array
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Operator
 from msdump.dump.acl_operators import AclOperatorDumper
@@ -20,7 +21,7 @@ from msdump.dump.delivery import Delivery, Round
 from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.staging import staged_size
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, KEEP, Array, OpEvent, OpInfo
+from msdump.events import AFTER, KEEP, OpEvent, OpInfo
 from msdump.formats.acl_layout import watcher_op_name
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph

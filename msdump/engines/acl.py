@@ -28,12 +28,12 @@ from msdump.dump.tally import Tally
 from msdump.dump.watcher import Watcher
 from msdump.engines.acl_folders import AclFolders, ModelFolder, OperatorFolder
 from msdump.errors import DumpError
-from msdump.events import Observer
 from msdump.formats import bin_writer
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import Observer
 
 log = logging.getLogger("msdump")
 

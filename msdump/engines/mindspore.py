@@ -31,7 +31,6 @@ from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
 from msdump.engines.time_folder import claim_time
 from msdump.errors import ConfigError
-from msdump.events import Observer
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, npy_file_name
@@ -43,6 +42,7 @@ from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")

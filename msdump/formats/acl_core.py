@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.events import Array
 from msdump.formats.acl_exception import OperatorFailure
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.bin_writer import described

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from msdump import dtypes, layouts
+from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
-from msdump.events import Array
 from msdump.formats.acl_layout import parse_stats_file_name, stats_file_name
 from msdump.formats.async_layout import BinFileName
 from msdump.formats.direct import Buffer

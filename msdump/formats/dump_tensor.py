@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from msdump import dtypes, layouts
+from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
-from msdump.events import Array
 from msdump.formats import dump_name
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.dump_file import read_dump

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.plain_files import open_plain
 
 _POPULATE_READ = 22  # MADV_POPULATE_READ of Linux 5.14; Python names it from 3.14 on

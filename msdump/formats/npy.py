@@ -19,8 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from msdump import dtypes, layouts
+from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
-from msdump.events import Array
 from msdump.formats.atomic import Folder
 from msdump.formats.dump_folder import DumpFolder, OpenFolders
 from msdump.formats.layout import data_file_name

@@ -6,8 +6,8 @@ import io
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.events import Array
 from msdump.formats.direct import Buffer
 from msdump.formats.npy_mark import with_mark
 

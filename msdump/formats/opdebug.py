@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.events import Array
 from msdump.formats.async_layout import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_json_name
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.bin_reader import read_bin

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.graph import CONSTANT, Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import TensorType
@@ -71,6 +71,19 @@ class GradBuilder:
         if value.type.shape != shape:
             value = self.add("Reshape", [value], {"shape": shape})
         return value
+
+
+Bprop = Callable[[GradBuilder, Node, Sequence[Value | None]], Sequence[Value | None]]
+
+
+def def_bprop(op_type: str) -> Callable[[Bprop], Bprop]:
+    """Decorator: `bprop(builder, node, output gradients) -> input gradients`, None for "no gradient"."""
+
+    def register(bprop: Bprop) -> Bprop:
+        definition_of(op_type).bprop = bprop
+        return bprop
+
+    return register
 
 
 def is_one(value: Value) -> bool:

@@ -8,12 +8,13 @@ from operator import length_hint
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.events import Array, Observer, OpInfo
+from msdump.events import OpInfo
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
 from msdump.graph.primitive import Attrs, Kernel
-from msdump.graph.run import Calls, ObservedGraph
+from msdump.graph.run import Calls, ObservedGraph, Observer
 
 
 @dataclass(frozen=True, slots=True)

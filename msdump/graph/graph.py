@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array, OpInfo, TensorInfo
+from msdump.events import OpInfo, TensorInfo
 from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
 from msdump.graph.types import TensorType
 from msdump.graph_files.source_line import SourceLine

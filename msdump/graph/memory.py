@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.graph import CONSTANT, INPUT, PARAMETER, Graph, Value
 
 # Cache line for small tensors; page for big ones, so that they can be handed to O_DIRECT writes as they lie.

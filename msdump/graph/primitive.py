@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError, did_you_mean
-from msdump.events import Array
 from msdump.graph.types import TensorType
-
-if TYPE_CHECKING:
-    from msdump.graph.autodiff import GradBuilder
-    from msdump.graph.graph import Node, Value
 
 Attrs = Mapping[str, Any]
 Infer = Callable[[Sequence[TensorType], Attrs], tuple[TensorType, ...]]
 Kernel = Callable[[Sequence[Array], Attrs, Sequence[Array]], None]
-Bprop = Callable[["GradBuilder", "Node", "Sequence[Value | None]"], "Sequence[Value | None]"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class PrimitiveDef:
     has_side_effect: bool = False
     grad_scope: str = ""
     infer: Infer | None = None
-    bprop: Bprop | None = None
+    bprop: Callable[..., Sequence[Any]] | None = None
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
     def kernel(self, where: str) -> Kernel:
@@ -119,16 +114,6 @@ def def_kernel(op_type: str, provider: str = "numpy") -> Callable[[Kernel], Kern
     def register(kernel: Kernel) -> Kernel:
         definition_of(op_type).kernels[provider] = kernel
         return kernel
-
-    return register
-
-
-def def_bprop(op_type: str) -> Callable[[Bprop], Bprop]:
-    """Decorator: `bprop(builder, node, output gradients) -> input gradients`, None for "no gradient"."""
-
-    def register(bprop: Bprop) -> Bprop:
-        definition_of(op_type).bprop = bprop
-        return bprop
 
     return register
 

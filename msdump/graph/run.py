@@ -7,11 +7,53 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
-from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, OpInfo
+from msdump.arrays import Array
+from msdump.events import AFTER, BEFORE, KEEP, OpEvent, OpInfo
 from msdump.graph.graph import Graph, Value
 from msdump.records import TensorKey
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedStep:
+    """A watched iteration that has ended: one event per operator, in execution order, and the memory of any
+    value of the graph (parameters and inputs included) as the step left it."""
+
+    graph: Graph
+    iteration: int
+    events: Sequence[OpEvent]
+    array: Callable[[Value], Array]
+
+
+class Observer(Protocol):
+    """Everything that watches a run. All calls come from the thread that runs the graph.
+
+    `needs_all_values` asks the executor for memory without reuse: at the end of an iteration every value is
+    still there, as the last operator that wrote it left it.
+    """
+
+    needs_all_values: bool
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        """A graph was compiled. Returns one mask per operator: 0 or some of BEFORE, AFTER, KEEP."""
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        """True when this iteration is to be watched; False makes it run as if nobody were there."""
+
+    def before_op(self, event: OpEvent) -> None: ...
+
+    def after_op(self, event: OpEvent) -> None: ...
+
+    def on_iteration_end(self, step: FinishedStep) -> None: ...
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """A kernel raised; the error goes on after this call."""
+
+    def close(self) -> None:
+        """The last call: everything that is pending is finished or reported."""
 
 
 class Calls(ABC):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.events import Array
-from msdump.graph.autodiff import GradBuilder
+from msdump.arrays import Array
+from msdump.graph.autodiff import GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
-from msdump.graph.primitive import Attrs, def_bprop, def_infer, def_kernel, def_primitive
+from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
     attribute,

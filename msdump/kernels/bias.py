@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
-from msdump.graph.autodiff import GradBuilder
+from msdump.graph.autodiff import GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
-from msdump.graph.primitive import Attrs, def_bprop, def_infer, def_kernel, def_primitive
+from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect_count, expect_dtype, expect_same_dtype, expect_shape
 from msdump.kernels.precision import quiet, result_buffer, store, widened

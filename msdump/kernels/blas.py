@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.kernels.threads import WORKERS, split
 
 # Multiplications that count as one element when deciding whether threads are worth waking.

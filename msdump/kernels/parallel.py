@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.kernels.threads import SERIAL_SIZE, split
 
 # Elements per block: four float32 operands of a block and its scratch stay in a 1 MiB level-2 cache.

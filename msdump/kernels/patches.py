@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.primitive import Attrs
 from msdump.kernels.checks import expect
 from msdump.kernels.threads import WORKERS, split

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, Kernel
 from msdump.kernels.workspace import scratch
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
-from msdump.graph.autodiff import GradBuilder
+from msdump.arrays import Array
+from msdump.graph.autodiff import GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
-from msdump.graph.primitive import Attrs, def_bprop, def_infer, def_kernel, def_primitive
+from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype
 from msdump.kernels.parallel import apply_ufunc

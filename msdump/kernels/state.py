@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype, expect_same_dtype

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 
 # Bigger buffers go back to the system when their user lets go of them.
 KEPT_BYTES = 64 << 20

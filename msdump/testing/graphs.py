@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive

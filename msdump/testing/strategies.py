@@ -20,7 +20,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from msdump import dtypes as dtype_table
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorKey, TensorRecord
 
 # Every dtype that an array in memory can have and whose numbers are known.

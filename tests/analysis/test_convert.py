@@ -20,7 +20,7 @@ from msdump._proto import dump_data_pb2
 from msdump.analysis.convert import Converter, ConvertOptions, Result, Source, convert_files, dump_sources
 from msdump.analysis.custom_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.bin_writer import bin_chunks
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from msdump.analysis.overflow_summary import find_overflows, summary_text, write_overflow_report
+from msdump.arrays import Array
 from msdump.cli.msaccucmp import main
-from msdump.events import Array
 from msdump.formats.bin_writer import bin_chunks
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_content, opdebug_text
 from msdump.records import OUTPUT, TensorRecord

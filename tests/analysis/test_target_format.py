@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msdump import layouts
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.target_format import PAIRS, parse_format, to_format
+from msdump.arrays import Array
 from msdump.errors import LayoutError
-from msdump.events import Array
 from msdump.testing import assert_same_array
 
 HOST = ("NCHW", "NHWC", "HWCN")

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, Observer, OpEvent, TensorInfo
+from msdump.arrays import Array
+from msdump.events import AFTER, BEFORE, KEEP, OpEvent, TensorInfo
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep, Observer
 
 # Each class that inherits a property runs it; no example is remembered from one for another.
 _INHERITED = [HealthCheck.differing_executors]

@@ -19,12 +19,12 @@ from msdump.dump.limits import (
 )
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
-from msdump.events import Observer
 from msdump.formats.layout import SyncLayout, parse_data_file_name
 from msdump.formats.npy import NpyWriter, read_npy
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
+from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from msdump.testing.graphs import GraphCase
 from tests.dump.memory_writer import MemoryWriter, make_plan

@@ -24,7 +24,6 @@ from msdump.dump.clock import Clock
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.events import Observer
 from msdump.formats.async_layout import npy_file_name, parse_bin_file_name
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.bin_writer import BinWriter
@@ -36,6 +35,7 @@ from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
+from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
 from msdump.testing.graphs import GraphCase, graphs

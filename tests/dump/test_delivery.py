@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump.dump.sync as sync_module
+from msdump.arrays import Array
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.delivery import Delivery
 from msdump.dump.staging import Staged, Staging, staged_size
@@ -21,10 +22,10 @@ from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
-from msdump.events import Array, Observer
 from msdump.formats.layout import SyncLayout
 from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
+from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from tests.dump.memory_writer import MemoryWriter, make_plan
 from tests.dump.test_asynchronous import chain

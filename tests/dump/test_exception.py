@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import msdump.kernels  # noqa: F401  (fills the registry)
+from msdump.arrays import Array
 from msdump.config.iterations import parse_iterations
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.tally import Tally
-from msdump.events import Array
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter

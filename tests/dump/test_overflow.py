@@ -12,15 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.config.iterations import parse_iterations
 from msdump.dump.overflow import AI_CORE_MODE, ATOMIC_MODE, ATOMIC_OP_TYPES, BOTH_MODE, OverflowDumper
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.opdebug import Opdebug, parse_opdebug_content
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
+from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.testing.graphs import GraphCase, graphs
 from tests.dump.memory_writer import MemoryWriter, make_plan

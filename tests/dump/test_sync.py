@@ -21,13 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import session
+from msdump.arrays import Array
 from msdump.errors import DumpError, WriteError
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]

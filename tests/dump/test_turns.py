@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from msdump.arrays import Array
 from msdump.dump.delivery import Delivery
 from msdump.dump.tally import Tally
 from msdump.dump.turns import Turns
 from msdump.errors import WriteError
-from msdump.events import Array
 from msdump.formats.writer import WriteCounts
 from msdump.records import TensorKey, TensorRecord
 

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 import msdump.kernels  # noqa: F401  (fills the registry)
+from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.acl_plan import AclPlan
 from msdump.engines.acl import AclDump
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
+from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 
 Place = tuple[int | None, str, str, int]

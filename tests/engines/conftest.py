@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.primitive import REGISTRY, Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 

@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir

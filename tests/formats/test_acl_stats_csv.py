@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.config.acl_rules import STATISTICS
 from msdump.errors import FormatError
-from msdump.events import Array
 from msdump.formats import acl_stats_csv
 from msdump.formats.acl_stats_csv import (
     DEFAULT_STATISTICS,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from msdump._proto.dump_data_pb2 import DumpData
+from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.events import Array
 from msdump.formats.bin_reader import BinTensor, read_bin
 from msdump.formats.mapping_csv import read_mapping
 

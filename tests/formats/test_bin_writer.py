@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from msdump import dtypes, layouts
 from msdump._proto import dump_data_pb2
+from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, LayoutError
-from msdump.events import Array
 from msdump.formats.async_layout import bin_file_name, parse_bin_file_name
 from msdump.formats.bin_reader import BinFile, read_bin
 from msdump.formats.bin_writer import BinWriter, bin_chunks, data_offsets

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.arrays import Array
 from msdump.errors import WriteError
-from msdump.events import Array
 from msdump.formats import direct
 from msdump.formats.atomic import Folder
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 
 import msdump
 from msdump import testing
+from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.events import Array
 from msdump.formats.bin_writer import bin_chunks
 from msdump.formats.dump_dir import DumpDir, Folder, _rank_beside
 from msdump.formats.dump_name import BIN, NPY, OVERFLOW, RAW, parse_dump_name

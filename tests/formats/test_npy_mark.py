@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from msdump import dtypes, testing
 from msdump.analysis.tensor_form import Value, npy_chunks
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter, npy_array, npy_header, read_marked_npy
 from msdump.formats.npy_mark import dtype_of_mark, mark_of, with_mark

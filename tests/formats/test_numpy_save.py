@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.events import Array
 from msdump.formats.numpy_save import numpy_chunks
 
 ARRAYS = hnp.arrays(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_primitive
 from msdump.graph.types import TensorType

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import layouts
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.compile import finish
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.emit_ir import ir_text

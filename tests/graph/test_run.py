@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.events import Observer
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
+from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
 from tests.contracts.run_contract import Play, RunContract
 

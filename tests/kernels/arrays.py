@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.kernels.checks import FLOATS, INTS
 
 FLOAT_NAMES, INT_NAMES = sorted(FLOATS), sorted(INTS)

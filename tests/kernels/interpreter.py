@@ -9,7 +9,7 @@ import numpy as np
 
 import msdump.kernels  # noqa: F401  fills the registry
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of

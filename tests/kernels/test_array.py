@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError
-from msdump.events import Array
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from tests.kernels.arrays import FLOAT_NAMES, INT_NAMES, any_array, arrays, assert_same, shapes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.kernels import blas, threads
 from msdump.kernels.blas import product
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
 from tests.kernels.cases import CASES, Case
 from tests.kernels.interpreter import empty_like_type, type_of

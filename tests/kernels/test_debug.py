@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from msdump.kernels.debug import tensor_text

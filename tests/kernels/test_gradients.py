@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive

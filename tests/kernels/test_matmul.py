@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive

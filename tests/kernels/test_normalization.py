@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from tests.kernels.interpreter import run_op

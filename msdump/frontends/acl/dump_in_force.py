@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msdump import measuring
 from msdump.dump.closing import close_all
-from msdump.events import FinishedStep, Observer, OpEvent
+from msdump.events import OpEvent
+from msdump.graph.run import FinishedStep, Observer
 
 if TYPE_CHECKING:
     from msdump.config.acl_plan import AclPlan

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import ExecutionError, FormatError, GraphError, MsdumpError
-from msdump.events import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE, Atc, atc_of
 from msdump.frontends.acl.callbacks import tell_exception

@@ -18,8 +18,8 @@ from msdump.frontends.acl.streams import Stream
 from msdump.frontends.acl.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from msdump.events import Observer
     from msdump.frontends.onnx import OnnxModel
+    from msdump.graph.run import Observer
 
 
 class Model(Protocol):

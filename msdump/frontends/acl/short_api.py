@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from msdump.arrays import Array
 from msdump.errors import DumpError, ExecutionError
-from msdump.events import Array
 from msdump.frontends.acl.dump_in_force import DumpInForce, plan_of
 from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process

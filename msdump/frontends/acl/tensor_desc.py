@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import (
     CallError,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.acl.calls import (
     CallError,
     as_int,

@@ -8,8 +8,8 @@ import numpy as np
 
 import msdump.kernels  # noqa: F401  (registers every operator)
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import KernelNotFoundError
-from msdump.events import Array
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import TensorType
 

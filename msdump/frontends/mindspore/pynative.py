@@ -7,7 +7,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from msdump import session as sessions
-from msdump.events import Array, OpInfo
+from msdump.arrays import Array
+from msdump.events import OpInfo
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import (
     GraphCache,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.graph.graph import Node
 
 

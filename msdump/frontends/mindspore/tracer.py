@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError
-from msdump.events import Array
 from msdump.frontends.mindspore import eager
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor

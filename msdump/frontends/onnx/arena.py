@@ -13,8 +13,8 @@ import numpy as np
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.node_session import is_ort_error, run_options
 from msdump.frontends.onnx.ort_values import array_of, value_of

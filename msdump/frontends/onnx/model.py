@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
-from msdump.events import Array, Observer
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
 from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
@@ -24,6 +24,7 @@ from msdump.frontends.onnx.nodes import model_constants, model_nodes
 from msdump.frontends.onnx.observed_program import ObservedProgram
 from msdump.frontends.onnx.program import Program
 from msdump.graph.graph import Graph
+from msdump.graph.run import Observer
 
 _next_graph_id = itertools.count()
 _OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"

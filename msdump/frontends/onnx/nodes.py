@@ -12,8 +12,8 @@ import onnx
 from onnx import numpy_helper
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import FormatError, GraphError, TruncatedFileError
-from msdump.events import Array
 from msdump.frontends.onnx.ort_values import dtype_name
 from msdump.packing import unpack
 

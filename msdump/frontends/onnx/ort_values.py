@@ -12,7 +12,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.packing import pack, packed_size, unpack
 
 _T = onnx.TensorProto

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 
 # Names of PyTorch that are not those of the dtype table.
 _TORCH_NAMES = {"float8_e8m0": "float8_e8m0fnu"}

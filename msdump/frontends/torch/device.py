@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.torch.arrays import array_of, dtype_name
 from msdump.frontends.torch.device_statistics import ROW_LENGTH, measure, statistics_of_row
 from msdump.stats import MeasuredArray

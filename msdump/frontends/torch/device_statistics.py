@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.stats import Statistics
 
 # A row: largest and smallest finite value, sum, Euclidean norm, then five counts, see `_Float` and `_Whole`. Floats are

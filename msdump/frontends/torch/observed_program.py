@@ -11,14 +11,15 @@ import numpy as np
 import torch
 
 from msdump import dtypes
-from msdump.events import Array, Observer, OpInfo
+from msdump.arrays import Array
+from msdump.events import OpInfo
 from msdump.frontends.torch.arrays import array_of
 from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
 from msdump.frontends.torch.operators import Path, is_collective
 from msdump.frontends.torch.program import Program
 from msdump.graph.graph import SAVED, Graph, Value
-from msdump.graph.run import Calls, ObservedGraph, WatchedRun
+from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from msdump import dtypes
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.torch.arrays import array_of
 
 # A sparse tensor whose dense form is larger than this is not made dense.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
-from msdump.events import Array
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.common import seed as general_seed
 from msdump.frontends.mindspore.dataset import transforms, vision

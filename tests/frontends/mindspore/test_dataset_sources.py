@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError, FormatError, TruncatedFileError, WriteError
-from msdump.events import Array
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.common import dtype as mstype
 from msdump.frontends.mindspore.dataset import digits

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
-from msdump.events import Array
 from msdump.frontends.mindspore.common import dtype as mstype
 from msdump.frontends.mindspore.dataset import config, transforms, vision
 from msdump.frontends.mindspore.dataset.vision import Border, Inter

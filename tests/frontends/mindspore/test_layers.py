@@ -9,7 +9,7 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.mindspore import Tensor, nn, ops
 
 torch = pytest.importorskip("torch")

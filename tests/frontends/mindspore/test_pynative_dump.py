@@ -16,15 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msdump import session
+from msdump.arrays import Array
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.tally import Tally
 from msdump.errors import ConfigError, GraphError
-from msdump.events import AFTER, BEFORE, Array, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from tests.dump.memory_writer import MemoryWriter, make_plan
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
 

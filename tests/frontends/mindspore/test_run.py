@@ -8,8 +8,8 @@ from typing import Any
 import msdump.mindspore as ms
 import numpy as np
 
-from msdump.events import Observer
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
+from msdump.graph.run import Observer
 from tests.contracts.run_contract import Play, RunContract
 from tests.sessions import open_session
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from msdump.arrays import Array
 from msdump.errors import DtypeError, GraphError
-from msdump.events import Array
 from msdump.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn
 from msdump.frontends.mindspore.common.dtype import dtype_name
 from msdump.frontends.mindspore.common.initializer import initializer

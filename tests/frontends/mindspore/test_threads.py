@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from msdump import session
-from msdump.events import AFTER, BEFORE, FinishedStep, OpEvent
+from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 from tests.frontends.mindspore.networks import graphs_of, rows, training_step
 from tests.frontends.mindspore.test_pynative_dump import config
 from tests.threads import run_at_once, runs_by_graph

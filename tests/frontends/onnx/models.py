@@ -10,8 +10,10 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from msdump.events import AFTER, BEFORE, KEEP, Array, FinishedStep, OpEvent
+from msdump.arrays import Array
+from msdump.events import AFTER, BEFORE, KEEP, OpEvent
 from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
 
 OPSET = 17
 

@@ -12,8 +12,8 @@ pytest.importorskip("onnxruntime")
 
 from onnx import helper
 
-from msdump.events import Observer
 from msdump.frontends.onnx import load_model
+from msdump.graph.run import Observer
 from tests.contracts.run_contract import Play, RunContract
 from tests.frontends.onnx.models import model_of, value
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from msdump.events import Observer
+from msdump.graph.run import Observer
 from tests.contracts.run_contract import Play, RunContract
 from tests.sessions import open_session
 

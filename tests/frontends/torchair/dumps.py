@@ -10,7 +10,7 @@ from typing import Any
 import msdump.torchair as torchair
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.torchair_layout import parse_torchair_name, parse_torchair_path
 
 # (io, slot) or (io, slot, element) of a value.

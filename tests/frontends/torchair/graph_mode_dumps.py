@@ -11,7 +11,7 @@ import msdump.torchair as torchair
 import torch
 from torch import fx
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.formats.bin_reader import read_bin
 from msdump.frontends.torch.arrays import array_of
 from msdump.frontends.torchair import graph_mode_dump

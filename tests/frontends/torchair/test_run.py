@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from msdump.events import Observer
 from msdump.frontends.torchair.ge.convert import convert
 from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
+from msdump.graph.run import Observer
 from tests.contracts.run_contract import Play, RunContract
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import did_you_mean
-from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor

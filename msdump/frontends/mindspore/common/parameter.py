@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import GraphError
-from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType
 from msdump.frontends.mindspore.common.tensor import Tensor, _tracer
 from msdump.graph import graph as graphs

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import dtype_name
 
 

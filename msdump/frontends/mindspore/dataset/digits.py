@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, WriteError
-from msdump.events import Array
 from msdump.frontends.mindspore.dataset.image_files import CIFAR_CHANNELS, CIFAR_RECORD_BYTES, CIFAR_SIDE
 
 TRAIN_FILES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_mean
-from msdump.events import Array
 from msdump.frontends.mindspore.dataset.rows import Row, constant
 from msdump.frontends.mindspore.dataset.samplers import Sampler, sampler_of
 from msdump.frontends.mindspore.dataset.sources import IndexedSource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError
-from msdump.events import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dataset import checks, config
 from msdump.frontends.mindspore.dataset.prefetch import PrefetchedRows

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.events import Array
+from msdump.arrays import Array
 
 Values = tuple[Array, ...]
 Row = Callable[[], Values]

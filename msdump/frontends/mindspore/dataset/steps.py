@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
-from msdump.events import Array
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, constant

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import did_you_mean
-from msdump.events import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
 
 

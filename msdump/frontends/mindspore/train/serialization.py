@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.arrays import Array
 from msdump.errors import FormatError, did_you_mean
-from msdump.events import Array
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.nn.cell import Cell

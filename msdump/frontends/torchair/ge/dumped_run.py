@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from msdump.events import Observer
 from msdump.frontends.torch.device import copies_for
 from msdump.frontends.torch.observed_program import ObservedProgram
 from msdump.frontends.torch.program import Program
@@ -17,6 +16,7 @@ from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torchair.ge.dump_graph import graph_from_ge
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
+from msdump.graph.run import Observer
 
 # Observers know graphs by their number: one for each set of sizes.
 _watched_ids = itertools.count()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump.events import Array
+from msdump.arrays import Array
 from msdump.frontends.torchair.host_value import NoArrayError, array_from_value
 
 ELLIPSIS = "..."

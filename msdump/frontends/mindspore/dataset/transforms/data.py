@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError
-from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.transforms.operation import RandomTransform, apply_operation

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, did_you_mean
-from msdump.events import Array
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.transforms.operation import RandomTransform
 from msdump.frontends.mindspore.dataset.vision.images import image_array

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError
-from msdump.events import Array
 
 
 def image_array(where: str, image: Any) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
-from msdump.events import Array
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset.vision.images import image_array, pillow
 
