@@ -1,7 +1,7 @@
 """THE dtype table: one row per dtype, with its name or number in every format msdump touches.
 
-No other module lists dtypes. Numbers come from: debug_graph.proto `DataType` (MindSpore), dump_data.proto
-`OutputDataType` (CANN), GE `DataType` / aclDataType.
+Other modules list dtypes only where a format has names or numbers of its own. Numbers come from: debug_graph.proto
+`DataType` (MindSpore), dump_data.proto `OutputDataType` (CANN), GE `DataType` / aclDataType.
 """
 
 from __future__ import annotations

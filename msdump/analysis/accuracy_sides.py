@@ -112,7 +112,7 @@ class Side:
 def open_side(path: str) -> Side:
     """Read the names and headers of one side.
 
-    Raises: AnalysisError with the original's code: no such path, no file, several kinds of files.
+    Raises: AnalysisError with msaccucmp's code: no such path, no file, several kinds of files.
     """
     if not os.path.exists(path):
         raise AnalysisError(ExitCode.INVALID_PATH, f"{path}: expected a file or folder, got nothing.")

@@ -1,4 +1,4 @@
-"""A comparison in words, as table rows, as the original's csv and as json."""
+"""A comparison in words, as table rows, as msaccucmp's csv and as json."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from msdump.analysis.payload import has_same_bytes
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 
-# What the original prints for equal tensors that are not zero.
+# What msaccucmp prints for equal tensors that are not zero.
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
 # The last four are the wide forms, which spreadsheets set to Chinese or Japanese read alike.
@@ -191,7 +191,7 @@ def _worst_cosine(result: OperatorResult) -> str:
 
 
 def csv_text(comparison: Comparison) -> str:
-    """The original's result csv: one row per tensor.
+    """msaccucmp's result csv: one row per tensor.
 
     Source: msaccucmp, result_{time}.csv. A side of npy files has no Address; cells that a spreadsheet would run as a
             formula get an apostrophe in front.

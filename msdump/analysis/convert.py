@@ -359,7 +359,7 @@ class _Job:
 
 
 def overflow_json_text(tensor: BinTensor) -> str:
-    """What an overflow file says, as the original's converter shows it.
+    """What an overflow file says, as msaccucmp's converter shows it.
 
     Raises:  AnalysisError for an accelerator that nobody knows, FormatError for other contents.
     """

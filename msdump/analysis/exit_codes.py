@@ -8,7 +8,7 @@ from msdump.errors import DtypeError, FormatError, LayoutError, UnknownDtypeErro
 
 
 class ExitCode(IntEnum):
-    """What the original's process ends with."""
+    """What msaccucmp's process ends with."""
 
     NONE = 0
     UNKNOWN = 1
@@ -69,7 +69,7 @@ class AnalysisError(FormatError):
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
-    """The original's code for an error that a file or a disk caused."""
+    """msaccucmp's code for an error that a file or a disk caused."""
     if isinstance(error, AnalysisError):
         return error.code
     if isinstance(error, (UnknownDtypeError, DtypeError)):

@@ -1,4 +1,4 @@
-"""How far two tensors are apart: the ten metrics of the original, and what a verdict needs besides.
+"""How far two tensors are apart: the ten metrics of msaccucmp, and what a verdict needs besides.
 
     from msdump.analysis.metrics import compare_arrays
     pair = compare_arrays(mine, golden)
@@ -55,7 +55,7 @@ _FIELD_BY_METRIC = {
 class PairMetrics:
     """Two tensors of one size, "mine" against "golden".
 
-    The ten metrics see float32, as the original does: a sum past its range is Inf, float64 is rounded first, complex
+    The ten metrics see float32, as msaccucmp does: a sum past its range is Inf, float64 is rounded first, complex
     numbers lose their imaginary part. `divergence` is None when it was not asked for.
 
     The other fields see the elements as they are, and only those that are finite on both sides:
@@ -120,9 +120,9 @@ def compare_arrays(mine: Array, golden: Array, has_divergence: bool = True, thre
 
 
 def metric_text(pair: PairMetrics, metric: str) -> tuple[str, str]:
-    """(cell, note) of one metric as the original prints them.
+    """(cell, note) of one metric as msaccucmp prints them.
 
-    Edges: a metric that the original cannot compute is "NaN" with a note; one that it computes from NaN is "nan".
+    Edges: a metric that msaccucmp cannot compute is "NaN" with a note; one that it computes from NaN is "nan".
     """
     if metric == "StandardDeviation":
         if pair.is_bool:

@@ -120,7 +120,7 @@ def write_overflow_report(report: OverflowReport, output: str | os.PathLike[str]
 
 
 def summary_text(report: OverflowReport) -> str:
-    """The summary, block by block, as the original words it."""
+    """The summary, block by block, as msaccucmp words it."""
     return "".join(_block(number, overflow) for number, overflow in enumerate(report.overflows, 1))
 
 

@@ -34,7 +34,7 @@ PAIRS = frozenset(
     + [("NHWC", "NCHW"), ("NHWC", "HWCN"), ("NHWC", "FRACTAL_Z")]
     + [("HWCN", "NCHW"), ("HWCN", "NHWC"), ("HWCN", "FRACTAL_Z")]
 )
-# Formats that the original has no name for, and short names that it has.
+# Formats that msaccucmp has no name for, and short names that it has.
 _NAMELESS = frozenset({"FRACTAL_ZZ", "NC", "NCL"})
 _SHORT = {"DECONV_SP_STRIDE8_TRANS": "FRACTAL_DECONV_SP_STRIDE8_TRANS"} | {
     f"LOOKUP_{part}": f"HASHTABLE_LOOKUP_{part}" for part in ("LOOKUPS", "KEYS", "VALUE", "OUTPUT", "HITS")
@@ -44,7 +44,7 @@ _C0 = 16  # of formats that are made here
 
 
 def parse_format(name: str) -> str:
-    """The format that the user means.   Raises: AnalysisError for a name that the original does not know."""
+    """The format that the user means.   Raises: AnalysisError for a name that msaccucmp does not know."""
     full = _SHORT.get(name, name)
     if full not in layouts.FORMAT_NUMBER or full in _NAMELESS:
         known = ", ".join(sorted({target for _, target in PAIRS}))

@@ -1,4 +1,4 @@
-"""`msdump msaccucmp ...` and `python -m msdump.msaccucmp ...`: the original's command lines, codes and file names."""
+"""`msdump msaccucmp ...` and `python -m msdump.msaccucmp ...`: msaccucmp's command lines, codes and file names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "msaccucmp",
         help=COMMANDS["msaccucmp"],
-        description="The command lines of CANN's msaccucmp.py, unchanged; exit status as in the original.",
+        description="The command lines of CANN's msaccucmp.py, unchanged; exit status as in msaccucmp.",
         epilog="; ".join(f"{name}: {summary}" for name, (_, summary) in SUBCOMMANDS.items()),
         allow_abbrev=False,
     )
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
-    """Run one command line of the original; the result is the exit status of the process."""
+    """Run one command line of msaccucmp; the result is the exit status of the process."""
     open_standard_streams()
     log_printable()
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
 
 
 def _run_subcommand(args: argparse.Namespace) -> int:
-    """Errors become the original's codes."""
+    """Errors become msaccucmp's codes."""
     from msdump.analysis.exit_codes import exit_code_of
     from msdump.errors import MsdumpError
 
@@ -74,7 +74,7 @@ def _run_subcommand(args: argparse.Namespace) -> int:
 
 
 def log(level: str, text: str) -> None:
-    """One line in the original's form."""
+    """One line in msaccucmp's form."""
     say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
 
 

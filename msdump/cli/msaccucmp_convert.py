@@ -1,4 +1,4 @@
-"""`msaccucmp convert`: the original's options, exit codes and output names."""
+"""`msaccucmp convert`: msaccucmp's options, exit codes and output names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msaccucmp overflow`: the original's options and codes."""
+"""`msaccucmp overflow`: msaccucmp's options and codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the values of the `dump` section may say, in ACL's order: the first failure wins.
 
 First each value alone, then values beside each other. An exception scene and overflow detection end the second
-part early, as they do in the original.
+part early, as they do in CANN.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from msdump.config.acl_error import VALUE, AclConfigError, item_refusal
 from msdump.config.iterations import ALL_ITERATIONS, IterationSet, parse_iterations
 
 MOST_PIECES = 100
-_LARGEST = 2**63 - 1  # the original reads larger numbers as this one
+_LARGEST = 2**63 - 1  # CANN reads larger numbers as this one
 _DIGITS = re.compile(r"[0-9]+")
 
 

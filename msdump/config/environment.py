@@ -24,7 +24,7 @@ class Environment:
     """What the process was told from outside. None: the variable is unset or empty.
 
     dump_config_path   text of MINDSPORE_DUMP_CONFIG; None means that Dump is off
-    is_strict          every device restriction of the original holds
+    is_strict          every device restriction of MindSpore holds
     """
 
     dump_config_path: str | None = None
@@ -56,7 +56,7 @@ class Environment:
 
     @property
     def is_acl_dump(self) -> bool:
-        """True when both variables name the same file.   Source: the original compares the two texts."""
+        """True when both variables name the same file.   Source: MindSpore compares the two texts."""
         return self.dump_config_path is not None and self.dump_config_path == self.acl_dump_cfg_path
 
 

@@ -1,4 +1,4 @@
-"""Field types of the JSON sections: what a value's JSON type must be, refused in the original's words.
+"""Field types of the JSON sections: what a value's JSON type must be, refused in MindSpore's words.
 
 A section is a pydantic model whose `title` is its JSON key. The order of its fields is the order of its checks.
 """
@@ -22,7 +22,7 @@ def where(info: ValidationInfo) -> str:
 
 
 def refusal(first_line: str, info: ValidationInfo, expected: str, value: Any, fix: str = "") -> ConfigError:
-    """Error for one field: the original's line, then where, what came and how to fix it."""
+    """Error for one field: MindSpore's line, then where, what came and how to fix it."""
     text = f"{first_line}\n{where(info)}: expected {expected}, got {shown(value)}. {fix}".rstrip()
     # pydantic keeps messages as UTF-8, which a path from the environment need not be.
     return ConfigError(text.encode("utf-8", "backslashreplace").decode("utf-8"))
@@ -30,7 +30,7 @@ def refusal(first_line: str, info: ValidationInfo, expected: str, value: Any, fi
 
 def check_unsigned(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        # The original reports both sampling keys under one name.
+        # MindSpore reports both sampling keys under one name.
         name = "sample_mode" if info.field_name == "sample_num" else info.field_name
         fix = "Write the number without quotes." if isinstance(value, str) and value.isdigit() else ""
         first_line = f"Dump config parse failed, {name} should be unsigned int type"

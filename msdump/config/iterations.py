@@ -35,7 +35,7 @@ ALL_ITERATIONS = IterationSet(((0, LAST),))
 def parse_iterations(text: str, is_strict: bool = False) -> IterationSet:
     """Read "all" or ranges such as "0|5-8|100-120"; empty pieces between bars count for nothing.
 
-    Edges:  is_strict takes what the original takes: a piece that can never match matches nothing.
+    Edges:  is_strict takes what MindSpore takes: a piece that can never match matches nothing.
     Raises: ConfigError for other characters and, unless strict, for a piece that can never match.
     Source: MindSpore dump guide, `iteration`.
     """

@@ -1,4 +1,4 @@
-"""A JSON file as text -> values, as strictly as the original reads it, with errors that show the line."""
+"""A JSON file as text -> values, as strictly as MindSpore reads it, with errors that show the line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parse_json(text: bytes, path: Path) -> tuple[Any, tuple[str, ...]]:
     """Values of a JSON text, and keys that came twice in one object (the last one counts).
 
     Raises: ConfigError with line, column and the line itself; comments, trailing commas, NaN and the like are
-    errors, as they are for the original.
+    errors, as they are for MindSpore.
     """
     try:
         decoded = text.decode("utf-8-sig")
@@ -118,7 +118,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _number(text: str) -> int | float:
-    """Integers up to 64 bits stay integers, larger ones become doubles.   Source: the original's parser."""
+    """Integers up to 64 bits stay integers, larger ones become doubles.   Source: MindSpore's parser."""
     if text.lstrip("-").isdigit() and len(text) <= 20:
         value = int(text)
         if value <= _LARGEST_UNSIGNED:

@@ -125,7 +125,7 @@ def plan_mindspore(
     """The plan that environment and configuration file ask for; None when Dump is off.
 
     What is odd but no error goes to the log, once per call.
-    Edges:  device_id None: DEVICE_ID, else 0. Strict knows rank 0 only, as the original does without
+    Edges:  device_id None: DEVICE_ID, else 0. Strict knows rank 0 only, as MindSpore does without
             communication.
     Raises: ConfigError.
     """

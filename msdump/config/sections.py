@@ -1,4 +1,4 @@
-"""The two sections of the MindSpore Dump JSON: every key, what it may hold, and the original's words when it does not.
+"""The two sections of the MindSpore Dump JSON: every key, what it may hold, and MindSpore's words when it does not.
 
 The order of fields in a section is the order of its checks: a missing key is reported before any wrong value,
 and the first wrong value wins.
@@ -210,7 +210,7 @@ def _parse_iteration(value: str, info: ValidationInfo) -> IterationSet:
 
 
 def _parse_kernels(value: Any, info: ValidationInfo) -> tuple[str, ...]:
-    """Elements as text; what is no string stands for its JSON text, as for the original."""
+    """Elements as text; what is no string stands for its JSON text, as for MindSpore."""
     elements = check_array(value, info)
     texts = tuple(element if isinstance(element, str) else shown(element) for element in elements)
     if info.data.get("dump_mode") == DUMP_LISTED:

@@ -1,4 +1,4 @@
-"""Watcher: finds who tramples on the memory of others.
+"""Watcher: detects writes into memory that belongs to another tensor.
 
 Outputs of watched operators are written when they are made, as in any dump, and again, read from the same memory, after
 each trigger has run. Two files that differ name the operator that wrote where it should not have.

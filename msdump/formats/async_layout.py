@@ -25,7 +25,7 @@ from msdump.records import TensorRecord
 
 OVERFLOW_TYPE, OVERFLOW_NAME = "Opdebug", "Node_OpDebug"
 
-# What the converter of the original understands in a name: everything else becomes `_`.
+# What the converter of CANN understands in a name: everything else becomes `_`.
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _PIECE = r"[^./\\\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]+"
 _BIN_FILE = re.compile(

@@ -17,7 +17,7 @@ CONFIG_FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class DumpMetadata:
-    """Content of .dump_metadata. Without a config.json the target is "Ascend", as the original's readers take it."""
+    """Content of .dump_metadata. Without a config.json the target is "Ascend", as MindSpore's readers take it."""
 
     config_text: bytes
     device_target: str = "Ascend"

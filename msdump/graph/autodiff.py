@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: adds the backward nodes, with the original's op types and scope names."""
+"""Reverse-mode differentiation: adds the backward nodes, with MindSpore's op types and scope names."""
 
 from __future__ import annotations
 
@@ -164,5 +164,5 @@ def _total(builder: GradBuilder, parts: list[Value]) -> Value | None:
 
 
 def _added(builder: GradBuilder, parts: list[Value]) -> Value:
-    """Source: the original joins the gradients of a value with one AddN."""
+    """Source: MindSpore joins the gradients of a value with one AddN."""
     return builder.add("AddN", parts)

@@ -22,7 +22,7 @@ from msdump.records import DEFAULT_FORMAT
 _INDENT = "      "
 # Of the memory model: operators work on the parameters' memory itself.
 _GRAPH_ATTRS = ("enable_zero_copy_in_graph : 1",)
-# Formats that the original calls by another name here than in files.
+# Formats that MindSpore calls by another name here than in files.
 _FORMAT_NAMES = {"": DEFAULT_FORMAT, "FRACTAL_Z": "FracZ"}
 # Elements of a constant that are shown in full; of larger ones the first and last three along each axis.
 _SHOWN_ELEMENTS = 64
@@ -42,7 +42,7 @@ def _lines(graph: Graph) -> Iterator[str]:
     yield from (f"# Total params: {len(parameters)}", "# Params:")
     names = {value.id: f"%para{number}_{value.name}" for number, value in enumerate(parameters, 1)}
     yield from (_parameter_line(names[value.id], value) for value in parameters)
-    # Where the original shows an address: a number that is the same in every run.
+    # Where MindSpore shows an address: a number that is the same in every run.
     instance = f"subgraph instance: {graph.name} : {graph.graph_id + 1:#x}"
     yield from ("", "subgraph attr:", *_GRAPH_ATTRS, instance, "", f"subgraph @{graph.name}() {{")
     names.update({value.id: _constant_text(value) for value in graph.constants})
@@ -123,7 +123,7 @@ def _attr_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        # As the original: 1 for 1.0. Else the shortest digits that give the number back.
+        # As MindSpore: 1 for 1.0. Else the shortest digits that give the number back.
         return repr(value).removesuffix(".0") if math.isfinite(value) else str(value)
     if isinstance(value, tuple):
         return f"({', '.join(_attr_text(item) for item in value)})"

@@ -1,4 +1,4 @@
-"""Execution order of a graph: what the original launches when, seen in its real order files.
+"""Execution order of a graph: what MindSpore launches when, seen in its real order files.
 
 Forward operators keep the order in which the script called them. Backward operators of one cell stay together:
 first the gradients of its parameters, then those of its inputs. An optimizer update runs as soon as the cell

@@ -1,4 +1,4 @@
-"""Read the text of a final graph (.ir, grammar of MindSpore 2.0), ours or the original's."""
+"""Read the text of a final graph (.ir, grammar of MindSpore 2.0), ours or MindSpore's."""
 
 from __future__ import annotations
 

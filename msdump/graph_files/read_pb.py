@@ -1,4 +1,4 @@
-"""Read a graph file of a synchronous dump (debugger.ModelProto), ours or the original's, into plain values."""
+"""Read a graph file of a synchronous dump (debugger.ModelProto), ours or MindSpore's, into plain values."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _constant(proto: pb.NamedValueProto) -> ConstantSummary:
     if proto.value.dtype != debug_graph_pb2.DT_TENSOR:
         return ConstantSummary(key, full_name, None, _value(proto.value))
     tensor = proto.value.tensor_val
-    # The original writes no tensor_val; an empty shape then means "not said", not "0-d".
+    # MindSpore writes no tensor_val; an empty shape then means "not said", not "0-d".
     shape = tuple(tensor.dims) if proto.value.HasField("tensor_val") else None
     return ConstantSummary(key, full_name, TensorSummary(_dtype_name(tensor.data_type), shape), None)
 

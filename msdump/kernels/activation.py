@@ -1,6 +1,6 @@
 """Activations and their gradients, element by element.
 
-Gradients take what the original's take: ReluGrad(dy, y), ReLU6Grad(dy, x), SigmoidGrad(y, dy), TanhGrad(y, dy),
+Gradients take what MindSpore's take: ReluGrad(dy, y), ReLU6Grad(dy, x), SigmoidGrad(y, dy), TanhGrad(y, dy),
 GeLUGrad(dy, x, y).
 """
 

@@ -45,7 +45,7 @@ FILTER_BLOCK_BYTES = 24 << 20
 
 
 def conv_padding(attrs: Attrs, x: Sequence[int], weight: Sequence[int]) -> Padding:
-    """(top, bottom, left, right) as Conv2D uses it: what the original shows as `pad_list`."""
+    """(top, bottom, left, right) as Conv2D uses it: what MindSpore shows as `pad_list`."""
     return geometry(x, weight, attrs).window.padding
 
 
@@ -88,7 +88,7 @@ def _input_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, 
 
 
 def _target_type(types: Sequence[TensorType], attrs: Attrs, name: str) -> TensorType:
-    """Type of the result, whose shape is both an operand (as the original has it) and an attribute."""
+    """Type of the result, whose shape is both an operand (as MindSpore has it) and an attribute."""
     expect_same_dtype(types[:2])
     expect_dtype(types[2], {"int64"}, name)
     expect_shape(types[2], (4,), name)

@@ -50,7 +50,7 @@ def _print(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 
 def tensor_text(array: Array) -> str:
-    """A tensor as the original prints it: shape, dtype, values.
+    """A tensor as MindSpore prints it: shape, dtype, values.
 
     Edges: vectors stay on the line, more axes begin on the next one; over 1000 elements the middle is left out.
     """

@@ -1,7 +1,7 @@
 """Elementwise operators: one element of each operand makes one element of the result.
 
 Operands have one dtype, which is the result's (bool for comparisons); shapes broadcast. Integer division follows
-the original's CPU kernels: Div and RealDiv truncate toward zero, FloorDiv rounds down, and by zero 0 gives 0 and
+MindSpore's CPU kernels: Div and RealDiv truncate toward zero, FloorDiv rounds down, and by zero 0 gives 0 and
 anything else the largest or smallest value of its dtype.
 """
 

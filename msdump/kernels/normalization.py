@@ -157,7 +157,7 @@ def _batch_norm(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> 
 
 @def_bprop("BatchNorm")
 def _batch_norm_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """Gradient of y only; the statistics are not differentiated, as in the original."""
+    """Gradient of y only; the statistics are not differentiated, as in MindSpore."""
     gradient = outer[0]
     if gradient is None:
         return [None] * 5
@@ -283,7 +283,7 @@ def _layer_norm(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> 
 
 @def_bprop("LayerNorm")
 def _layer_norm_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """Gradient of y only; mean and variance are not differentiated, as in the original."""
+    """Gradient of y only; mean and variance are not differentiated, as in MindSpore."""
     gradient = outer[0]
     if gradient is None:
         return [None] * 3

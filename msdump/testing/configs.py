@@ -310,7 +310,7 @@ def is_mistake(mistake: Mistake, device_target: str, is_strict: bool) -> bool:
     if device_target not in mistake.targets or (mistake.is_strict and not is_strict):
         return False
     if is_strict and mistake.first_line.startswith(f"{COMMON}.iteration"):
-        return False  # strict takes ranges that can never match, as the original does
+        return False  # strict takes ranges that can never match, as MindSpore does
     # Strict knows no async dump on CPU.
     return not (mistake.is_async and is_strict and device_target == "CPU")
 
@@ -321,7 +321,7 @@ def invalid_mindspore_configs(
 ) -> tuple[Config, str]:
     """(configuration with one mistake, beginning of the error that it must give).
 
-    The beginning is the whole first line where the original has one for the mistake.
+    The beginning is the whole first line where MindSpore has one for the mistake.
     """
     mistake = draw(st.sampled_from(mistakes_for(device_target, is_strict)))
     config = draw(mindspore_configs(path="/dump", is_sync=not mistake.is_async))

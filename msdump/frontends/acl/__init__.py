@@ -1,6 +1,6 @@
 """ACL's Python interface, pyACL, for models from `.onnx` files on this machine's CPU; and a short one beside it.
 
-Handles are ints, memory is real, and every call returns the aclError that the original gives.
+Handles are ints, memory is real, and every call returns the aclError that CANN gives.
 
     with msdump.acl.dump("acl.json"):
         msdump.acl.load("resnet50.onnx")(images)

@@ -202,7 +202,7 @@ def _graph_inputs(
 
 
 def argument_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Names of graph inputs.   Source: the original: argument names; `inputs0`, `inputs1` for `*inputs`."""
+    """Names of graph inputs.   Source: MindSpore: argument names; `inputs0`, `inputs1` for `*inputs`."""
     names: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:

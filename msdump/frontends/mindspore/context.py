@@ -1,4 +1,4 @@
-"""Context: the process-wide settings of a script (`set_context`), checked with the original's error texts."""
+"""Context: the process-wide settings of a script (`set_context`), checked with MindSpore's error texts."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ _settings = ContextSettings()
 def set_context(**kwargs: Any) -> None:
     """Change settings; all of them or, when one is refused, none.
 
-    Raises: ValueError for an unknown key or value, TypeError for a value of the wrong type, with the original's text.
+    Raises: ValueError for an unknown key or value, TypeError for a value of the wrong type, with MindSpore's text.
     """
     global _settings
     fields = ContextSettings.model_fields

@@ -11,7 +11,7 @@ import msdump
 from msdump.graph_files.source_line import SourceLine
 
 _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
-# Cells and the functions of `ops` stand for the original's library; all other frames of msdump are machinery.
+# Cells and the functions of `ops` stand for MindSpore's library; all other frames of msdump are machinery.
 _LIBRARY = tuple(os.path.join(_HOME, "frontends", "mindspore", room) + os.sep for room in ("nn", "ops"))
 
 _roots: set[CodeType] = set()

@@ -43,7 +43,7 @@ class Tracer:
 
     is_recording      operators run at once and are remembered, instead of only being remembered
     recorder          keeps what operators read and wrote, for the dump of a PyNative step; None when nobody watches
-    has_cell_scopes   False under `jit` and `value_and_grad`, where the original knows no cells
+    has_cell_scopes   False under `jit` and `value_and_grad`, where MindSpore knows no cells
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
     weights           parameters with respect to which a gradient was taken

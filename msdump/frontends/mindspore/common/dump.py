@@ -43,7 +43,7 @@ def set_dump(target: Cell | Primitive, enabled: bool = True) -> None:
 
 
 def _warnings() -> list[str]:
-    """What the original says where it cannot dump; here it can, unless told to be as strict."""
+    """What MindSpore says where it cannot dump; here it can, unless told to be as strict."""
     if not Environment.from_os().is_strict:
         return []
     found = []

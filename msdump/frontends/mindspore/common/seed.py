@@ -9,7 +9,7 @@ _generator = np.random.default_rng()
 
 
 def set_seed(seed: int) -> None:
-    """Start all random numbers anew; numpy's global ones too, as the original does.
+    """Start all random numbers anew; numpy's global ones too, as MindSpore does.
 
     Raises: TypeError for anything but an int, ValueError for a negative one.
     """

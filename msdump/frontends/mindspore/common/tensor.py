@@ -277,7 +277,7 @@ class Tensor:
     # -- text ---------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """Source: the original's repr: a line break before a value of more than one row, a blank otherwise."""
+        """Source: MindSpore's repr: a line break before a value of more than one row, a blank otherwise."""
         head = f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value="
         if self._array is None:
             return f"{head}<known when the graph runs>)"

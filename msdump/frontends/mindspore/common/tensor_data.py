@@ -1,4 +1,4 @@
-"""What scripts make tensors of: numbers, nested lists, arrays -> one array in the original's default dtypes."""
+"""What scripts make tensors of: numbers, nested lists, arrays -> one array in MindSpore's default dtypes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def array_from(data: Any, dtype: Any) -> Array:
 
 
 def _from_python(data: Any) -> Array:
-    """Source: the original's default dtypes: float32 and int64."""
+    """Source: MindSpore's default dtypes: float32 and int64."""
     try:
         array = np.array(_plain(data))
     except ValueError as error:

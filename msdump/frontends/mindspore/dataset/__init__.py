@@ -1,4 +1,4 @@
-"""`mindspore.dataset`: real data into a training loop, with the original's names."""
+"""`mindspore.dataset`: real data into a training loop, with MindSpore's names."""
 
 from __future__ import annotations
 

@@ -98,5 +98,5 @@ class DictIterator:
 
 
 def _output(value: Array, output_numpy: bool) -> Any:
-    # Strings have no tensor form here; the original's string tensors are of no use to a network either.
+    # Strings have no tensor form here; MindSpore's string tensors are of no use to a network either.
     return value if output_numpy or value.dtype.kind in "US" else Tensor(value)

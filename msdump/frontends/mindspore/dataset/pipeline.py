@@ -224,7 +224,7 @@ _BATCH_IGNORED = frozenset({"python_multiprocessing", "max_rowsize"})
 
 
 def _check_ignored(where: str, given: dict[str, Any], known: frozenset[str]) -> None:
-    """Let pass what only changes how fast the original runs; refuse what would change the data."""
+    """Let pass what only changes how fast MindSpore runs; refuse what would change the data."""
     unknown = sorted(set(given) - known)
     if unknown:
         raise TypeError(f"{where}: expected no argument {unknown[0]!r}: msdump does not support it.")

@@ -142,7 +142,7 @@ def sampler_of(
 
 
 def _limit(where: str, num_samples: int | None) -> int | None:
-    """None and 0 both mean "all rows", as in the original."""
+    """None and 0 both mean "all rows", as in MindSpore."""
     if num_samples is None:
         return None
     return checks.whole_number(f"{where}(num_samples)", num_samples, 0) or None

@@ -31,7 +31,7 @@ def log_softmax(logits: Tensor, axis: int = -1) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gauss error linear unit.   Source: `approximate`: "tanh" is the original's GeLU operator, "none" uses erf."""
+    """Gauss error linear unit.   Source: `approximate`: "tanh" is MindSpore's GeLU operator, "none" uses erf."""
     if approximate == "tanh":
         return call("GeLU", input)
     return mul(mul(input, 0.5), add(erf(div(input, math.sqrt(2.0))), 1.0))

@@ -88,7 +88,7 @@ def _add_entries(checkpoint: Any, name: str, tensor: Tensor) -> None:
     for start in range(0, max(len(content), 1), _SLICE_BYTES):
         entry = checkpoint.value.add()
         entry.tag = name
-        # Source: the original writes the dims of a 0-d tensor as one zero.
+        # Source: MindSpore writes the dims of a 0-d tensor as one zero.
         entry.tensor.dims.extend(tensor.shape or (0,))
         entry.tensor.tensor_type = row.ir_name
         entry.tensor.tensor_content = content[start : start + _SLICE_BYTES]
@@ -207,7 +207,7 @@ def load_param_into_net(
 
 
 def _without_prefix(theirs: dict[str, Parameter], ours: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Source: the original drops the longest prefix that the net's names have and the file's have not."""
+    """Source: MindSpore drops the longest prefix that the net's names have and the file's have not."""
     by_tail: dict[str, Parameter] = {}
     for name in ours:
         tail = name.partition(".")[2]

@@ -1,6 +1,6 @@
 """Resizing of arrays: every output pixel is a weighted sum of a few input pixels, one axis after the other.
 
-NEAREST, LINEAR, CUBIC and AREA sample as OpenCV does, which the original uses; ANTIALIAS and PILCUBIC as Pillow does.
+NEAREST, LINEAR, CUBIC and AREA sample as OpenCV does, which MindSpore uses; ANTIALIAS and PILCUBIC as Pillow does.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Adam(Optimizer):
         self.moment2 = self.parameters.clone("moment2", "zeros")
 
     def prepare(self) -> None:
-        """Powers of both betas: two Mul and two Assign a step, as in the original's graphs."""
+        """Powers of both betas: two Mul and two Assign a step, as in MindSpore's graphs."""
         powers = [F.mul(self.beta1_power, self.beta1), F.mul(self.beta2_power, self.beta2)]
         F.assign(self.beta1_power, powers[0])
         F.assign(self.beta2_power, powers[1])

@@ -127,7 +127,7 @@ class Optimizer(Cell):
         return gradient if self.loss_scale == 1.0 else F.mul(gradient, 1.0 / self.loss_scale)
 
     def _decayed(self, index: int, gradient: Tensor) -> Tensor:
-        """Source: weight decay in the original's graphs: Mul and AddN."""
+        """Source: weight decay in MindSpore's graphs: Mul and AddN."""
         if not self._decays[index]:
             return gradient
         return F.addn([F.mul(self.parameters[index], self._decays[index]), gradient])
@@ -137,7 +137,7 @@ class Optimizer(Cell):
 
 
 def _is_decayed(parameter: Parameter) -> bool:
-    """Source: default decay filter of the original: no decay for normalisation parameters."""
+    """Source: default decay filter of MindSpore: no decay for normalisation parameters."""
     return "beta" not in parameter.name and "gamma" not in parameter.name
 
 

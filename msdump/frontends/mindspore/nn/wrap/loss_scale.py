@@ -83,7 +83,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         super().__init__(network, optimizer)
         is_cell = isinstance(scale_sense, FixedLossScaleUpdateCell | DynamicLossScaleUpdateCell)
         self.loss_scaling_manager = scale_sense if is_cell else None
-        # Source: the original keeps the shape of a tensor, () or (1,); a cell's number becomes a scalar.
+        # Source: MindSpore keeps the shape of a tensor, () or (1,); a cell's number becomes a scalar.
         first = scale_sense.get_loss_scale() if is_cell else scale_sense
         array = np.array(first.asnumpy() if isinstance(first, Tensor) else first, np.float32)
         self.scale_sense = Parameter(Tensor(array), "scale_sense", requires_grad=False)

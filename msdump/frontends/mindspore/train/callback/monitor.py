@@ -22,7 +22,7 @@ def loss_of(outputs: Any) -> float | None:
 class LossMonitor(Callback):
     """Prints the loss every `per_print_times` steps.
 
-    Raises: ValueError when the loss is NaN or infinite, as the original: training on would be pointless.
+    Raises: ValueError when the loss is NaN or infinite, as MindSpore: training on would be pointless.
     """
 
     def __init__(self, per_print_times: int = 1) -> None:

@@ -53,7 +53,7 @@ def gelu(ge: Builder, x: GeTensor, approximate: str = "none") -> GeTensor:
 
 @converter("aten.gelu_backward.default")
 def gelu_backward(ge: Builder, dy: GeTensor, x: GeTensor, approximate: str = "none") -> GeTensor:
-    # The third input is not read; the original feeds dy.
+    # The third input is not read; TorchAir feeds dy.
     return ge.op("GeluGrad", {"dy": dy, "x": x, "y": dy}, output="z", hints={"approximate": approximate})
 
 

@@ -40,7 +40,7 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: GeTensor,
 ) -> GeTensor:
-    """The places of the maxima are looked for again, as the original does: its operator keeps them packed."""
+    """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
     attrs = _max_attrs(kernel_size, stride, padding, dilation, ceil_mode)
     _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
     return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
