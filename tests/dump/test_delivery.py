@@ -20,13 +20,14 @@ from msdump.dump.delivery import Delivery
 from msdump.dump.staging import Staged, Staging, staged_size
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
+from msdump.dump.watched import GraphMemory
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
 from msdump.formats.layout import SyncLayout
 from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
-from msdump.records import TensorRecord
+from msdump.records import TensorKey, TensorRecord
 from tests.dump.memory_writer import MemoryWriter, make_plan
 from tests.dump.test_asynchronous import chain
 from tests.engines.acl_plans import chain as acl_chain
@@ -80,6 +81,24 @@ def test_only_large_tensors_lie_as_in_their_files(size: int, knows_places: bool)
     delivery = Delivery(Tally(), 1 << 30, data_offsets=(lambda records: [24] * len(records)) if knows_places else None)
     record = TensorRecord("Op", "a", 0, 0, 1, "output", 0, "uint8", np.zeros(size, np.uint8))
     assert list(delivery._offsets_of([record])) == [24 if knows_places and size == 1 << 20 else 0]
+    delivery.close([])
+
+
+def test_copies_live_as_long_as_their_owners() -> None:
+    """Their memory is used again when nobody holds them."""
+    graph = chain(1, 3).graph
+    delivery = Delivery(Tally(), 1 << 20)
+    round_ = delivery.begin([], 0, 0)
+    data = np.arange(3, dtype=np.float32)
+    records = [
+        TensorRecord("Op", "a", 0, 0, 1, "output", slot, "float32", data, key=TensorKey(slot, 0)) for slot in (0, 1)
+    ]
+    safe, held = delivery.staged(round_, GraphMemory(graph, graph.op_infos()), records)
+    assert len(held) == 2 and delivery.staging.held_bytes == 2 * data.nbytes
+    assert not any(np.shares_memory(record.data, data) for record in safe)
+    held.clear()
+    assert delivery.staging.held_bytes == 0
+    delivery.end(round_)
     delivery.close([])
 
 

@@ -147,3 +147,12 @@ def test_nothing_needs_no_room(alarm: None) -> None:
     held = staging.hold("a", np.zeros(8, np.uint8))
     staging.reserve(0)
     assert staging.held_bytes == held.size_bytes == 8
+
+
+@pytest.mark.parametrize("offset", [None, 0, 24, 4096, 5000])
+def test_a_large_copy_lies_as_it_will_in_its_file(offset: int | None) -> None:
+    staging = Staging(1 << 20)
+    array = np.arange(1 << 15, dtype=np.float32)
+    staged = staging.stage("a", array) if offset is None else staging.stage("a", array, offset)
+    assert staged.array.ctypes.data % 4096 == (offset or 0) % 4096
+    assert np.array_equal(staged.array, array)

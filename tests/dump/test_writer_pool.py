@@ -68,10 +68,16 @@ def test_what_is_submitted_is_run() -> None:
     for number in range(5):
         pool.submit(Job(number, 1, partial(done.append, number)))
     assert pool.drain(60) and sorted(done) == [0, 1, 2, 3, 4]
+    first = Job(1, 1, partial(done.append, 5))
+    pool.submit(first)
+    assert pool.drain(60)
+    pool.submit(Job(1, 1, partial(done.append, 6)), after=first)
+    assert pool.drain(60) and done[5:] == [5, 6]
+    del done[5:]
     pool.close()
     pool.submit(Job(1, 1, partial(done.append, 5)))
     state = pool.state()
-    assert (len(done), state.written_records, state.lost_records, pool.error) == (5, 5, 1, None)
+    assert (len(done), state.written_records, state.lost_records, pool.error) == (5, 7, 1, None)
 
 
 def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:

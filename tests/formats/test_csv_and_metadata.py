@@ -107,6 +107,15 @@ def test_histories_that_are_none(line: str, tmp_path: Path) -> None:
         read_history(tmp_path / "h.csv")
 
 
+def test_the_largest_iteration_of_a_history(tmp_path: Path) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text("9" * 20 + ",more\n")
+    assert read_history(path) == [10**20 - 1]
+    path.write_text("9" * 21 + "\n")
+    with pytest.raises(FormatError, match="expected an iteration number"):
+        read_history(path)
+
+
 def test_metadata_is_a_byte_copy_and_a_compact_object(tmp_path: Path) -> None:
     text = b'\xef\xbb\xbf{ "any":  "bytes" }\r\n'
     assert write_metadata(tmp_path / ".dump_metadata", text, "CPU", "2.0.0") is True

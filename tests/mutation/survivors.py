@@ -104,6 +104,7 @@ SURVIVORS = (
         "if left >= _RUN_BYTES and (address + start - place) // PAGE == 0:",
         "all bytes then go through a buffer; which way they take is a matter of time",
     ),
+    Survivor("msdump/formats/direct.py", "_RUN_BYTES = 256 << 10", ANY, "from where the direct way is worth its calls"),
     Survivor(
         "msdump/formats/dump_folder.py",
         "if 4 * len(name) <= NAME_MAX_BYTES or len(name.encode()) <= NAME_MAX_BYTES:",
@@ -121,6 +122,18 @@ SURVIVORS = (
         "while owner is not None and not isinstance(owner, mmap.mmap):",
         "while owner is not None and  isinstance(owner, mmap.mmap):",
         _POPULATE,
+    ),
+    Survivor(
+        "msdump/formats/npy_mark.py",
+        "missing = max(0, _PREFIX_BYTES + len(text) + 1 - len(header))",
+        "missing = max( -1, _PREFIX_BYTES + len(text) + 1 - len(header))",
+        "rounded up to a multiple of 64, -1 is 0",
+    ),
+    Survivor(
+        "msdump/formats/numpy_save.py",
+        "flat = (array if array.flags.c_contiguous else array.T).reshape(-1)",
+        "flat = (array if array.flags.c_contiguous else array.T).reshape(- 2)",
+        "numpy takes any negative size for the one to find",
     ),
     Survivor(
         "msdump/formats/statistic_csv.py",
