@@ -23,6 +23,7 @@ _OTHERS = {
     "msdump/formats/operator_files.py": ("tests/formats/test_bin_writer.py", "tests/formats/test_acl_stats_csv.py"),
     "msdump/formats/order_csv.py": ("tests/formats/test_csv_and_metadata.py",),
     "msdump/formats/writer.py": ("tests/formats/test_npy.py", "tests/formats/test_bin_writer.py"),
+    "msdump/config/acl_dump_plan.py": ("tests/config/test_acl_plan.py", "tests/engines/test_acl.py"),
     "msdump/config/acl_environment.py": ("tests/config/test_acl_plan.py",),
     "msdump/config/acl_error.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
