@@ -29,7 +29,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 def test_only_folders_are_held(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(WriteError, match="file: expected a folder to dump into, got Not a directory"):
         FolderHold.take(tmp_path / "file")
 
 
