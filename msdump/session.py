@@ -308,7 +308,9 @@ def _end_script(number: int, frame: FrameType | None) -> None:
         # A child that was forked has neither the writers' threads nor anything to write.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    end_script(number)
+    elif not getattr(sys.modules.get("multiprocessing.util"), "_exiting", False):
+        end_script(number)
+    # Else a worker of multiprocessing is at its end: an exception there would keep its dump from being finished.
 
 
 def call_when_process_ends(function: Callable[[], None]) -> None:

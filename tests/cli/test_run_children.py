@@ -222,6 +222,24 @@ def test_a_child_that_is_terminated_finishes_its_dump(tmp_path: Path) -> None:
     assert "dumped 9 tensors" in done.stderr
 
 
+def test_a_child_that_is_terminated_while_it_ends_finishes_its_dump(tmp_path: Path) -> None:
+    """A pool sends the signal to workers that may be at their end already."""
+    configure(tmp_path)
+    done = run(tmp_path, """
+        def work():
+            from multiprocessing.util import Finalize
+            infer()
+            Finalize(None, os.kill, (os.getpid(), signal.SIGTERM), exitpriority=10)
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("spawn").Process(target=work)
+            child.start()
+            child.join()
+            print(child.exitcode)
+    """)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert "dumped 9 tensors" in done.stderr
+
+
 # -- processes of one rank --------------------------------------------------------------------------------------------
 
 WAIT = """
