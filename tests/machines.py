@@ -58,6 +58,7 @@ class Variant:
     environment   variables to set; None removes one
     prefix        a command that runs the rest of its command line in another setting
     is_elsewhere  whether a copy of the checkout runs, in a folder whose name has blanks and letters beyond ASCII
+    has_lowest_versions  whether the lowest Python and versions of packages that setup.cfg allows run the tests
     """
 
     name: str
@@ -67,6 +68,7 @@ class Variant:
     umask: int = -1
     is_elsewhere: bool = False
     is_shuffled: bool = False
+    has_lowest_versions: bool = False
 
 
 _HASWELL = Processor("Haswell", ("X86_V2", "X86_V3", "AVX2", "FMA3"), "avx2", "AVX2", "haswell", "avx2")
@@ -89,6 +91,7 @@ VARIANTS = (
     Variant("other-user", prefix=("unshare", "--user", "--map-user=65534", "--map-group=65534")),
     Variant("other-path", is_elsewhere=True),
     Variant("random-order", is_shuffled=True),
+    Variant("lowest-versions", has_lowest_versions=True),
 )
 
 
@@ -109,17 +112,45 @@ def run_machines(variants: Sequence[Variant], processes: str) -> int:
             results[variant.name] = f"not run: {reason}"
             continue
         status = _run(variant, processes)
+        if isinstance(status, str):
+            results[variant.name] = f"not run: {status}"
+            continue
         results[variant.name] = f"{'passed' if status == 0 else 'FAILED'}, {time.monotonic() - started:.0f} s"
     for name, result in results.items():
         print(f"== {name}: {result}", flush=True)
     return 1 if any(result.startswith("FAILED") for result in results.values()) else 0
 
 
-def _run(variant: Variant, processes: str) -> int:
+def _run(variant: Variant, processes: str) -> int | str:
+    """Status of the tests; the reason where they cannot run."""
+    if variant.has_lowest_versions:
+        with tempfile.TemporaryDirectory() as folder:
+            reason = _install_lowest(Path(folder))
+            return reason or _run_tests(variant, [f"{folder}/bin/python"], processes)
+    return _run_tests(variant, [sys.executable], processes)
+
+
+def _install_lowest(folder: Path) -> str:
+    """Make an environment as CONTRIBUTING.md says; why it cannot be made, "" where it was."""
+    commands = [
+        ["python3.10", "-m", "venv", str(folder)],
+        [f"{folder}/bin/pip", "install", "--quiet", "-c", "tests/lowest.txt", "-e", ".[test]"],
+    ]
+    for command in commands:
+        try:
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        except FileNotFoundError:
+            return f"{command[0]} is not installed"
+        if done.returncode:
+            return f"{command[0]}: {done.stderr.strip()[-300:]}"
+    return ""
+
+
+def _run_tests(variant: Variant, python: Sequence[str], processes: str) -> int:
     environment: dict[str, str | None] = {**os.environ, **variant.environment}
     if variant.processor is not None:
         environment |= variant.processor.environment()
-    command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "--dist", "loadfile", *_TESTS]
+    command = [*python, "-m", "pytest", "-q", "-n", processes, "--dist", "loadfile", *_TESTS]
     if variant.is_shuffled:
         seed = random.SystemRandom().randrange(2**32)
         command += ["-p", "randomly", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]

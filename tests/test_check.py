@@ -80,7 +80,17 @@ def test_each_variant_is_another_one() -> None:
     assert len(set(names)) == len(names)
     for variant in machines.VARIANTS:
         is_other = variant.processor or variant.environment or variant.prefix or variant.is_elsewhere
-        assert is_other or variant.is_shuffled or variant.umask >= 0, variant.name
+        is_other = is_other or variant.is_shuffled or variant.has_lowest_versions
+        assert is_other or variant.umask >= 0, variant.name
+
+
+def test_lowest_versions_need_their_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    lowest = [variant for variant in machines.VARIANTS if variant.has_lowest_versions]
+    assert machines.run_machines(lowest, "1") == 0
+    assert "lowest-versions: not run: python3.10 is not installed" in capsys.readouterr().out
 
 
 def test_a_processor_switches_numpy_back() -> None:
