@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,15 @@ def test_broken_links_are_missing_files(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("no.json", os.strerror(errno.ENOENT)), ("a\0.json", "embedded null byte")]
+    ("name", "reason"),
+    # Python 3.13 says which call met the character.
+    [
+        ("no.json", os.strerror(errno.ENOENT)),
+        ("a\0.json", r"(\w+: )?embedded null (byte|character in path)"),
+    ],
 )
 def test_the_reason_is_told_without_its_number(tmp_path, name, reason):
-    assert f"got: {reason}. " in refusal(f"{tmp_path}/{name}")[1] + " "
+    assert re.search(rf"got: {reason}\. ", refusal(f"{tmp_path}/{name}")[1] + " ")
 
 
 def test_wrong_suffix(tmp_path):
