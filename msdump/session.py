@@ -284,7 +284,7 @@ def own() -> Session | None:
 
 
 def _start(plan: DumpPlan) -> Session:
-    from msdump.engines import start_engine
+    from msdump.engine import start_engine
 
     engine = start_engine(plan)
     if engine.pool is not None or is_child():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERNAL = re.compile(
-    r"\bmsdump[./](?:analysis|config|dump|engines|formats|frontends|graph|graph_files|kernels|session)\b"
+    r"\bmsdump[./](?:acl_engine|analysis|config|dump|engine|formats|frontends|graph|graph_files|kernels|session)\b"
 )
 # What a user imports: docs name them as well.
 PUBLIC = re.compile(r"\bmsdump\.(?:analysis|acl|torchair|testing|formats)\b")

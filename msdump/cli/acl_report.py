@@ -9,7 +9,7 @@ from msdump.cli.report_text import format_bytes, format_count
 from msdump.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from msdump.engines.acl import AclReport
+    from msdump.acl_engine import AclReport
 
 
 def acl_report_rows(report: AclReport) -> list[tuple[str, str]]:

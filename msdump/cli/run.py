@@ -20,8 +20,8 @@ from msdump.errors import ConfigError, DumpError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from msdump.acl_engine import AclReport
     from msdump.child_reports import ChildReport
-    from msdump.engines.acl import AclReport
     from msdump.frontends.torchair.dump_tally import DumpTally
     from msdump.session import RunReport, Session
 

@@ -20,9 +20,9 @@ pytest.importorskip("onnxruntime")
 import onnx
 from onnx import helper
 
+from msdump.acl_engine import AclDump
 from msdump.config.acl import plan_acl_exception
 from msdump.config.acl_rules import BRIEF, DETAIL, NORM
-from msdump.engines.acl import AclDump
 from msdump.errors import DumpError, ExecutionError
 from msdump.formats.acl_core import read_core
 from msdump.formats.acl_exception import parse_stamp
@@ -238,7 +238,7 @@ def test_a_folder_that_refuses_does_not_hide_the_exception(tmp_path: Path) -> No
 _DYING = """
 import os, sys, numpy as np
 from msdump.config.acl import plan_acl_exception
-from msdump.engines.acl import AclDump
+from msdump.acl_engine import AclDump
 from msdump.frontends.onnx import load_model
 from pathlib import Path
 dump = AclDump(plan_acl_exception(sys.argv[1]), Path(sys.argv[3]))

@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
+from msdump.acl_engine import AclDump, AclReport
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.dump.watcher import Watcher
-from msdump.engines.acl import AclDump, AclReport
 from msdump.formats.async_layout import parse_bin_file_name
 from msdump.formats.dump_file import read_dump
 from msdump.frontends.onnx import load_model

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import msdump.kernels  # noqa: F401  (fills the registry)
+from msdump.acl_engine import AclDump
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.acl_plan import AclPlan
-from msdump.engines.acl import AclDump
 from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir

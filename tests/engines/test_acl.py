@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.engines.acl import AclDump
+from msdump.acl_engine import AclDump
 from msdump.formats.acl_layout import parse_acl_path
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.async_layout import parse_bin_file_name, safe_piece

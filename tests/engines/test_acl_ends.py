@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msdump.engines.acl import AclDump
+from msdump.acl_engine import AclDump
 from msdump.errors import DumpError
 from msdump.events import OpEvent
 from msdump.formats.acl_chunks import DumpChunk

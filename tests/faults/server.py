@@ -38,7 +38,7 @@ def _import_all(family: str) -> None:
     import numpy as np
 
     import msdump.cli.run
-    import msdump.engines
+    import msdump.engine
     import msdump.formats.bin_writer
     import msdump.formats.statistic_csv
     import msdump.stats

@@ -17,8 +17,8 @@ from msdump.events import OpEvent
 from msdump.graph.run import FinishedStep, Observer
 
 if TYPE_CHECKING:
+    from msdump.acl_engine import AclDump, AclReport
     from msdump.config.acl_plan import AclPlan
-    from msdump.engines.acl import AclDump, AclReport
     from msdump.formats.acl_chunks import DumpChunk
     from msdump.graph.graph import Graph
 
@@ -101,7 +101,7 @@ class DumpInForce:
 
     def dump(self, device_id: int = 0) -> AclDump:
         """The dump of one device."""
-        from msdump.engines.acl import AclDump
+        from msdump.acl_engine import AclDump
 
         with self._lock:
             if device_id not in self._dump_by_device:
@@ -125,7 +125,7 @@ class DumpInForce:
 
     def report(self) -> AclReport:
         """Counts up to now, of all devices."""
-        from msdump.engines.acl import AclReport
+        from msdump.acl_engine import AclReport
 
         if self._final is not None:
             return self._final

@@ -21,7 +21,7 @@ from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process
 
 if TYPE_CHECKING:
-    from msdump.engines.acl import AclReport
+    from msdump.acl_engine import AclReport
     from msdump.frontends.onnx import OnnxModel, TensorSpec
 
 log = logging.getLogger("msdump")

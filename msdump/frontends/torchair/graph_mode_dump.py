@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from msdump import measuring
+from msdump.acl_engine import AclDump, AclReport
 from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
 from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_plan import AclPlan
 from msdump.config.json_file import JsonFile
 from msdump.dump.closing import close_all
-from msdump.engines.acl import AclDump, AclReport
 from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.torchair_layout import dump_options_path, rank_dir

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import logging
 import threading
@@ -29,12 +30,11 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
-from msdump.engines.time_folder import claim_time
 from msdump.errors import ConfigError
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
-from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, npy_file_name
-from msdump.formats.atomic import make_dirs
+from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
+from msdump.formats.atomic import claim_dir, make_dirs
 from msdump.formats.folder_hold import FolderHold
 from msdump.formats.layout import SyncLayout
 from msdump.formats.metadata import write_metadata
@@ -165,6 +165,18 @@ def _opdebug_writer(plan: DumpPlan, guard: DiskGuard, directory: Directory) -> W
     if plan.file_format == "bin":
         return LimitedWriter(bin_writer.BinWriter(directory, _ASYNC_MODE), guard, BIN_FOOTPRINT, directory)
     return LimitedWriter(OpdebugJsonWriter(directory, _ASYNC_MODE), guard, NPY_FOOTPRINT, directory)
+
+
+def claim_time(root: Path, device_id: int) -> str:
+    """Name of a time folder in which nobody else has this device, whose folder is made.
+
+    Another process, or a run before in the same second, would give its files the same names.
+    Raises: WriteError.
+    """
+    moment = datetime.datetime.now()
+    while not claim_dir(root / format_time(moment) / str(device_id)):
+        moment += datetime.timedelta(seconds=1)
+    return format_time(moment)
 
 
 def _model_name(graph_id: int) -> str:
