@@ -1,29 +1,87 @@
-"""msdump shows every tensor that a model computes."""
+"""msdump shows every tensor that a model computes, in the files of the Ascend dump tools, on any machine.
+
+Write a dump
+    msdump run --config data_dump.json train.py             in a shell; the script stays as it is
+
+Read one, whoever wrote it
+    dump = msdump.open("dump")                              a folder of any level, or one file
+    for tensor in dump.tensors(iteration=3, op_type="Add"):
+        print(tensor.op_name, tensor.io, tensor.slot, tensor.dtype, tensor.shape, tensor.load().max())
+
+Ask what was wrong
+    print(msdump.find_nan("dump").first)                    the first operator that made a NaN or Inf
+    print(msdump.compare("mine", "golden").first_wrong)     the first operator that differs
+    for row in msdump.stat("dump").rows: ...                maximum, minimum, mean, norm of every tensor
+    msdump.convert("dump", "converted")                     .npy, raw, torch or safetensors files
+
+Everything that msdump raises on purpose is a class of `msdump.errors`. `msdump.analysis` holds the functions for one
+operator (show, replay), `msdump.testing` hypothesis strategies; `msdump.mindspore`, `msdump.torchair`, `msdump.acl` and
+`msdump.torch_npu` are the stand-ins for the packages of these names. Modules load on first use.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from msdump.aliases import FRONTENDS, install_aliases, install_own_names
 
+if TYPE_CHECKING:
+    from msdump import errors
+    from msdump.analysis import compare_dumps as compare
+    from msdump.analysis import convert_dump as convert
+    from msdump.analysis import find_non_finite as find_nan
+    from msdump.analysis import tensor_statistics as stat
+    from msdump.formats.dump_dir import DumpDir
+    from msdump.formats.dump_tensor import DumpedTensor
+
+    open = DumpDir.open
+
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "install_aliases"]
+__all__ = [
+    "DumpDir",
+    "DumpedTensor",
+    "__version__",
+    "compare",
+    "convert",
+    "errors",
+    "find_nan",
+    "install_aliases",
+    "open",
+    "stat",
+]
+
+# Public name -> (module, name there).
+_PLACE_BY_NAME = {
+    "DumpDir": ("msdump.formats.dump_dir", "DumpDir"),
+    "DumpedTensor": ("msdump.formats.dump_tensor", "DumpedTensor"),
+    "compare": ("msdump.analysis", "compare_dumps"),
+    "convert": ("msdump.analysis", "convert_dump"),
+    "find_nan": ("msdump.analysis", "find_non_finite"),
+    "open": ("msdump.formats.dump_dir", "DumpDir.open"),
+    "stat": ("msdump.analysis", "tensor_statistics"),
+}
+_PACKAGES = ("analysis", "errors", "testing", *FRONTENDS)
 
 install_own_names()
 
 
 def __getattr__(name: str) -> Any:
-    if name in FRONTENDS:
-        import importlib
-
+    if name in _PACKAGES:
         return importlib.import_module(f"msdump.{name}")
-    if name == "analysis":
-        import importlib
+    if name not in _PLACE_BY_NAME:
+        from msdump.errors import did_you_mean
 
-        return importlib.import_module("msdump.analysis")
-    if name == "open":
-        from msdump.formats.dump_dir import DumpDir
+        advice = did_you_mean(name, (*__all__, *_PACKAGES))
+        raise AttributeError(f'module "msdump" has no attribute "{name}". {advice}'.rstrip())
+    module, member = _PLACE_BY_NAME[name]
+    value = attrgetter(member)(importlib.import_module(module))
+    globals()[name] = value
+    return value
 
-        return DumpDir.open
-    raise AttributeError(f'module "msdump" has no attribute "{name}".')
+
+def __dir__() -> list[str]:
+    """The names that load without a framework: `help` and completion read the value of each."""
+    return sorted(__all__)

@@ -6,6 +6,8 @@ import configparser
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,36 @@ def test_all_is_sorted_and_nothing_in_it_is_missing(name: str) -> None:
     module = importlib.import_module(name)
     assert list(module.__all__) == sorted(set(module.__all__))
     assert all(hasattr(module, member) for member in module.__all__)
+
+
+def test_the_list_of_names_is_the_public_one() -> None:
+    assert dir(msdump) == list(msdump.__all__)
+
+
+def test_help_shows_every_name_and_loads_no_framework() -> None:
+    code = (
+        "import msdump, pydoc, sys; print(pydoc.render_doc(msdump, renderer=pydoc.plaintext)); "
+        'print([name for name in ("torch", "onnx", "numba", "rich", "hypothesis") if name in sys.modules])'
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert result.stdout.rstrip().endswith("[]")
+    for name in msdump.__all__:
+        assert name == "__version__" or name in result.stdout
+
+
+def test_short_names_are_those_of_the_analysis() -> None:
+    from msdump import analysis
+
+    assert msdump.compare is analysis.compare_dumps
+    assert msdump.convert is analysis.convert_dump
+    assert msdump.find_nan is analysis.find_non_finite
+    assert msdump.stat is analysis.tensor_statistics
+    assert msdump.open == msdump.DumpDir.open
+
+
+def test_a_misspelled_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match=r'no attribute "compair"\. Did you mean "compare"'):
+        _ = msdump.compair
 
 
 def test_frontends_resolve_on_first_use() -> None:

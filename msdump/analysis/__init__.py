@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from msdump.analysis.compare import compare_dumps
     from msdump.analysis.comparison import Comparison, OperatorResult, StepResult, TensorResult
     from msdump.analysis.comparison_report import csv_text, headline, json_text
+    from msdump.analysis.convert import convert_dump
     from msdump.analysis.look_up import find_source_line, show_operator
     from msdump.analysis.mapping import OperatorMap, read_mapping
     from msdump.analysis.metrics import PairMetrics, compare_arrays, metric_text
@@ -35,6 +36,7 @@ _MODULE_BY_NAME = {
     "compare_arrays": "metrics",
     "compare_dumps": "compare",
     "compare_statistics": "stat_diff",
+    "convert_dump": "convert",
     "csv_text": "comparison_report",
     "find_non_finite": "nan",
     "find_source_line": "look_up",
@@ -63,6 +65,7 @@ __all__ = [
     "compare_arrays",
     "compare_dumps",
     "compare_statistics",
+    "convert_dump",
     "csv_text",
     "find_non_finite",
     "find_source_line",

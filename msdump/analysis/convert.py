@@ -146,6 +146,29 @@ def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[
     ]
 
 
+def convert_dump(
+    dump: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    file_type: str = NPY,
+    format: str | None = None,
+    thread_count: int | None = None,
+) -> list[Result]:
+    """Convert every file of a dump into `target`, below which the folders of the dump are kept.
+
+    file_type     "npy", "bin" (raw elements), "msnpy" (named as MindSpore names converted files), "pt" or "safetensors"
+    format        "NCHW", "NHWC", "ND", ... to convert to; None leaves each tensor as it was dumped
+    thread_count  None: one for each core, at most eight
+
+    Edges:   one result for each file, in the order of the dump; a file that cannot be converted has `problems` in its
+             result and stops no other. Files that are already what they would become have no result.
+    Raises:  AnalysisError for an unknown file type or format, or "pt" without torch; FormatError when there is
+             nothing at the path; WriteError when the folder cannot be made.
+    """
+    options = ConvertOptions(Path(target), file_type, format)
+    return list(convert_files(dump_sources(dump, options), options, thread_count))
+
+
 def named_sources(paths: Sequence[str]) -> list[Source]:
     """Exactly these files; names that are digits are restored from the `mapping.csv` beside them."""
     originals: dict[str, dict[str, str]] = {}
