@@ -40,7 +40,7 @@ def measure(base: str | None, place: str, file_format: str, quick: bool) -> None
         for _ in range(WARM):
             step()
         from msdump import session
-        from msdump.dump.budget import staging_budget
+        from msdump.dump.staging import staging_budget
 
         opened = session.current()
         if opened is None or opened.pool is None:

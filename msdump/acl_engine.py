@@ -17,17 +17,16 @@ from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
 from msdump.config.iterations import ALL_ITERATIONS
-from msdump.dump.acl_exception import AclExceptionDumper
 from msdump.dump.acl_operators import AclOperatorDumper
-from msdump.dump.acl_watched import AclWatchedGraph, graph_operators
-from msdump.dump.budget import staging_budget
-from msdump.dump.clock import Clock
+from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
+from msdump.dump.exception import AclExceptionDumper
 from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter, disk_limits
+from msdump.dump.memory_watcher import Watcher
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
+from msdump.dump.staging import staging_budget
 from msdump.dump.tally import Tally
-from msdump.dump.watcher import Watcher
 from msdump.engine import claim_time
 from msdump.errors import DumpError
 from msdump.formats import bin_writer

@@ -13,9 +13,7 @@ from pathlib import Path
 from msdump.config.plan import DumpPlan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.dump.asynchronous import AsyncDumper
-from msdump.dump.budget import staging_budget
 from msdump.dump.exception import ExceptionDumper
-from msdump.dump.graph_files import GraphFilesDumper
 from msdump.dump.limits import (
     BIN_FOOTPRINT,
     DEVICE_NPY_FOOTPRINT,
@@ -27,6 +25,8 @@ from msdump.dump.limits import (
     disk_limits,
 )
 from msdump.dump.overflow import OverflowDumper
+from msdump.dump.recorders import GraphFilesDumper
+from msdump.dump.staging import staging_budget
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from msdump.arrays import Array
-from msdump.dump.acl_watched import DATA, AclWatchedGraph, DataOperator
-from msdump.dump.clock import Clock
+from msdump.dump.capture import DATA, AclWatchedGraph, Clock, DataOperator, Operand, op_records
 from msdump.dump.delivery import Delivery, Round
-from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.tally import Tally
 from msdump.events import OpEvent, OpInfo
 from msdump.formats.writer import Writer

@@ -9,13 +9,10 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.config.plan import DumpPlan
-from msdump.dump.clock import Clock
-from msdump.dump.delivery import DataOffsets, Delivery, Round
-from msdump.dump.snapshot import Operand, op_records, parameter_record
+from msdump.dump.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
+from msdump.dump.delivery import DataOffsets, Delivery, Round, Turns
 from msdump.dump.staging import Staged, staged_size
 from msdump.dump.tally import Tally
-from msdump.dump.turns import Turns
-from msdump.dump.watched import WatchedGraph
 from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph

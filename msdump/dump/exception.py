@@ -1,22 +1,47 @@
-"""ExceptionDumper: when a kernel raises, what it had read and written goes to disk (`op_debug_mode` 4)."""
+"""Exception dumps: when an operator raises, what it had read and written goes to disk.
+
+ExceptionDumper: through writers of records (`op_debug_mode` 4). AclExceptionDumper: one file with all that is known of
+the operator, in one of three forms (`dump_scene`). Files are whole before the exception goes on: they stay when the
+process dies of it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from types import FrameType
 
+from msdump.arrays import Array
+from msdump.config.acl_dump_plan import dump_plan_of
+from msdump.config.acl_plan import AclPlan
+from msdump.config.acl_rules import BRIEF, DETAIL, NORM
 from msdump.config.plan import DumpPlan
-from msdump.dump.clock import Clock
-from msdump.dump.input_copies import InputCopies
-from msdump.dump.snapshot import Operand, op_records
+from msdump.dump.capture import Clock, InputCopies, Operand, WatchedGraph, op_records
 from msdump.dump.tally import Tally
-from msdump.dump.watched import WatchedGraph
-from msdump.errors import MsdumpError
-from msdump.events import BEFORE, OpEvent
-from msdump.formats.writer import Writer
+from msdump.errors import MsdumpError, WriteError
+from msdump.events import BEFORE, OpEvent, TensorInfo
+from msdump.formats.acl_core import core_chunks
+from msdump.formats.acl_exception import (
+    FailedOperand,
+    OperatorFailure,
+    brief_chunks,
+    brief_file_name,
+    core_file_name,
+    exception_dir,
+    format_stamp,
+    norm_chunks,
+    norm_file_name,
+)
+from msdump.formats.direct import Buffer
+from msdump.formats.dump_folder import DumpFolder
+from msdump.formats.writer import Counter, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import TensorRecord
+from msdump.layouts import host_format
+from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -112,3 +137,129 @@ class ExceptionDumper:
         except (MsdumpError, OSError) as failure:
             self._tally.fail(failure)
             log.error("Dump stopped: %s", failure)
+
+
+# Finished evidence: nobody writes it again.   Source: CANN, mode of the brief file.
+_FILE_MODE, _DIR_MODE = 0o400, 0o700
+_MILLISECOND = 1000
+_PACKAGE = __name__.rpartition(".")[0] + "."
+
+_Form = tuple[Callable[[OperatorFailure, str], str], Callable[[OperatorFailure], list[Buffer]]]
+_FORMS: dict[str, _Form] = {
+    BRIEF: (brief_file_name, brief_chunks),
+    NORM: (norm_file_name, norm_chunks),
+    DETAIL: (core_file_name, core_chunks),
+}
+
+
+class AclExceptionDumper(ExceptionDumper):
+    """Observer that writes the operator that raised, whatever model or single operator it belongs to.
+
+    base  folder that gets `extra-info`; made when it is missing
+    """
+
+    saves_without_operands = True
+
+    def __init__(self, plan: AclPlan, base: Path, device_id: int, tally: Tally, clock: Clock | None = None) -> None:
+        super().__init__(dump_plan_of(plan, "", None, base, device_id), (), tally, clock)
+        self._name_of, self._chunks_of = _FORMS[plan.scene]
+        self._dir = exception_dir(base, device_id)
+        self._device_id = device_id
+        self._attributes: dict[int, list[tuple[tuple[str, str], ...]]] = {}
+        self._counter = Counter()
+        self._is_closed = False
+        self._model = self  # counts its runs apart from those of other models
+
+    @property
+    def counts(self) -> WriteCounts:
+        return self._counter.total
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        self._attributes[graph.graph_id] = [
+            tuple((name, str(value)) for name, value in node.primitive.attrs.items()) for node in graph.kernels
+        ]
+        return super().on_graph(graph)
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return super().on_iteration_begin(graph, iteration) and not self._is_closed
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        if not self._is_closed:
+            super().on_error(event, error)
+
+    def close(self) -> None:
+        """Operators that raise later are not dumped."""
+        self._is_closed = True
+
+    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
+        """Raises: WriteError, DtypeError, LayoutError."""
+        op = event.op
+        made = {(record.io, record.slot): record for record in records}
+        operands = [
+            _operand(INPUT, slot, info, array, made.get((INPUT, slot)))
+            for slot, (info, array) in enumerate(zip(op.inputs, event.inputs, strict=True))
+        ] + [
+            _operand(OUTPUT, slot, info, array, made.get((OUTPUT, slot)))
+            for slot, (info, array) in enumerate(zip(op.outputs, event.outputs, strict=True))
+        ]
+        failure = OperatorFailure(
+            op.op_type,
+            op.full_name,
+            op.task_id,
+            op.stream_id,
+            self._device_id,
+            event.iteration,
+            self._clock.next_us(),
+            tuple(operands),
+            self._attributes[op.graph_id][op.index],
+            type(error).__name__,
+            str(error),
+            tuple(_lines(traceback.format_stack(_caller()))),
+            # What the kernel itself raised, of which `error` may be but the explanation.
+            tuple(_lines(traceback.format_exception(sys.exc_info()[1] or error))),
+        )
+        return f" to {self._dir / self._write(failure)}"
+
+    def _write(self, failure: OperatorFailure) -> str:
+        """Under the first stamp that is free: another failure may have had this millisecond, of another process too.
+
+        Returns: the name of the file.
+        """
+        chunks = self._chunks_of(failure)
+        stamp_us = failure.timestamp_us
+        folder = DumpFolder(self._dir, _FILE_MODE, _DIR_MODE)
+        with folder:
+            while True:
+                name = folder.fitting_name(self._name_of(failure, format_stamp(stamp_us)), "")
+                try:
+                    size = folder.write(name, chunks, _FILE_MODE)
+                except WriteError:
+                    if not folder.has(name):
+                        raise
+                    stamp_us += _MILLISECOND
+                else:
+                    self._counter.file(size)
+                    return name
+
+
+def _operand(io: str, slot: int, info: TensorInfo, array: Array, record: TensorRecord | None) -> FailedOperand:
+    if record is None:
+        return FailedOperand(io, slot, info.dtype, info.shape, _format(info.format, info.shape))
+    shown_format = _format(record.format, record.shape)
+    return FailedOperand(io, slot, info.dtype, record.shape, shown_format, array.ctypes.data, record)
+
+
+def _format(name: str, shape: tuple[int, ...]) -> str:
+    return host_format(shape) if name == DEFAULT_FORMAT else name
+
+
+def _caller() -> FrameType | None:
+    """The frame that told of the failure: whoever ran the operator."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    return [line for text in texts for line in text.rstrip("\n").split("\n")]

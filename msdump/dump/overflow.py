@@ -12,11 +12,8 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.config.plan import DumpPlan
-from msdump.dump.clock import Clock
-from msdump.dump.input_copies import InputCopies
-from msdump.dump.snapshot import op_records
+from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dump.tally import Tally
-from msdump.dump.watched import WatchedGraph
 from msdump.errors import MsdumpError, unwritten
 from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record

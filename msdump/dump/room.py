@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msdump.config.sizes import format_size
-from msdump.dump.budget import ASYNC_BUFFER, staging_budget
 from msdump.dump.limits import BUDGET, FLOOR, KEEP, DiskLimits, DiskUsage, default_floor, disk_limits, disk_usage
+from msdump.dump.staging import ASYNC_BUFFER, staging_budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from msdump.config.plan import DUMP_INPUT, DumpPlan
-from msdump.dump.batches import batches
-from msdump.dump.clock import Clock
-from msdump.dump.recorder import GraphRecorder
-from msdump.dump.snapshot import Operand, op_records, parameter_record
+from msdump.dump.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
+from msdump.dump.delivery import batches
+from msdump.dump.recorders import GraphRecorder
 from msdump.dump.tally import Tally
-from msdump.dump.watched import WatchedGraph
 from msdump.errors import DumpError, unwritten
 from msdump.events import BEFORE, KEEP, OpEvent
 from msdump.formats.layout import SyncLayout

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from msdump import session
-from msdump.dump.budget import free_memory, staging_budget
+from msdump.dump.staging import free_memory, staging_budget
 from msdump.errors import ConfigError, DumpError
 from msdump.formats.async_layout import parse_async_path, parse_bin_file_name
 from msdump.formats.bin_reader import read_bin

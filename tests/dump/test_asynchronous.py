@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msdump.config.environment import Environment
 from msdump.config.plan import DumpPlan, plan_mindspore
 from msdump.dump.asynchronous import AsyncDumper
-from msdump.dump.clock import Clock
+from msdump.dump.capture import Clock
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError

@@ -17,7 +17,7 @@ import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes
 from msdump.config.ge_graphs import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
-from msdump.dump.ge_recorder import GeGraphRecorder
+from msdump.dump.recorders import GeGraphRecorder
 from msdump.errors import ConfigError, WriteError
 from msdump.graph.emit_ge import (
     BUILD,

@@ -9,7 +9,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Modules without a test file of their own name: the files of the module that uses them most directly. Beside one of
 # their own name: files whose tests reach what is written for their sake.
 _OTHERS = {
-    "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),
     "msdump/formats/acl_core.py": ("tests/formats/test_acl_exception.py",),
     "msdump/formats/acl_json.py": ("tests/test_engines.py",),
     "msdump/formats/dump_file.py": ("tests/formats/test_acl_exception.py",),
@@ -36,14 +35,19 @@ _OTHERS = {
     "msdump/config/ge_graphs.py": ("tests/graph/test_emit_ge.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
     "msdump/config/sizes.py": ("tests/dump/test_limits.py",),
-    "msdump/dump/acl_operators.py": ("tests/engines/test_acl.py", "tests/dump/test_watcher.py"),
-    "msdump/dump/acl_watched.py": ("tests/engines/test_acl.py", "tests/dump/test_watcher.py"),
-    "msdump/dump/batches.py": ("tests/dump/test_turns.py", "tests/dump/test_sync.py"),
+    "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),
+    "msdump/dump/acl_operators.py": ("tests/engines/test_acl.py", "tests/dump/test_memory_watcher.py"),
+    "msdump/dump/capture.py": (
+        "tests/dump/test_asynchronous.py",
+        "tests/dump/test_exception.py",
+        "tests/dump/test_memory_watcher.py",
+        "tests/dump/test_overflow.py",
+        "tests/dump/test_sync.py",
+        "tests/engines/test_acl.py",
+    ),
+    "msdump/dump/delivery.py": ("tests/dump/test_sync.py",),
     "msdump/dump/closing.py": ("tests/frontends/acl/test_dump_state.py",),
-    "msdump/dump/ge_recorder.py": ("tests/graph/test_emit_ge.py",),
-    "msdump/dump/input_copies.py": ("tests/dump/test_exception.py", "tests/dump/test_overflow.py"),
-    "msdump/dump/recorder.py": ("tests/dump/test_graph_files.py",),
-    "msdump/dump/snapshot.py": ("tests/dump/test_asynchronous.py", "tests/dump/test_sync.py"),
+    "msdump/dump/recorders.py": ("tests/graph/test_emit_ge.py",),
     "msdump/dump/tally.py": ("tests/dump/test_delivery.py", "tests/dump/test_lost.py"),
     "msdump/stats_kernels.py": ("tests/test_stats.py",),
 }

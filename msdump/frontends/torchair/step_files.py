@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from msdump import measuring
-from msdump.dump.clock import Clock
+from msdump.dump.capture import Clock
 from msdump.dump.limits import LimitedFiles, disk_limits
 from msdump.errors import DtypeError, FormatError, WriteError
 from msdump.formats import mapping_csv

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from msdump.dump.clock import Clock
+from msdump.dump.capture import Clock
 from msdump.formats.graph_dump_layout import (
     GraphDumpName,
     SummaryName,

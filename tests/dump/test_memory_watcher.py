@@ -24,7 +24,7 @@ from onnx import helper
 from msdump.acl_engine import AclDump, AclReport
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
-from msdump.dump.watcher import Watcher
+from msdump.dump.memory_watcher import Watcher
 from msdump.formats.async_layout import parse_bin_file_name
 from msdump.formats.dump_file import read_dump
 from msdump.frontends.onnx import load_model

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msdump.dump.graph_files import GraphFilesDumper
+from msdump.dump.recorders import GraphFilesDumper
 from msdump.dump.tally import Tally
 from msdump.formats.layout import SyncLayout
 from tests.dump.test_asynchronous import chain

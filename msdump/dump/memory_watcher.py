@@ -15,10 +15,8 @@ from msdump.arrays import Array
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Operator
 from msdump.dump.acl_operators import AclOperatorDumper
-from msdump.dump.acl_watched import AclWatchedGraph
-from msdump.dump.clock import Clock
+from msdump.dump.capture import AclWatchedGraph, Clock, Operand, op_records
 from msdump.dump.delivery import Delivery, Round
-from msdump.dump.snapshot import Operand, op_records
 from msdump.dump.staging import staged_size
 from msdump.dump.tally import Tally
 from msdump.events import AFTER, KEEP, OpEvent, OpInfo

@@ -1,16 +1,47 @@
-"""What memory of a graph is safe for how long."""
+"""What is captured of an operator: time stamps, choices of the plan, records."""
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump.dump.watched import GraphMemory
+from msdump.dump.capture import Clock, GraphMemory, parameter_record
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.records import TensorKey
+from msdump.records import OUTPUT, TensorKey
+
+
+def test_a_stamp_is_the_time_in_microseconds() -> None:
+    before = time.time_ns() // 1000
+    stamp = Clock().next_us()
+    assert before <= stamp <= time.time_ns() // 1000
+
+
+@given(st.lists(st.integers(1, 50), min_size=1))
+def test_stamps_rise_and_are_never_ahead_without_need(times: list[int]) -> None:
+    moments = iter(times)
+    clock = Clock(lambda: next(moments))
+    stamps = [clock.next_us() for _ in times]
+    last = 0
+    for moment, stamp in zip(times, stamps, strict=True):
+        assert stamp == max(moment, last + 1)
+        last = stamp
+
+
+def test_a_parameter_is_an_output_of_no_task() -> None:
+    """Its file is named `Parameter.NAME.0.0.TIME.output.0...`: no operator has made it, on no stream."""
+    data, key = np.ones(2, np.float32), TensorKey(3, 1)
+    record = parameter_record("fc.weight", "float32", data, key, 7, 2, 1700)
+    assert (record.op_type, record.op_name, record.io, record.slot) == ("Parameter", "fc.weight", OUTPUT, 0)
+    assert (record.task_id, record.stream_id, record.timestamp_us) == (0, 0, 1700)
+    assert (record.iteration, record.graph_id, record.key) == (7, 2, key)
+    assert record.is_parameter and record.data is data and record.dtype == "float32"
 
 
 def test_memory_that_an_operator_overwrites_is_safe_for_nobody() -> None:

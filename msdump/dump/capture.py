@@ -1,0 +1,318 @@
+"""What is captured of an operator: its operands, which the plan chooses once for each graph, and their records.
+
+No files, no threads, and no clock but the one that is passed in.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump.arrays import Array
+from msdump.config.acl_plan import AclPlan
+from msdump.config.acl_selection import Choice, Operator
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
+from msdump.config.sections import DUMP_MARKED
+from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
+from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
+from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
+
+
+class Clock:
+    """Microseconds since the epoch, strictly increasing, so that no two files of a process share a stamp.
+
+    Thread safe. `now_us` is injected by tests.
+    """
+
+    def __init__(self, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+        self._now_us = now_us
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def next_us(self) -> int:
+        with self._lock:
+            self._last = max(self._now_us(), self._last + 1)
+            return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One input or output of an operator that the plan asks for."""
+
+    io: str
+    slot: int
+    info: TensorInfo
+
+
+def selected_operands(op: OpInfo, mask: int) -> tuple[Operand, ...]:
+    """Operands that the mask asks for, inputs first."""
+    operands: list[Operand] = []
+    if mask & DUMP_INPUT:
+        operands.extend(Operand(INPUT, slot, info) for slot, info in enumerate(op.inputs))
+    if mask & DUMP_OUTPUT:
+        operands.extend(Operand(OUTPUT, slot, info) for slot, info in enumerate(op.outputs))
+    return tuple(operands)
+
+
+def keys_to_keep(ops: Sequence[OpInfo], masks: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """Op index -> mutated input slots whose old value somebody dumps, so that it is copied before the op runs.
+
+    A dump that is written when the step has ended would otherwise show the new value under the old name.
+    """
+    dumped = {operand.info.key for op, mask in zip(ops, masks, strict=True) for operand in selected_operands(op, mask)}
+    keep: dict[int, tuple[int, ...]] = {}
+    for op in ops:
+        slots = tuple(slot for slot in op.mutates if op.inputs[slot].key in dumped)
+        if slots:
+            keep[op.index] = slots
+    return keep
+
+
+def op_records(
+    event: OpEvent,
+    operands: Sequence[Operand],
+    graph_id: int,
+    clock: Clock,
+    kept: Mapping[TensorKey, Array],
+    task_id: int = 0,
+    stream_id: int = 0,
+) -> Iterator[TensorRecord]:
+    """Records of one operator; an operand that was copied before a mutation comes from `kept`."""
+    op = event.op
+    for operand in operands:
+        info = operand.info
+        array = kept.get(info.key)
+        if array is None:
+            array = (event.inputs if operand.io == INPUT else event.outputs)[operand.slot]
+        yield TensorRecord(
+            op.op_type,
+            op.full_name,
+            task_id,
+            stream_id,
+            clock.next_us(),
+            operand.io,
+            operand.slot,
+            info.dtype,
+            # A shape that only the data decide (-1) is the array's own.
+            array if array.shape == info.shape or -1 in info.shape or not array.size else array.reshape(info.shape),
+            info.format,
+            event.iteration,
+            graph_id,
+            info.key,
+            sub_format=info.sub_format,
+            original=info.original if operand.io == OUTPUT else None,
+        )
+
+
+def parameter_record(
+    name: str, dtype: str, array: Array, key: TensorKey | None, iteration: int, graph_id: int, timestamp_us: int
+) -> TensorRecord:
+    """Record of a graph input as it stands when the step has ended.   Source: MindSpore dump, `Parameter.*`."""
+    return TensorRecord(
+        "Parameter",
+        name,
+        0,
+        0,
+        timestamp_us,
+        OUTPUT,
+        0,
+        dtype,
+        array,
+        iteration=iteration,
+        graph_id=graph_id,
+        key=key,
+        is_parameter=True,
+    )
+
+
+class GraphMemory:
+    """Which tensors of a graph lie in memory that nobody writes while they wait."""
+
+    def __init__(self, graph: Graph, ops: Sequence[OpInfo]) -> None:
+        mutated = {op.inputs[slot].key.value_id for op in ops for slot in op.mutates}
+        self._constant_ids = {value.id for value in graph.constants} - mutated
+        self._held_ids = graph.held - mutated
+        self._borrowed_ids = graph.borrowed - mutated
+        self.lends = bool(self._borrowed_ids)
+
+    def is_constant(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody ever writes."""
+        return key is not None and key.value_id in self._constant_ids
+
+    def is_held(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody writes as long as somebody refers to it."""
+        return key is not None and key.value_id in self._held_ids
+
+    def is_borrowed(self, key: TensorKey | None) -> bool:
+        """True for memory that nobody writes before the run has ended."""
+        return key is not None and key.value_id in self._borrowed_ids
+
+
+class WatchedGraph(GraphMemory):
+    """What the dumper decided about one graph at compile time."""
+
+    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
+        self.ops = graph.op_infos()
+        super().__init__(graph, self.ops)
+        self.masks = node_masks(plan, [op.full_name for op in self.ops], [op.is_marked for op in self.ops])
+        self.operands: list[tuple[Operand, ...]] = [
+            selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
+        ]
+        self.keep = keys_to_keep(self.ops, self.masks)
+        self.kept: dict[TensorKey, Array] = {}
+        self.final_keys = graph.final_keys()
+        self.parameters: list[Value] = []
+        self.constants: list[tuple[int, Value]] = []
+        if plan.dumps_output:
+            inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
+            self.parameters = [value for value in inputs if plan.selects(value.name)]
+            # Marks are for operators; a constant belongs to no cell.
+            self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
+        self.has_constants_on_disk = False
+
+    @property
+    def size(self) -> int:
+        """Tensors of one iteration that get a file, as `op_size`."""
+        parameters = sum(0 not in value.type.shape for value in self.parameters)
+        return sum(map(self.op_size, range(len(self.operands)))) + parameters
+
+    def op_size(self, index: int) -> int:
+        """Tensors of one operator that get a file; one whose shape only the run decides counts as one with elements."""
+        return sum(0 not in operand.info.shape for operand in self.operands[index])
+
+
+DATA = "Data"
+_COLLECTIVE_PREFIX = "Hcom"
+
+
+@dataclass(frozen=True, slots=True)
+class DataOperator:
+    """An input of the graph as the operator that hands it in: its input and its output are the same tensor."""
+
+    value: Value
+    info: TensorInfo
+    operands: tuple[Operand, ...]
+
+
+class AclWatchedGraph(GraphMemory):
+    """What is written of one graph.
+
+    before     by operator: operands of a file of their own, written as they are before the operator runs
+    after      by operator: operands that are written when it has run
+    data       by operator: inputs of the graph that it is the first to read
+    late_data  inputs of the graph that no operator reads
+    masks      what the executor has to show
+    """
+
+    def __init__(self, graph: Graph, plan: AclPlan, choices: Sequence[Choice | None]) -> None:
+        """choices: for each of `graph_operators`, or for those that compute alone: then no input is written."""
+        self.ops = graph.op_infos()
+        super().__init__(graph, self.ops)
+        of_data = len(choices) - len(self.ops)
+        wanted = (INPUT,) * plan.dumps_input + (OUTPUT,) * plan.dumps_output
+        self.before: list[tuple[Operand, ...]] = []
+        self.after: list[tuple[Operand, ...]] = []
+        for op, choice in zip(self.ops, choices[of_data:], strict=True):
+            operands = _operands(op.inputs, op.outputs, wanted, choice)
+            is_apart = overwrites_inputs(op)
+            self.before.append(tuple(each for each in operands if is_apart and each.io == INPUT))
+            self.after.append(tuple(each for each in operands if not (is_apart and each.io == INPUT)))
+        self.data: dict[int, list[tuple[int, DataOperator]]] = {}
+        self.late_data: list[DataOperator] = []
+        for value, choice in zip(graph.inputs[:of_data], choices[:of_data], strict=True):
+            self._add_data(graph, value, wanted, choice)
+        self.masks = [
+            (BEFORE if before or op.index in self.data else 0) | (AFTER if after else 0)
+            for op, before, after in zip(self.ops, self.before, self.after, strict=True)
+        ]
+        self.operator_masks = [len(before) + len(after) for before, after in zip(self.before, self.after, strict=True)]
+
+    @property
+    def is_watched(self) -> bool:
+        """False when nothing of the graph is written."""
+        return any(self.masks) or bool(self.late_data)
+
+    def _add_data(self, graph: Graph, value: Value, wanted: Sequence[str], choice: Choice | None) -> None:
+        """Written when its first reader is about to run: later operators may write its memory."""
+        key = KeyTable(graph).of(value)
+        info = TensorInfo(key, value.type.dtype, value.type.shape, value.format, value.sub_format)
+        operands = _operands((info,), (info,), wanted, choice)
+        if not operands:
+            return
+        found = DataOperator(value, info, operands)
+        for op in self.ops:
+            for slot, read in enumerate(op.inputs):
+                if read.key == key:
+                    self.data.setdefault(op.index, []).append((slot, found))
+                    return
+        self.late_data.append(found)
+
+
+def graph_operators(graph: Graph, originals: Mapping[str, tuple[str, ...]]) -> list[Operator]:
+    """The operators of a graph as ACL counts them: one of type `Data` for each input, then those that compute.
+
+    originals   name of an operator -> its names before it was renamed or fused
+    """
+    place_by_value = {value.id: place for place, value in enumerate(graph.inputs)}
+    operators = [Operator(DATA, value.name) for value in graph.inputs]
+    place_by_node = {node.id: len(operators) + index for index, node in enumerate(graph.kernels)}
+    for node in graph.kernels:
+        places = (_producer(value, place_by_value, place_by_node) for value in node.inputs)
+        producers = tuple(dict.fromkeys(place for place in places if place is not None))
+        operators.append(Operator(node.op_type, node.full_name, originals.get(node.full_name, ()), producers))
+    return operators
+
+
+def overwrites_inputs(op: OpInfo) -> bool:
+    """True for operators that may change what they read: their inputs are written before they run.
+
+    Source: ACL, `dump_mode` all: collective operators (Hcom...) have a file of inputs and a file of outputs.
+    """
+    return bool(op.mutates) or op.op_type.startswith(_COLLECTIVE_PREFIX)
+
+
+def _operands(
+    inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], wanted: Sequence[str], choice: Choice | None
+) -> tuple[Operand, ...]:
+    if choice is None:
+        return ()
+    infos_by_io = {INPUT: inputs, OUTPUT: outputs}
+    return tuple(
+        Operand(io, slot, info) for io in wanted for slot, info in enumerate(infos_by_io[io]) if choice.dumps(io, slot)
+    )
+
+
+def _producer(value: Value, place_by_value: dict[int, int], place_by_node: dict[int, int]) -> int | None:
+    """Place of the operator that makes a value; one that only keeps an order hands on its first operand."""
+    node: Node | None = value.node
+    while node is not None and node.id not in place_by_node and node.inputs:
+        value = node.inputs[0]
+        node = value.node
+    return place_by_value.get(value.id) if node is None else place_by_node.get(node.id)
+
+
+class InputCopies:
+    """Copies of the mutated inputs of one operator at a time, in buffers that the next operator uses again.
+
+    `take` before the operator, `arrays` until the next `take`. For the one thread that runs the graph.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, Array] = {}
+        self.arrays: dict[TensorKey, Array] = {}
+
+    def take(self, event: OpEvent, slots: Iterable[int]) -> None:
+        """Copy the inputs in `slots`; forgets those of the operator before."""
+        self.arrays.clear()
+        for slot in slots:
+            array = event.inputs[slot]
+            buffer = self._buffers.get(slot)
+            if buffer is None or buffer.size < array.nbytes:
+                buffer = self._buffers[slot] = np.empty(array.nbytes, np.uint8)
+            copy = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
+            np.copyto(copy, array)
+            self.arrays[event.op.inputs[slot].key] = copy

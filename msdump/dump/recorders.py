@@ -1,0 +1,124 @@
+"""Recorders: the files that describe a graph, beside a dump or without one."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from msdump.config.ge_graphs import ONNX, PROTO, GeGraphSettings
+from msdump.dump.tally import Tally
+from msdump.errors import MsdumpError
+from msdump.events import OpEvent
+from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.layout import SyncLayout
+from msdump.graph.emit_ge import STAGES, ge_onnx_text, ge_proto_text
+from msdump.graph.emit_ir import ir_text
+from msdump.graph.emit_order import order_csv_text
+from msdump.graph.emit_pb import model_bytes
+from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
+
+_MODE = 0o400
+
+
+class GraphRecorder:
+    """Writes the description of each compiled graph, over that of an earlier run.
+
+    Source: MindSpore sync dump tree.
+    """
+
+    def __init__(self, layout: SyncLayout) -> None:
+        self._layout = layout
+
+    def record(self, graph: Graph) -> None:
+        """Raises: WriteError."""
+        content = {
+            self._layout.graph_file(graph.graph_id, "ir"): ir_text(graph).encode(),
+            self._layout.graph_file(graph.graph_id, "pb"): model_bytes(graph),
+            self._layout.order_file(graph.graph_id): order_csv_text(graph).encode(),
+        }
+        for path, data in content.items():
+            make_dirs(path.parent)
+            write_file(path, [data], _MODE, replace=True)
+
+
+_GE_MODE = 0o600
+
+
+class GeGraphRecorder:
+    """Writes each compiled graph, one pair of files per stage, over those of an earlier run.
+
+    The number in the names counts what this recorder wrote, from 00000.   Source: CANN, `DUMP_GE_GRAPH`.
+    """
+
+    def __init__(self, settings: GeGraphSettings) -> None:
+        self._settings = settings
+        self._numbers = itertools.count()
+
+    def record(self, graph: Graph) -> list[Path]:
+        """The files that were written.   Raises: WriteError."""
+        written: list[Path] = []
+        for stage in STAGES:
+            if self._settings.wants(stage):
+                written.extend(self._write(graph, stage, next(self._numbers)))
+        return written
+
+    def _write(self, graph: Graph, stage: str, number: int) -> list[Path]:
+        make_dirs(self._settings.folder)
+        written = []
+        name = f"{number:05d}_graph_{graph.graph_id}_{stage}"
+        for wanted, file_name, emit in (
+            (PROTO, f"ge_proto_{name}.txt", ge_proto_text),
+            (ONNX, f"ge_onnx_{name}.pbtxt", ge_onnx_text),
+        ):
+            if wanted in self._settings.formats:
+                path = self._settings.folder / file_name
+                write_file(path, [emit(graph, self._settings.detail, stage).encode()], _GE_MODE, replace=True)
+                written.append(path)
+        return written
+
+
+log = logging.getLogger("msdump")
+
+
+class GraphFilesDumper:
+    """Observer of compiled graphs. It watches no operator.
+
+    A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`.
+    """
+
+    needs_all_values = False
+
+    def __init__(self, layout: SyncLayout, tally: Tally) -> None:
+        self._recorder = GraphRecorder(layout)
+        self._tally = tally
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        if not self._tally.error:
+            try:
+                with self._tally.timed():
+                    self._recorder.record(graph)
+            except (MsdumpError, OSError, MemoryError) as error:
+                self._tally.error = str(error) or type(error).__name__
+                log.error("Dump stopped, training goes on: %s", self._tally.error)
+        return [0] * len(graph.kernels)
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return False
+
+    def before_op(self, event: OpEvent) -> None:
+        """Nothing: no operator is watched."""
+
+    def after_op(self, event: OpEvent) -> None:
+        """Nothing: no operator is watched."""
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        """Nothing: no iteration is watched."""
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """Nothing: no operator is watched."""
+
+    def close(self) -> None:
+        """Nothing is pending."""
