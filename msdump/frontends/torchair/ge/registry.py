@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, TypeVar
 
 from msdump.errors import MsdumpError
@@ -197,16 +196,11 @@ def kernel_of(op_type: str) -> Kernel:
 
 
 def _load() -> None:
-    """Import every file of converters and kernels, once."""
+    """Import every file of operators, once."""
     global _is_loaded
     if not _is_loaded:
         _is_loaded = True
-        from msdump.frontends.torchair.ge import converters, kernels
+        from msdump.frontends.torchair.ge import ops
 
-        for package in (kernels, converters):
-            _import_all(package)
-
-
-def _import_all(package: ModuleType) -> None:
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(ops.__path__):
+            importlib.import_module(f"{ops.__name__}.{module.name}")

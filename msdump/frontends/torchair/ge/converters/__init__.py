@@ -1,1 +1,0 @@
-"""Converters: one short function for each ATen operator, in files by family."""

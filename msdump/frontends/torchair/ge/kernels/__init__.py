@@ -1,1 +1,0 @@
-"""Kernels of GE operators on torch, in files by family. Conventions: see `registry.Kernel`."""

@@ -1,0 +1,1 @@
+"""Operators by family: the converters of ATen operators, and behind each the kernels of its GE operators, on torch."""

@@ -1,0 +1,342 @@
+"""Pooling of planes (NCHW) and of volumes (NCDHW), and its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.graph import GeTensor
+from msdump.frontends.torchair.ge.ops.convolution import size_of
+from msdump.frontends.torchair.ge.registry import converter, kernel
+
+_aten = torch.ops.aten
+
+
+@converter("aten.max_pool2d_with_indices.default")
+def max_pool(
+    ge: Builder,
+    x: GeTensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> tuple[GeTensor, ...]:
+    attrs = _max_attrs(kernel_size, stride, padding, dilation, ceil_mode)
+    y, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
+    return y, ge.cast(ge.op("Identity", {"x": argmax}), torch.int64)
+
+
+@kernel("MaxPoolWithArgmaxV1")
+def max_pool_kernel(
+    x: Any, *, ksize: list[int], strides: list[int], pads: list[int], dilation: list[int], ceil_mode: bool
+) -> Any:
+    """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
+    y, argmax = _aten.max_pool2d_with_indices.default(x, ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode)
+    return y, argmax.to(torch.int32)
+
+
+@converter("aten.max_pool2d_with_indices_backward.default")
+def max_pool_backward(
+    ge: Builder,
+    dy: GeTensor,
+    x: GeTensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    indices: GeTensor,
+) -> GeTensor:
+    """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
+    attrs = _max_attrs(kernel_size, stride, padding, dilation, ceil_mode)
+    _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
+    return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
+
+
+@kernel("MaxPoolGradWithArgmaxV1")
+def max_pool_grad_kernel(
+    x: Any,
+    grad: Any,
+    argmax: Any,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    pads: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+) -> Any:
+    return _aten.max_pool2d_with_indices_backward.default(
+        grad, x, ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode, argmax.to(torch.int64)
+    )
+
+
+@converter("aten.avg_pool2d.default")
+def avg_pool(ge: Builder, x: GeTensor, *window: Any) -> GeTensor:
+    return ge.op("AvgPoolV2", {"x": x}, _avg_attrs(*window))
+
+
+@kernel("AvgPoolV2")
+def avg_pool_kernel(
+    x: Any,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding_mode: str,
+    pads: list[int],
+    data_format: str,
+    global_pooling: bool,
+    ceil_mode: bool,
+    exclusive: bool,
+    divisor_override: int = 0,
+) -> Any:
+    return _aten.avg_pool2d.default(
+        x, ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
+    )
+
+
+@converter("aten.avg_pool2d_backward.default")
+def avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
+    inputs = {"orig_input_shape": size_of(ge, x), "input_grad": dy}
+    return ge.op("AvgPoolV2Grad", inputs, _avg_attrs(*window), output="out_grad")
+
+
+@kernel("AvgPoolV2Grad", host=("orig_input_shape",))
+def avg_pool_grad_kernel(
+    orig_input_shape: list[int],
+    input_grad: Any,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding_mode: str,
+    pads: list[int],
+    data_format: str,
+    global_pooling: bool,
+    ceil_mode: bool,
+    exclusive: bool,
+    divisor_override: int = 0,
+) -> Any:
+    x = input_grad.new_empty(orig_input_shape)
+    return _aten.avg_pool2d_backward.default(
+        input_grad, x, ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
+    )
+
+
+@converter("aten._adaptive_avg_pool2d.default")
+def adaptive_avg_pool(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> GeTensor:
+    return ge.op("AdaptiveAvgPool2d", {"x": x}, {"output_size": list(output_size)})
+
+
+@kernel("AdaptiveAvgPool2d")
+def adaptive_avg_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
+    return torch._adaptive_avg_pool2d(x, output_size)
+
+
+@converter("aten._adaptive_avg_pool2d_backward.default")
+def adaptive_avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    inputs = {"input_grad": dy, "orig_input_shape": size_of(ge, x)}
+    return ge.op("AdaptiveAvgPool2dGrad", inputs, output="output_grad")
+
+
+@kernel("AdaptiveAvgPool2dGrad", host=("orig_input_shape",))
+def adaptive_avg_pool_grad_kernel(input_grad: Any, orig_input_shape: list[int]) -> Any:
+    return _aten._adaptive_avg_pool2d_backward.default(input_grad, input_grad.new_empty(orig_input_shape))
+
+
+@converter("aten.adaptive_max_pool2d.default")
+def adaptive_max_pool(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> tuple[GeTensor, ...]:
+    y, argmax = ge.multi_op("AdaptiveMaxPool2d", {"x": x}, ("y", "argmax"), {"output_size": list(output_size)})
+    return y, ge.cast(argmax, torch.int64)
+
+
+@kernel("AdaptiveMaxPool2d")
+def adaptive_max_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
+    """-> y, argmax int32"""
+    y, argmax = _aten.adaptive_max_pool2d.default(x, output_size)
+    return y, argmax.to(torch.int32)
+
+
+@converter("aten.adaptive_max_pool2d_backward.default")
+def adaptive_max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, indices: GeTensor) -> GeTensor:
+    return ge.op("AdaptiveMaxPool2dGrad", {"x": x, "grad": dy, "argmax": indices})
+
+
+@kernel("AdaptiveMaxPool2dGrad")
+def adaptive_max_pool_grad_kernel(x: Any, grad: Any, argmax: Any) -> Any:
+    return _aten.adaptive_max_pool2d_backward.default(grad, x, argmax)
+
+
+def _max_attrs(
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> dict[str, Any]:
+    return {
+        "ksize": [1, *_pair(kernel_size), 1],
+        "strides": [1, *_pair(stride or kernel_size), 1],
+        "pads": [1, *_pair(padding), 1],
+        "dilation": [1, *_pair(dilation), 1],
+        "ceil_mode": ceil_mode,
+    }
+
+
+def _avg_attrs(
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> dict[str, Any]:
+    attrs: dict[str, Any] = {
+        "ksize": [1, 1, *_pair(kernel_size)],
+        "strides": [1, 1, *_pair(stride or kernel_size)],
+        "padding_mode": "CALCULATED",
+        "pads": [pad for pad in _pair(padding) for _ in range(2)],
+        "data_format": "NCHW",
+        "global_pooling": False,
+        "ceil_mode": ceil_mode,
+        "exclusive": not count_include_pad,
+    }
+    return attrs if divisor_override is None else {**attrs, "divisor_override": divisor_override}
+
+
+def _pair(values: Sequence[int]) -> list[int]:
+    return list(values) if len(values) == 2 else list(values) * 2
+
+
+@converter("aten.max_pool3d_with_indices.default")
+def max_pool3d(
+    ge: Builder,
+    x: GeTensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> tuple[GeTensor, ...]:
+    attrs = _max_attrs3d(kernel_size, stride, padding, dilation, ceil_mode)
+    y, argmax = ge.multi_op("MaxPool3DWithArgmaxV2", {"x": x}, ("y", "argmax"), attrs)
+    return y, ge.cast(argmax, torch.int64)
+
+
+@kernel("MaxPool3DWithArgmaxV2")
+def max_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
+    """-> y, argmax int32 (places in the volume of D x H x W)"""
+    y, argmax = _aten.max_pool3d_with_indices.default(x, *_max_window(**window))
+    return y, argmax.to(torch.int32)
+
+
+def _max_window(
+    ksize: list[int], strides: list[int], pads: list[int], dilation: list[int], ceil_mode: bool
+) -> tuple[Any, ...]:
+    return ksize, strides, pads, dilation, ceil_mode
+
+
+@converter("aten.max_pool3d_with_indices_backward.default")
+def max_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
+    *sizes, indices = window
+    inputs = {"x": x, "grads": dy, "argmax": ge.cast(indices, torch.int32)}
+    return ge.op("MaxPool3DGradWithArgmax", inputs, _max_attrs3d(*sizes))
+
+
+@kernel("MaxPool3DGradWithArgmax")
+def max_pool3d_grad_kernel(x: Any, grads: Any, argmax: Any, *, data_format: str, **window: Any) -> Any:
+    return _aten.max_pool3d_with_indices_backward.default(grads, x, *_max_window(**window), argmax.to(torch.int64))
+
+
+@converter("aten.avg_pool3d.default")
+def avg_pool3d(ge: Builder, x: GeTensor, *window: Any) -> GeTensor:
+    return ge.op("AvgPool3D", {"x": x}, _avg_attrs3d(*window))
+
+
+@kernel("AvgPool3D")
+def avg_pool3d_kernel(x: Any, *, data_format: str, **window: Any) -> Any:
+    return _aten.avg_pool3d.default(x, *_avg_window(**window))
+
+
+def _avg_window(
+    ksize: list[int],
+    strides: list[int],
+    pads: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int,
+) -> tuple[Any, ...]:
+    return ksize[2:], strides[2:], pads[::2], ceil_mode, count_include_pad, divisor_override or None
+
+
+@converter("aten.avg_pool3d_backward.default")
+def avg_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
+    inputs = {"orig_input_shape": size_of(ge, x), "grads": dy}
+    return ge.op("AvgPool3DGrad", inputs, _avg_attrs3d(*window), output="output")
+
+
+@kernel("AvgPool3DGrad", host=("orig_input_shape",))
+def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: Any, *, data_format: str, **window: Any) -> Any:
+    return _aten.avg_pool3d_backward.default(grads, grads.new_empty(orig_input_shape), *_avg_window(**window))
+
+
+@converter("aten._adaptive_avg_pool3d.default")
+def adaptive_avg_pool3d(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> GeTensor:
+    return ge.op("AdaptiveAvgPool3d", {"x": x}, {"output_size": list(output_size)})
+
+
+@kernel("AdaptiveAvgPool3d")
+def adaptive_avg_pool3d_kernel(x: Any, *, output_size: list[int]) -> Any:
+    return _aten._adaptive_avg_pool3d.default(x, output_size)
+
+
+@converter("aten._adaptive_avg_pool3d_backward.default")
+def adaptive_avg_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
+    return ge.op("AdaptiveAvgPool3dGrad", {"y_grad": dy, "x": x}, output="x_grad")
+
+
+@kernel("AdaptiveAvgPool3dGrad")
+def adaptive_avg_pool3d_grad_kernel(y_grad: Any, x: Any) -> Any:
+    return _aten._adaptive_avg_pool3d_backward.default(y_grad, x)
+
+
+def _max_attrs3d(
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> dict[str, Any]:
+    return {
+        "ksize": _triple(kernel_size),
+        "strides": _triple(stride or kernel_size),
+        "pads": _triple(padding),
+        "dilation": _triple(dilation),
+        "ceil_mode": ceil_mode,
+        "data_format": "NCDHW",
+    }
+
+
+def _avg_attrs3d(
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> dict[str, Any]:
+    return {
+        "ksize": [1, 1, *_triple(kernel_size)],
+        "strides": [1, 1, *_triple(stride or kernel_size)],
+        "pads": [pad for pad in _triple(padding) for _ in range(2)],
+        "ceil_mode": ceil_mode,
+        "count_include_pad": count_include_pad,
+        "divisor_override": divisor_override or 0,
+        "data_format": "NCDHW",
+    }
+
+
+def _triple(values: Sequence[int]) -> list[int]:
+    return list(values) if len(values) == 3 else list(values) * 3
