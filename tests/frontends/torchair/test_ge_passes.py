@@ -15,8 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.frontends.torchair.ge.builder import Builder  # noqa: E402
 from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402
-from msdump.frontends.torchair.ge.passes import GE_PASSES  # noqa: E402
-from msdump.frontends.torchair.ge.passes.uses import shares_memory  # noqa: E402
+from msdump.frontends.torchair.ge.passes import GE_PASSES, shares_memory  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
 from msdump.frontends.torchair.ge.registry import kernel  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402

@@ -15,7 +15,7 @@ from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, refuse_li
 from msdump.frontends.torchair.ge.dtypes import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, GeGraph, GeOp
 from msdump.frontends.torchair.ge.numbers import DataType
-from msdump.frontends.torchair.ge.passes.uses import mutated_input
+from msdump.frontends.torchair.ge.passes import mutated_input
 
 REF_DATA, FILE_CONSTANT = "RefData", "FileConstant"
 # protobuf takes 2 GiB at most.   Source: TorchAir, which keeps 200 MiB of it for the graph.

@@ -1,1 +1,1 @@
-"""What TorchAir does to an FX graph before it is compiled: one pass per file, in its order and under its names."""
+"""What TorchAir does to an FX graph before it is compiled; `pipeline` runs the passes in its order, under its names."""

@@ -8,9 +8,9 @@ from typing import Any, cast
 import torch
 from torch.fx import GraphModule, Node
 
-from msdump.frontends.torchair.passes import eliminate_dead_code
 from msdump.frontends.torchair.passes.fake_values import are_same, computed, describe, have_same_form, tensor_of
 from msdump.frontends.torchair.passes.fx_pass import PassContext
+from msdump.frontends.torchair.passes.simplify import eliminate_dead_code
 
 aten = torch.ops.aten
 # A call that stands for a node: operator, arguments, keyword arguments.
@@ -24,7 +24,7 @@ _WIDER: dict[torch.dtype, tuple[torch.dtype, ...]] = {
 }
 
 
-def run(module: GraphModule, context: PassContext) -> bool:
+def apply_pattern_passes(module: GraphModule, context: PassContext) -> bool:
     """Apply the fusions until none fits any more.
 
         x + (-y)                           -> x - y
@@ -50,7 +50,7 @@ def run(module: GraphModule, context: PassContext) -> bool:
             rule = _RULES.get(node.target)
             call = rule(node) if rule is not None else None
     if is_changed:
-        eliminate_dead_code.run(module, context)
+        eliminate_dead_code(module, context)
     return is_changed
 
 

@@ -1,4 +1,4 @@
-"""One pass over an FX graph, and what it may ask."""
+"""One pass over an FX graph, what it may ask, and the passes that a script brings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from torch.fx import GraphModule
 
+from msdump.errors import ConfigError
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 
 
@@ -17,6 +18,11 @@ class PassContext:
 
     config: CompilerConfig
     example_inputs: Sequence[Any]
+
+
+def unchanged(_module: GraphModule, _context: PassContext) -> bool:
+    """What runs as a pass that has nothing to do on this machine. It leaves its file, as in TorchAir."""
+    return False
 
 
 def _always(_: CompilerConfig) -> bool:
@@ -40,3 +46,44 @@ class FxObserver(Protocol):
     """Who wants to see the FX graph after each pass, under the name of its stage."""
 
     def fx_graph(self, name: str, module: GraphModule) -> None: ...
+
+
+def custom_pass(option: str) -> FxPass:
+    """The function that this option of the configuration holds, as a pass; off when there is none.
+
+    It is called as `function(gm, example_inputs, config)`, changes `gm.graph` and returns nothing, or `gm`.
+    Raises: ConfigError that names the option when the function raises, returns anything else, or leaves a graph that
+            does not hold together.
+    """
+
+    def function(config: CompilerConfig) -> Any:
+        return getattr(config, option).value
+
+    def run(module: GraphModule, context: PassContext) -> bool:
+        where = f"config.{option} ({_name(function(context.config))})"
+        try:
+            result = function(context.config)(module, context.example_inputs, context.config)
+        except Exception as error:
+            raise ConfigError(
+                f"{where}: expected it to change the FX graph, got {type(error).__name__}: {error}. "
+                "It is called with the GraphModule, the example inputs and the CompilerConfig."
+            ) from error
+        if result is not None and result is not module:
+            raise ConfigError(
+                f"{where}: expected nothing or the GraphModule that it was given, got {type(result).__name__}. "
+                "Change gm.graph where it is."
+            )
+        try:
+            module.graph.lint()
+        except Exception as error:
+            raise ConfigError(
+                f"{where}: expected a graph that holds together, got {type(error).__name__}: {error}. "
+                "Erase users before what they use, and keep the order of nodes."
+            ) from error
+        return True
+
+    return FxPass(option, run, lambda config: function(config) is not None)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))

@@ -12,27 +12,19 @@ from torch.fx import GraphModule
 
 from msdump.errors import ConfigError, GraphError
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.passes import (
-    apply_event_closure_with_multi_stream,
-    apply_event_record,
-    apply_pattern_passes,
+from msdump.frontends.torchair.passes.apply_pattern_passes import apply_pattern_passes
+from msdump.frontends.torchair.passes.fx_pass import FxObserver, FxPass, PassContext, custom_pass, unchanged
+from msdump.frontends.torchair.passes.in_place import (
     decompose_auto_functionalized,
-    eliminate_dead_code,
     eliminate_self_copy,
-    optimize_noop_ops,
-    optimize_sym_input,
-    recover_view_inplace_pattern,
+    has_auto_functionalized,
     reinplace_inplaceable_ops_pass,
     reinplace_input_mutated_ops,
-    remove_cat_ops,
-    replace_core_limit_nodes,
-    replace_dynamic_workspace_ops,
-    resolve_default_stream_markers,
-    view_to_reshape,
 )
-from msdump.frontends.torchair.passes.custom import custom_pass
-from msdump.frontends.torchair.passes.fx_pass import FxObserver, FxPass, PassContext
+from msdump.frontends.torchair.passes.remove_cat_ops import remove_cat_ops
 from msdump.frontends.torchair.passes.report import NodeCount, report
+from msdump.frontends.torchair.passes.simplify import eliminate_dead_code, optimize_noop_ops, optimize_sym_input
+from msdump.frontends.torchair.passes.views import recover_view_inplace_pattern, view_to_reshape
 
 log = logging.getLogger("torchair")
 
@@ -62,14 +54,14 @@ def _reinplaces_inputs(config: CompilerConfig) -> bool:
 
 
 def _decomposes(config: CompilerConfig) -> bool:
-    return _reinplaces_inputs(config) and decompose_auto_functionalized.is_known()
+    return _reinplaces_inputs(config) and has_auto_functionalized()
 
 
 _PRE = custom_pass("post_grad_custom_pre_pass")
-_NOOPS = FxPass("optimize_noop_ops", optimize_noop_ops.run, _removes_noops)
-_VIEWS = FxPass("recover_view_inplace_pattern", recover_view_inplace_pattern.run)
-_PATTERNS = FxPass("apply_pattern_passes", apply_pattern_passes.run, _fuses)
-_RESHAPE = FxPass("view_to_reshape", view_to_reshape.run)
+_NOOPS = FxPass("optimize_noop_ops", optimize_noop_ops, _removes_noops)
+_VIEWS = FxPass("recover_view_inplace_pattern", recover_view_inplace_pattern)
+_PATTERNS = FxPass("apply_pattern_passes", apply_pattern_passes, _fuses)
+_RESHAPE = FxPass("view_to_reshape", view_to_reshape)
 _POST = custom_pass("post_grad_custom_post_pass")
 
 # Source: TorchAir, the files that TORCH_COMPILE_DEBUG=1 leaves.
@@ -77,7 +69,7 @@ GE_MODE: tuple[FxPass, ...] = (
     _PRE,
     _NOOPS,
     _VIEWS,
-    FxPass("optimize_sym_input", optimize_sym_input.run),
+    FxPass("optimize_sym_input", optimize_sym_input),
     _PATTERNS,
     _RESHAPE,
     _POST,
@@ -89,22 +81,27 @@ ACLGRAPH_MODE: tuple[FxPass, ...] = (
     _PATTERNS,
     _RESHAPE,
     _POST,
-    FxPass("remove_cat_ops", remove_cat_ops.run, _removes_cats),
-    FxPass("apply_event_closure_with_multi_stream", apply_event_closure_with_multi_stream.run),
-    FxPass("apply_event_record", apply_event_record.run),
-    FxPass("eliminate_dead_code", eliminate_dead_code.run),
-    FxPass("reinplace_inplaceable_ops_pass", reinplace_inplaceable_ops_pass.run, _reinplaces),
-    FxPass("reinplace_input_mutated_ops", reinplace_input_mutated_ops.run, _reinplaces_inputs),
-    FxPass("decompose_auto_functionalized", decompose_auto_functionalized.run, _decomposes),
-    FxPass("replace_dynamic_workspace_ops", replace_dynamic_workspace_ops.run),
-    FxPass("replace_core_limit_nodes", replace_core_limit_nodes.run),
-    FxPass("resolve_default_stream_markers", resolve_default_stream_markers.run),
+    FxPass("remove_cat_ops", remove_cat_ops, _removes_cats),
+    # TorchAir puts events between parts of a graph that run in parallel, and records those of the script. The calls of
+    # a captured graph run one after the other on one stream, and operators that tag an event belong to an NPU.
+    FxPass("apply_event_closure_with_multi_stream", unchanged),
+    FxPass("apply_event_record", unchanged),
+    FxPass("eliminate_dead_code", eliminate_dead_code),
+    FxPass("reinplace_inplaceable_ops_pass", reinplace_inplaceable_ops_pass, _reinplaces),
+    FxPass("reinplace_input_mutated_ops", reinplace_input_mutated_ops, _reinplaces_inputs),
+    FxPass("decompose_auto_functionalized", decompose_auto_functionalized, _decomposes),
+    # Operators of PyTorch get their workspace from its allocator, which CUDA graphs know about.
+    FxPass("replace_dynamic_workspace_ops", unchanged),
+    # No kernel of PyTorch takes a limit of cores: `torch.set_num_threads` is for the process.
+    FxPass("replace_core_limit_nodes", unchanged),
+    # There is one stream, and nothing marks it.
+    FxPass("resolve_default_stream_markers", unchanged),
 )
 _BEFORE_SELF_COPY = [fx_pass.name for fx_pass in ACLGRAPH_MODE].index("replace_dynamic_workspace_ops")
 # The package npugraph_ex on its own has one pass more.
 NPUGRAPH_EX: tuple[FxPass, ...] = (
     *ACLGRAPH_MODE[:_BEFORE_SELF_COPY],
-    FxPass("eliminate_self_copy", eliminate_self_copy.run),
+    FxPass("eliminate_self_copy", eliminate_self_copy),
     *ACLGRAPH_MODE[_BEFORE_SELF_COPY:],
 )
 

@@ -10,12 +10,12 @@ from torch.fx import GraphModule, Node
 
 from msdump.frontends.torchair.passes.fake_values import are_static, computed, describe, tensor_of
 from msdump.frontends.torchair.passes.fx_pass import PassContext
-from msdump.frontends.torchair.passes.promised_shapes import promised
+from msdump.frontends.torchair.passes.storages import promised
 
 aten = torch.ops.aten
 
 
-def run(module: GraphModule, _: PassContext) -> bool:
+def remove_cat_ops(module: GraphModule, _: PassContext) -> bool:
     """Replace a `cat` by one buffer, into whose parts the operators before it write.
 
     Edges:  element-wise operators with nobody else to read them, of static shapes, whose parts are contiguous in the

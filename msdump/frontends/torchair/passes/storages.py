@@ -1,4 +1,4 @@
-"""Which nodes of a graph share memory, and who writes it: what a pass must know before it moves a write."""
+"""What a graph says of memory: which nodes share it, who reads and writes it, whose shape is only promised."""
 
 from __future__ import annotations
 
@@ -117,3 +117,23 @@ def _shared_inputs(node: Node) -> list[Node]:
 
 def _flat(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def promised(graph: Graph) -> set[Node]:
+    """Operators from outside PyTorch, and all that is computed from their results.
+
+    PyTorch does not check what `register_fake` says: a result of another shape than promised runs well as long as
+    every operator makes memory of its own, and is wrong or refused where memory of the promised shape is written.
+    """
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if _is_foreign(node) or not found.isdisjoint(node.all_input_nodes):
+            found.add(node)
+    return found
+
+
+def _is_foreign(node: Node) -> bool:
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    return target.namespace not in (*PURE_NAMESPACES, "_c10d_functional", "_c10d_functional_autograd", "inductor")

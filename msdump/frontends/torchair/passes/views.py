@@ -1,4 +1,8 @@
-"""Pass recover_view_inplace_pattern: `x[1:3] += 1` on an input writes that part of it again, not all of it."""
+"""Passes about views.
+
+recover_view_inplace_pattern   `x[1:3] += 1` on an input writes that part of it again, not all of it
+view_to_reshape                every view becomes a reshape, which needs no contiguous input
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from msdump.frontends.torchair.passes import eliminate_dead_code
 from msdump.frontends.torchair.passes.fake_values import computed, describe, have_same_form, tensor_of
 from msdump.frontends.torchair.passes.fx_pass import PassContext
+from msdump.frontends.torchair.passes.simplify import eliminate_dead_code
 from msdump.frontends.torchair.passes.storages import Storages
 
 aten = torch.ops.aten
@@ -19,7 +23,7 @@ _VIEW_BY_SCATTER: dict[Any, Any] = {
 }
 
 
-def run(module: GraphModule, context: PassContext) -> bool:
+def recover_view_inplace_pattern(module: GraphModule, context: PassContext) -> bool:
     """Undo what functionalisation made of writes through a view.
 
         view(scatter(base, part)) -> part
@@ -34,7 +38,7 @@ def run(module: GraphModule, context: PassContext) -> bool:
         if node.target in _VIEW_BY_SCATTER and node.op == "call_function":
             is_changed |= _forward_part(module, node) | _skip_overwritten(node)
     if is_changed:
-        eliminate_dead_code.run(module, context)
+        eliminate_dead_code(module, context)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target is aten.copy_.default:
             is_changed |= _write_part(module, node)
@@ -106,3 +110,14 @@ def _write_part(module: GraphModule, copy: Node) -> bool:
     scatter.replace_all_uses_with(destination)
     module.graph.erase_node(scatter)
     return True
+
+
+aten = torch.ops.aten
+
+
+def view_to_reshape(module: GraphModule, _: PassContext) -> bool:
+    """Turn `aten.view` into `aten.reshape`: the same view wherever a view was possible."""
+    views = [node for node in module.graph.nodes if node.op == "call_function" and node.target is aten.view.default]
+    for node in views:
+        node.target = aten.reshape.default
+    return bool(views)

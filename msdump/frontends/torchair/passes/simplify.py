@@ -1,21 +1,27 @@
-"""Pass optimize_noop_ops: takes out operators that hand on what they got."""
+"""Passes that take nodes out of a graph.
+
+optimize_noop_ops    operators that return what they got
+optimize_sym_input   sizes that came as inputs are read from the tensors that have them
+eliminate_dead_code  calls whose result is not read
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
-from msdump.frontends.torchair.passes.fake_values import have_same_form, is_same, tensor_of
+from msdump.frontends.torchair.passes.fake_values import describe, have_same_form, is_same, tensor_of
 from msdump.frontends.torchair.passes.fx_pass import PassContext
-from msdump.frontends.torchair.passes.storages import Storages
+from msdump.frontends.torchair.passes.storages import PURE_NAMESPACES, Storages
 
 aten = torch.ops.aten
 
 
-def run(module: GraphModule, _: PassContext) -> bool:
+def optimize_noop_ops(module: GraphModule, _: PassContext) -> bool:
     """Take out views that change nothing, and copies, casts, pads, repeats and arithmetic that change no bit.
 
     Edges:  an input is never returned in place of its copy, nor one tensor twice in place of two; `x + 0` stays,
@@ -125,3 +131,79 @@ _COPIES: dict[Any, Callable[[Node], Any]] = {
     aten.sub.Tensor: _by_number(0),
     aten.pow.Tensor_Scalar: _by_number(1),
 }
+
+
+def optimize_sym_input(module: GraphModule, _: PassContext) -> bool:
+    """Replace each symbolic input that is a dimension of a tensor input by `aten.sym_size` of that tensor.
+
+    The input itself stays, unused: the caller goes on passing it.
+    """
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    if not inputs:
+        return False
+    is_changed = False
+    for node in inputs:
+        symbol = _symbol(node.meta.get("val"))
+        place = None if symbol is None or not node.users else _dimension(inputs, symbol)
+        if place is None:
+            continue
+        tensor, dimension = place
+        with module.graph.inserting_after(inputs[-1]):
+            size = module.graph.call_function(torch.ops.aten.sym_size.int, (tensor, dimension))
+        describe(size, node.meta["val"], node)
+        node.replace_all_uses_with(size)
+        is_changed = True
+    return is_changed
+
+
+def _symbol(value: Any) -> Any:
+    """The sympy symbol of a size that is nothing but one symbol."""
+    expression = value.node.expr if isinstance(value, torch.SymInt) else None
+    return expression if getattr(expression, "is_symbol", False) else None
+
+
+def _dimension(inputs: list[Node], symbol: Any) -> tuple[Node, int] | None:
+    for node in inputs:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            for dimension, size in enumerate(value.shape):
+                if _symbol(size) == symbol:
+                    return node, dimension
+    return None
+
+
+_PURE_MODULES = ("_operator", "math", "builtins")
+
+
+def eliminate_dead_code(module: GraphModule, _: PassContext) -> bool:
+    """Take out calls without users, last ones first.
+
+    Edges: what writes, draws random numbers, checks, talks to other processes, or is not PyTorch's own stays.
+    """
+    is_changed = False
+    for node in reversed(list(module.graph.nodes)):
+        if not node.users and is_pure(node):
+            module.graph.erase_node(node)
+            is_changed = True
+    return is_changed
+
+
+def is_pure(node: Node) -> bool:
+    """Does nothing but its result come of it?"""
+    if node.op == "get_attr":
+        return True
+    if node.op != "call_function":
+        return False
+    target: Any = node.target
+    if target is operator.getitem:
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return getattr(target, "__module__", None) in _PURE_MODULES
+    schema = target._schema
+    return (
+        target.namespace in PURE_NAMESPACES
+        and not schema.is_mutable
+        and bool(schema.returns)
+        and torch.Tag.nondeterministic_seeded not in target.tags
+        and not schema.name.startswith(("aten::_assert", "aten::sym_constrain"))
+    )
