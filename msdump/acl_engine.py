@@ -16,12 +16,13 @@ from msdump.child_reports import Outbox
 from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
+from msdump.config.environment import disk_limits
 from msdump.config.iterations import ALL_ITERATIONS
 from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
 from msdump.dump.exception import AclExceptionDumper
-from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter, disk_limits
+from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter
 from msdump.dump.memory_watcher import Watcher
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
@@ -80,7 +81,7 @@ class AclDump:
     """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
 
     root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
-               dump: the one that gets `extra-info`, see `acl_environment.exception_folder`
+               dump: the one that gets `extra-info`, see `environment.exception_folder`
     device_id  in the names of folders
     callback   gets all files in pieces, from other threads but one at a time; None: they go to the disk, as those of
                exceptions do in any case

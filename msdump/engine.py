@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msdump.config.environment import disk_limits
 from msdump.config.plan import DumpPlan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.dump.asynchronous import AsyncDumper
@@ -22,7 +23,6 @@ from msdump.dump.limits import (
     DiskGuard,
     Footprint,
     LimitedWriter,
-    disk_limits,
 )
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.recorders import GraphFilesDumper

@@ -15,6 +15,7 @@ from typing import Any
 from msdump.cli.demo_report import find_example, print_table, summaries
 from msdump.cli.main import COMMANDS
 from msdump.cli.printing import say
+from msdump.config.environment import STRICT
 from msdump.errors import ConfigError, WriteError
 
 NET_NAME = "AlexNet"
@@ -110,4 +111,4 @@ def _environment() -> dict[str, str]:
     """The environment with this very msdump first, also when it is not installed, and without the strict mode."""
     home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    return {name: value for name, value in os.environ.items() if name != "MSDUMP_STRICT"} | {"PYTHONPATH": path}
+    return {name: value for name, value in os.environ.items() if name != STRICT} | {"PYTHONPATH": path}

@@ -186,18 +186,18 @@ def main(arguments: Sequence[str]) -> int:
     from msdump import _startup
     from msdump import session as sessions
     from msdump.cli.launch import run_script
-    from msdump.cli.run import CONFIG_VARIABLE
+    from msdump.config.environment import DUMP_CONFIG
 
     folder, config, script, *rest = arguments
     watch = _Stopwatch(Path(folder, "measured.json"))
     if config:
-        os.environ.pop(CONFIG_VARIABLE, None)
+        os.environ.pop(DUMP_CONFIG, None)
         measuring.folder = Path(folder, "dump")
         measuring.folder.mkdir()
         measuring.acl_json = None if config == _OWN else Path(config)
         measuring.on_run = watch.begin_run
     else:
-        os.environ[CONFIG_VARIABLE] = os.path.join(folder, "dump.json")
+        os.environ[DUMP_CONFIG] = os.path.join(folder, "dump.json")
         sessions.on_step = lambda session: watch.begin_run("session", _SessionSource(session))
     _startup.begin({"mindspore": False, "acl": False, "torchair": False, "torch_npu": True})
     status = run_script(script, rest)

@@ -13,6 +13,7 @@ from msdump.cli.acl_plan import check_acl_json, is_acl_json
 from msdump.cli.main import COMMANDS, FAILED
 from msdump.cli.printing import complain, draw, is_terminal, printable, put, say
 from msdump.cli.report_text import format_bytes, format_count
+from msdump.config.environment import DUMP_CONFIG, KEEP, Environment
 from msdump.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from msdump.graph_files.read_pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
-KEEP_VARIABLE = "MSDUMP_KEEP_ITERATIONS"
 MARKED = 2  # `dump_mode`: what set_dump marks
 _EPILOG = """
 exit status: 0 the configuration holds; 1 it does not, its path cannot be made, or a graph file cannot be read;
@@ -67,7 +67,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain the configuration; the result is the exit status that `--help` explains."""
-    from msdump.config.environment import DUMP_CONFIG, Environment
     from msdump.config.explain import describe, estimate, known_names, never_matches
     from msdump.config.plan import plan_mindspore
     from msdump.config.sections import SYNC
@@ -198,7 +197,7 @@ def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
         return []
     fits = format_count(room.room_bytes // size_bytes, "iteration")
     room_text = format_bytes(room.room_bytes)
-    return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP_VARIABLE}")]
+    return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP}")]
 
 
 def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, str]]:

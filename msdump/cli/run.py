@@ -15,6 +15,7 @@ from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.printing import complain
 from msdump.cli.report_text import format_count, print_report, print_warning
+from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from msdump.frontends.torchair.dump_tally import DumpTally
     from msdump.session import RunReport, Session
 
-CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 _MARKED = 2  # dump_mode
 
 _EPILOG = """\
@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {CONFIG_VARIABLE} for this run")
+    parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
     parser.add_argument(
         "--real-mindspore", action="store_true", help="`import mindspore` gives the installed MindSpore, not msdump's"
     )
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     _startup.begin(prefer_real, torch_options)
     _redirect_torch(*torch_options)
     process_id = os.getpid()
-    is_configured = bool(os.environ.get(CONFIG_VARIABLE))
+    is_configured = bool(os.environ.get(DUMP_CONFIG))
     if not is_configured:
         session.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
     launch = run_script if args.module is None else run_module
@@ -112,13 +112,13 @@ def _choose_configuration(config: str | None) -> None:
         path = os.path.abspath(config)
         if not os.path.isfile(path):
             raise ConfigError(f"--config: expected a file, got {config!r}. There is no such file.")
-        os.environ[CONFIG_VARIABLE] = path
+        os.environ[DUMP_CONFIG] = path
 
 
 def _warn_of_no_dump() -> None:
     """Say, in this process, that no dump is configured."""
     complain(
-        f"msdump run: no dump is configured: neither --config nor {CONFIG_VARIABLE} is given, and the script turns "
+        f"msdump run: no dump is configured: neither --config nor {DUMP_CONFIG} is given, and the script turns "
         "none on. It leaves nothing behind but what it writes itself."
     )
 
@@ -148,7 +148,7 @@ def _conclude(status: int, may_be_empty: bool) -> int:
     session = _session()
     if session is None:
         _say_what_ran_outside()
-        if status == 0 and os.environ.get(CONFIG_VARIABLE) and not may_be_empty:
+        if status == 0 and os.environ.get(DUMP_CONFIG) and not may_be_empty:
             print_warning(_NO_GRAPH, sys.stderr)
             return NOTHING_DUMPED
         return status

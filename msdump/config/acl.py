@@ -12,12 +12,9 @@ from msdump.config.acl_file import read_acl_file
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_rules import (
     ALL,
-    BRIEF,
-    DETAIL,
     EXCEPTION_SCENES,
     INPUT,
     LITE,
-    NORM,
     ON,
     OUTPUT,
     STATISTICS,
@@ -29,6 +26,7 @@ from msdump.config.acl_rules import (
 from msdump.config.acl_sections import DUMP, DumpSection, parse_section, unknown_keys
 from msdump.config.acl_selection import blacklist_warnings, list_entry
 from msdump.config.acl_steps import parse_steps
+from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.iterations import ALL_ITERATIONS
 from msdump.config.json_file import JsonFile
 from msdump.errors import did_you_mean

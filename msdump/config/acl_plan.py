@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from msdump.config.acl_ranges import NameRange, in_ranges
-from msdump.config.acl_rules import BRIEF, DETAIL, NORM, WATCHER
+from msdump.config.acl_rules import WATCHER
 from msdump.config.acl_selection import EVERY_MODEL, NO_POSITIONS, Choice, ListEntry, Operator, Position
+from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.iterations import IterationSet
 from msdump.errors import did_you_mean
 

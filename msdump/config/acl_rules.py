@@ -14,14 +14,14 @@ from pathlib import Path
 from msdump.config.acl_error import CHOICE, CONTENT, VALUE, conflict, item_refusal, missing_item
 from msdump.config.acl_sections import DumpListItem, DumpSection
 from msdump.config.acl_steps import parse_steps
+from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.errors import did_you_mean
 
 ON, OFF = "on", "off"
 INPUT, OUTPUT, ALL = "input", "output", "all"
 LEVEL_OP, LEVEL_KERNEL = "op", "kernel"
 TENSOR, STATS = "tensor", "stats"
-WATCHER, BRIEF, NORM, DETAIL = "watcher", "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
-LITE = "lite_exception"
+WATCHER, LITE = "watcher", "lite_exception"
 EXCEPTION_SCENES = (LITE, BRIEF, NORM, DETAIL)
 # In the order of their bits, which is the order of the columns.
 STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")

@@ -1,22 +1,61 @@
-"""The environment variables that a dump listens to, read once. The first thing a session looks at."""
+"""Every environment variable that msdump listens to, and what its text means.
+
+Each function reads from `environ` when it is called: a script may set a variable until the first graph is compiled.
+Variables with which one process of msdump hands something to another stand with the code that does so.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from msdump.errors import ConfigError, did_you_mean
 
+# MindSpore Dump: which configuration, whose process.
 DUMP_CONFIG = "MINDSPORE_DUMP_CONFIG"
 DIAGNOSTIC_PATH = "MS_DIAGNOSTIC_DATA_PATH"
 ACL_DUMP_CONFIG = "MS_ACL_DUMP_CFG_PATH"
-RANK_ID = "RANK_ID"
-DEVICE_ID = "DEVICE_ID"
+RANK_ID, DEVICE_ID, RANK_SIZE = "RANK_ID", "DEVICE_ID", "RANK_SIZE"
+LOG_LEVEL = "GLOG_v"
+# Graph files of the graph engine.
+GE_GRAPH, GE_LEVEL, GE_PATH, GE_FORMAT = "DUMP_GE_GRAPH", "DUMP_GRAPH_LEVEL", "DUMP_GRAPH_PATH", "DUMP_GRAPH_FORMAT"
+# ACL's exception dump.
+NPU_COLLECT_PATH = "NPU_COLLECT_PATH"
+ASCEND_DUMP_SCENE, ASCEND_DUMP_PATH = "ASCEND_DUMP_SCENE", "ASCEND_DUMP_PATH"
+ASCEND_WORK_PATH = "ASCEND_WORK_PATH"
+# PyTorch and TorchAir: ranks as torchrun sets them, the folder of TorchAir's caches, PyTorch's debug folder.
+TORCH_RANK, TORCH_LOCAL_RANK = "RANK", "LOCAL_RANK"
+TORCHAIR_CACHE = "TORCHAIR_CACHE_HOME"
+TORCH_DEBUG = "TORCH_COMPILE_DEBUG"
+# msdump's own.
 STRICT = "MSDUMP_STRICT"
+ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
+BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
+ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 
+VARIABLES = (
+    *(DUMP_CONFIG, DIAGNOSTIC_PATH, ACL_DUMP_CONFIG, RANK_ID, DEVICE_ID, RANK_SIZE, LOG_LEVEL),
+    *(GE_GRAPH, GE_LEVEL, GE_PATH, GE_FORMAT),
+    *(NPU_COLLECT_PATH, ASCEND_DUMP_SCENE, ASCEND_DUMP_PATH, ASCEND_WORK_PATH),
+    *(TORCH_RANK, TORCH_LOCAL_RANK, TORCHAIR_CACHE, TORCH_DEBUG),
+    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION),
+)
+
+BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
+PROTO, ONNX = "ge_proto", "onnx"
+
+_SCENES = (BRIEF, NORM, DETAIL)
+# The page's order, with the variable of the newest version in its place before ASCEND_WORK_PATH.
+_EXCEPTION_PATHS = (NPU_COLLECT_PATH, ASCEND_DUMP_PATH, ASCEND_WORK_PATH)
+_GE_DETAILS = ("1", "2", "3")
+_GE_ALL, _GE_LISTED, _GE_LAST, _GE_FIRST = "1", "2", "3", "4"
 _TRUTH_BY_WORD = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTH_BY_WORD.update({"": False, "0": False, "false": False, "no": False, "off": False})
+_SIZE = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -79,3 +118,182 @@ def _truth(name: str, environ: Mapping[str, str]) -> bool:
         advice = did_you_mean(text, filter(None, _TRUTH_BY_WORD))
         raise ConfigError(f'environment variable {name}: expected 1 or 0, got "{text}". {advice}'.rstrip())
     return truth
+
+
+@dataclass(frozen=True)
+class AclEnvironment:
+    """What the process was told from outside.
+
+    scene            of an exception dump that needs no acl.json; "" = none
+    exception_paths  folders that come before `dump_path` for the files of exceptions, first choice first
+    warnings         variables that are set and not understood
+    """
+
+    scene: str = ""
+    exception_paths: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_os(cls, environ: Mapping[str, str] = os.environ) -> AclEnvironment:
+        """Read the variables; ASCEND_DUMP_SCENE wins over NPU_COLLECT_PATH, which means the norm scene."""
+        scene = environ.get(ASCEND_DUMP_SCENE, "")
+        warnings: tuple[str, ...] = ()
+        if scene and scene not in _SCENES:
+            expected = ", ".join(_SCENES)
+            warnings = (
+                f"{ASCEND_DUMP_SCENE}: expected one of {expected}, got {scene!r}. Ignored. "
+                f"{did_you_mean(scene, _SCENES)}".rstrip(),
+            )
+            scene = ""
+        if not scene and environ.get(NPU_COLLECT_PATH):
+            scene = NORM
+        return cls(scene, _set(environ, _EXCEPTION_PATHS), warnings)
+
+
+def exception_folder(environment: AclEnvironment, dump_path: Path | None, current: Path) -> Path:
+    """Where the folder `extra-info` of an exception dump goes: variables, then `dump_path`, then the current folder.
+
+    Edges:  a folder of a variable is made; one that cannot be made, read or written is passed over.
+    """
+    return _first_usable(environment.exception_paths, current) or dump_path or current
+
+
+def _set(environ: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(environ[name] for name in names if environ.get(name))
+
+
+def _first_usable(paths: tuple[str, ...], current: Path) -> Path | None:
+    return next((current / path for path in paths if _is_usable(current / path)), None)
+
+
+def _is_usable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError):
+        return False
+    return os.access(folder, os.R_OK | os.W_OK)
+
+
+@dataclass(frozen=True)
+class GeGraphSettings:
+    """What the environment asks for.
+
+    detail   1 everything, 2 everything but the data of constants, 3 names and edges alone
+    stages   text that the name of a stage must hold one of; None: every stage
+    formats  among "ge_proto" and "onnx"
+    """
+
+    detail: int
+    stages: tuple[str, ...] | None
+    folder: Path
+    formats: tuple[str, ...]
+
+    def wants(self, stage: str) -> bool:
+        return self.stages is None or any(text in stage for text in self.stages)
+
+
+def ge_graph_settings(
+    first_stage: str, last_stage: str, environ: Mapping[str, str] = os.environ
+) -> GeGraphSettings | None:
+    """Settings from the environment; None when no graph files are wanted.
+
+    Edges:   an empty variable counts as unset; the default folder is the current one.
+    Raises:  ConfigError naming the variable.
+    Source:  CANN, environment variables: level 1 all stages, 2 (default) those that matter, which is all here, 3 the
+             last, 4 the first; or texts separated by "|", one of which must be in the name of the stage.
+    """
+    detail = environ.get(GE_GRAPH, "").strip()
+    if not detail:
+        return None
+    if detail not in _GE_DETAILS:
+        raise ConfigError(
+            f"environment variable {GE_GRAPH}: expected 1 (full), 2 (without data) or 3 (names and edges), "
+            f'got "{detail}". Unset it when no graph files are wanted.'
+        )
+    folder = Path(environ.get(GE_PATH, "").strip() or ".")
+    return GeGraphSettings(int(detail), _stages(first_stage, last_stage, environ), folder, _formats(environ))
+
+
+def _stages(first_stage: str, last_stage: str, environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    level = environ.get(GE_LEVEL, "").strip() or _GE_LISTED
+    if level in (_GE_ALL, _GE_LISTED):
+        return None
+    if level in (_GE_LAST, _GE_FIRST):
+        return (last_stage if level == _GE_LAST else first_stage,)
+    texts = tuple(text.strip() for text in level.split("|") if text.strip())
+    if not any(text in stage for text in texts for stage in (first_stage, last_stage)):
+        advice = did_you_mean(level, (first_stage, last_stage))
+        raise ConfigError(
+            f"environment variable {GE_LEVEL}: expected 1 to 4, or parts of {first_stage} or {last_stage}, "
+            f'got "{level}". {advice}'.rstrip()
+        )
+    return texts
+
+
+def _formats(environ: Mapping[str, str]) -> tuple[str, ...]:
+    text = environ.get(GE_FORMAT, "").strip() or f"{PROTO}|{ONNX}"
+    formats = tuple(dict.fromkeys(part.strip() for part in text.split("|") if part.strip()))
+    for part in formats:
+        if part not in (PROTO, ONNX):
+            advice = did_you_mean(part, (PROTO, ONNX))
+            raise ConfigError(
+                f'environment variable {GE_FORMAT}: expected {PROTO}, {ONNX} or both with "|" between, got "{part}". '
+                f"{advice}".rstrip()
+            )
+    return formats
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLimits:
+    """What the user set. None: no budget, the default floor, all iterations are kept."""
+
+    budget_bytes: int | None = None
+    floor_bytes: int | None = None
+    keep_iterations: int | None = None
+
+
+def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
+    """Limits from MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR and MSDUMP_KEEP_ITERATIONS; empty ones count as unset.
+
+    Raises: ConfigError naming the variable.
+    """
+    budget, floor, keep = (environ.get(name, "").strip() for name in (BUDGET, FLOOR, KEEP))
+    if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
+        raise ConfigError(
+            f'environment variable {KEEP}: expected a number from 1 on, got "{keep}". '
+            "Set it to the number of iterations that may lie on the disk, or unset it."
+        )
+    return DiskLimits(
+        parse_size(BUDGET, budget) if budget else None,
+        parse_size(FLOOR, floor, smallest=0) if floor else None,
+        int(keep) if keep else None,
+    )
+
+
+def async_buffer(environ: Mapping[str, str] = os.environ) -> int | None:
+    """Bytes that MSDUMP_ASYNC_BUFFER sets ("512M", "2G", "1000000"); None: unset or empty.   Raises: ConfigError."""
+    text = environ.get(ASYNC_BUFFER, "").strip()
+    return parse_size(ASYNC_BUFFER, text) if text else None
+
+
+def parse_size(variable: str, text: str, smallest: int = 1) -> int:
+    """Bytes; K, M, G and T count in steps of 1024, whatever follows them.
+
+    Raises: ConfigError naming the environment variable.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * _FACTOR[match[2].upper()] if match is not None else -1
+    if size < smallest:
+        raise ConfigError(
+            f"environment variable {variable}: expected a size of at least {smallest} bytes such as 512M, 2G or "
+            f'1000000, got "{text}". Correct it, or unset the variable.'
+        )
+    return size
+
+
+def format_size(size_bytes: int) -> str:
+    """For messages: "1.5 GiB"; below one KiB "512 bytes"."""
+    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.1f} {unit}"
+    return f"{size_bytes} bytes"

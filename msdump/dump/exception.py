@@ -17,7 +17,7 @@ from types import FrameType
 from msdump.arrays import Array
 from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
-from msdump.config.acl_rules import BRIEF, DETAIL, NORM
+from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.plan import DumpPlan
 from msdump.dump.capture import Clock, InputCopies, Operand, WatchedGraph, op_records
 from msdump.dump.tally import Tally

@@ -8,54 +8,25 @@ training goes on.
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from msdump import dtypes, layouts
-from msdump.config.sizes import format_size, parse_size
+from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, format_size
 from msdump.dump.rotation import Rotation
-from msdump.errors import ConfigError, WriteError
+from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.records import TensorRecord
 
-BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
 # Space that is left for others unless the user says otherwise: this much, on small disks this part of them.
 _DEFAULT_FLOOR, _DEFAULT_FLOOR_PART = 64 << 20, 0.05
 # More than the protobuf header of an operator takes for one tensor, and more than a row of statistics.
 _HEADER_BYTES, _ROW_BYTES = 512, 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DiskLimits:
-    """What the user set. None: no budget, the default floor, all iterations are kept."""
-
-    budget_bytes: int | None = None
-    floor_bytes: int | None = None
-    keep_iterations: int | None = None
-
-
-def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
-    """Limits from MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR and MSDUMP_KEEP_ITERATIONS; empty ones count as unset.
-
-    Raises: ConfigError naming the variable.
-    """
-    budget, floor, keep = (environ.get(name, "").strip() for name in (BUDGET, FLOOR, KEEP))
-    if keep and not (keep.isascii() and keep.isdigit() and 0 < int(keep[:19]) < 2**63):
-        raise ConfigError(
-            f'environment variable {KEEP}: expected a number from 1 on, got "{keep}". '
-            "Set it to the number of iterations that may lie on the disk, or unset it."
-        )
-    return DiskLimits(
-        parse_size(BUDGET, budget) if budget else None,
-        parse_size(FLOOR, floor, smallest=0) if floor else None,
-        int(keep) if keep else None,
-    )
 
 
 class DiskUsage(Protocol):

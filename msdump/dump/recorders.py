@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from msdump.config.ge_graphs import ONNX, PROTO, GeGraphSettings
+from msdump.config.environment import ONNX, PROTO, GeGraphSettings
 from msdump.dump.tally import Tally
 from msdump.errors import MsdumpError
 from msdump.events import OpEvent

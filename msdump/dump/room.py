@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msdump.config.sizes import format_size
-from msdump.dump.limits import BUDGET, FLOOR, KEEP, DiskLimits, DiskUsage, default_floor, disk_limits, disk_usage
-from msdump.dump.staging import ASYNC_BUFFER, staging_budget
+from msdump.config.environment import ASYNC_BUFFER, BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size
+from msdump.dump.limits import DiskUsage, default_floor, disk_usage
+from msdump.dump.staging import staging_budget
 
 
 @dataclass(frozen=True, slots=True)

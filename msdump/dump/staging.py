@@ -15,7 +15,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.config.sizes import parse_size
+from msdump.config.environment import async_buffer
 from msdump.stats import MeasuredArray
 
 _PAGE = 4096
@@ -203,7 +203,6 @@ def _aligned(size: int) -> Array:
     return raw[start : start + size]
 
 
-ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 _LARGEST_DEFAULT = 2 << 30
 
 
@@ -212,10 +211,8 @@ def staging_budget(environ: Mapping[str, str] = os.environ) -> int:
 
     Raises: ConfigError.
     """
-    text = environ.get(ASYNC_BUFFER, "").strip()
-    if not text:
-        return min(_LARGEST_DEFAULT, max(1, free_memory() // 4))
-    return parse_size(ASYNC_BUFFER, text)
+    size = async_buffer(environ)
+    return min(_LARGEST_DEFAULT, max(1, free_memory() // 4)) if size is None else size
 
 
 def free_memory() -> int:

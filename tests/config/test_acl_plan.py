@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from msdump.config.acl import parse_acl_config, plan_acl, plan_acl_exception
 from msdump.config.acl_dump_plan import dump_plan_of
-from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_error import AclConfigError
 from msdump.config.acl_ranges import NameRange, RangeState, RangeWalk, in_ranges
 from msdump.config.acl_selection import Operator, parse_position
 from msdump.config.acl_steps import parse_steps
+from msdump.config.environment import AclEnvironment, exception_folder
 from msdump.config.iterations import ALL_ITERATIONS, LAST
 from msdump.config.json_file import JsonFile
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, node_masks

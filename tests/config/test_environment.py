@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from msdump.config.environment import Environment
+from msdump.config import environment as variables
+from msdump.config.environment import VARIABLES, Environment
 from msdump.errors import ConfigError
 
 
@@ -58,3 +64,54 @@ def test_strict_misspelt():
 def test_acl_dump_needs_equal_texts():
     assert not Environment("/a.json", acl_dump_cfg_path="/./a.json").is_acl_dump
     assert not Environment().is_acl_dump
+
+
+ROOT = Path(__file__).parents[2]
+LIKE_A_VARIABLE = re.compile(r"(MSDUMP|MINDSPORE|MS|ASCEND|NPU|TORCHAIR|DUMP_GE|DUMP_GRAPH)_[A-Z_]*[A-Z]")
+# Files that name a variable themselves, and why.
+OTHERS = {
+    ("_startup/__init__.py", "MSDUMP_INHERITED"): "what a run hands to child processes; set and read by msdump alone",
+    ("_startup/sitecustomize.py", "MSDUMP_INHERITED"): "runs in every Python process, before msdump can be imported",
+    ("child_reports.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
+    ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
+    ("cli/demo.py", "PYTHONPATH"): "Python's own",
+    ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
+}
+
+
+def variables_named_in(file: Path) -> Iterator[str]:
+    """Strings that are the name of a variable, and keys that are looked up in `os.environ`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value in VARIABLES or LIKE_A_VARIABLE.fullmatch(node.value):
+                yield node.value
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ"):
+            yield from literals([node.slice])
+        elif isinstance(node, ast.Call) and re.search(r"environ\.\w+$|getenv$", ast.unparse(node.func)):
+            yield from literals(node.args[:1])
+
+
+def literals(nodes: list[ast.expr]) -> Iterator[str]:
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_no_other_module_names_a_variable():
+    named = {
+        (file.relative_to(ROOT / "msdump").as_posix(), name)
+        for file in (ROOT / "msdump").rglob("*.py")
+        if file != Path(variables.__file__).resolve()
+        for name in variables_named_in(file)
+    }
+    assert named == set(OTHERS)
+
+
+def test_the_table_lists_every_variable():
+    named = set(variables_named_in(ROOT / "msdump/config/environment.py"))
+    assert named == set(VARIABLES) and len(set(VARIABLES)) == len(VARIABLES)
+
+
+def test_the_documentation_lists_every_variable():
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    section = text.partition("## Environment variables")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(VARIABLES)

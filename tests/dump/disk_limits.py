@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from msdump.config.environment import DiskLimits
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import (
     NPY_FOOTPRINT,
     STATISTIC_FOOTPRINT,
     DiskGuard,
-    DiskLimits,
     DiskUsage,
     LimitedWriter,
 )

@@ -22,7 +22,7 @@ from onnx import helper
 
 from msdump.acl_engine import AclDump
 from msdump.config.acl import plan_acl_exception
-from msdump.config.acl_rules import BRIEF, DETAIL, NORM
+from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.errors import DumpError, ExecutionError
 from msdump.formats.acl_core import read_core
 from msdump.formats.acl_exception import parse_stamp

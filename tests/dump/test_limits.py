@@ -14,19 +14,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump import layouts
-from msdump.config.sizes import format_size, parse_size
+from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size, parse_size
 from msdump.dump.limits import (
-    BUDGET,
-    FLOOR,
-    KEEP,
     NPY_FOOTPRINT,
     DiskGuard,
-    DiskLimits,
     DiskUsage,
     LimitedWriter,
     bin_size,
     device_npy_size,
-    disk_limits,
     disk_usage,
     npy_size,
     row_size,

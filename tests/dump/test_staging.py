@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msdump.config.environment import ASYNC_BUFFER
 from msdump.dump import staging as budget
-from msdump.dump.staging import ASYNC_BUFFER, Staged, Staging, free_memory, staged_size, staging_budget
+from msdump.dump.staging import Staged, Staging, free_memory, staged_size, staging_budget
 from msdump.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]

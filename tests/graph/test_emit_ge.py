@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes
-from msdump.config.ge_graphs import GeGraphSettings, ge_graph_settings
+from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
 from msdump.dump.recorders import GeGraphRecorder
 from msdump.errors import ConfigError, WriteError

@@ -23,7 +23,11 @@ _OTHERS = {
     "msdump/formats/order_csv.py": ("tests/formats/test_csv_and_metadata.py",),
     "msdump/formats/writer.py": ("tests/formats/test_npy.py", "tests/formats/test_bin_writer.py"),
     "msdump/config/acl_dump_plan.py": ("tests/config/test_acl_plan.py", "tests/engines/test_acl.py"),
-    "msdump/config/acl_environment.py": ("tests/config/test_acl_plan.py",),
+    "msdump/config/environment.py": (
+        "tests/config/test_acl_plan.py",
+        "tests/dump/test_limits.py",
+        "tests/graph/test_emit_ge.py",
+    ),
     "msdump/config/acl_error.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_ranges.py": ("tests/config/test_acl_plan.py",),
@@ -32,9 +36,7 @@ _OTHERS = {
     "msdump/config/acl_selection.py": ("tests/config/test_acl_plan.py",),
     "msdump/config/acl_steps.py": ("tests/config/test_acl_plan.py", "tests/config/test_acl.py"),
     "msdump/config/fields.py": ("tests/config/test_mindspore.py",),
-    "msdump/config/ge_graphs.py": ("tests/graph/test_emit_ge.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
-    "msdump/config/sizes.py": ("tests/dump/test_limits.py",),
     "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),
     "msdump/dump/acl_operators.py": ("tests/engines/test_acl.py", "tests/dump/test_memory_watcher.py"),
     "msdump/dump/capture.py": (

@@ -53,7 +53,7 @@ def test_kinds_are_whole_lines() -> None:
 def test_a_seed_chooses_the_same_mutants() -> None:
     pytest.importorskip("cosmic_ray")
     mutants = importlib.import_module("tests.mutation.mutants")
-    modules = ["msdump/config/sizes.py", "msdump/formats/folder_hold.py"]
+    modules = ["msdump/config/environment.py", "msdump/formats/folder_hold.py"]
     spots = mutants.sample(modules, 4, "1")
     again, other = mutants.sample(modules, 4, "1"), mutants.sample(modules, 4, "2")
     places = [[(spot.module, spot.start, str(mutants.mutant(spot))) for spot in some] for some in (spots, again, other)]

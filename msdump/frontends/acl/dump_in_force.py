@@ -66,7 +66,7 @@ class DumpInForce:
     """
 
     def __init__(self, plan: AclPlan, deliver: Deliver | None = None) -> None:
-        from msdump.config.acl_environment import AclEnvironment, exception_folder
+        from msdump.config.environment import AclEnvironment, exception_folder
 
         self.plan = plan
         if plan.is_exception or plan.path is None:

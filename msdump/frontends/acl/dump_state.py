@@ -109,7 +109,7 @@ class DumpState:
         """
         with self._lock:
             self._check_dump_on("aclmdlSetDump")
-            from msdump.config.acl_rules import DETAIL
+            from msdump.config.environment import DETAIL
 
             plan = plan_of(path)
             if plan is not None and plan.is_exception:
@@ -201,7 +201,7 @@ class DumpState:
 
     def _obey_environment(self) -> None:
         from msdump.config.acl import plan_acl_exception
-        from msdump.config.acl_environment import AclEnvironment
+        from msdump.config.environment import AclEnvironment
 
         environment = AclEnvironment.from_os()
         for text in environment.warnings:

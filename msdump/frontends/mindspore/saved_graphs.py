@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msdump.config.ge_graphs import GeGraphSettings, ge_graph_settings
+from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.frontends.mindspore.context import get_context

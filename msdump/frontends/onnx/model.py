@@ -14,6 +14,7 @@ import onnx
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.config.environment import ONNX_OPTIMIZATION
 from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import ModelTypes, OnnxGraph, graph_from_onnx
@@ -27,7 +28,6 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 
 _next_graph_id = itertools.count()
-_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -61,8 +61,8 @@ def load_model(
 
 
 def _is_optimized(optimization: str | None) -> bool:
-    where = "optimization" if optimization is not None else _OPTIMIZATION
-    value = os.environ.get(_OPTIMIZATION, "") or "all" if optimization is None else optimization
+    where = "optimization" if optimization is not None else ONNX_OPTIMIZATION
+    value = os.environ.get(ONNX_OPTIMIZATION, "") or "all" if optimization is None else optimization
     if value not in ("all", "none"):
         raise ConfigError(
             f"{where}: expected all (kernels as onnxruntime chooses them) or none (plain kernels), got {value!r}."

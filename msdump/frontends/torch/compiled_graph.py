@@ -11,6 +11,7 @@ from torch import fx
 from torch._functorch.aot_autograd import aot_module_simplified
 
 from msdump import session as sessions
+from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
 from msdump.config.sections import STATISTIC_CATEGORIES
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
@@ -109,8 +110,8 @@ def _rank_id() -> int | None:
     """Rank in the job: of the process group, else as torchrun says; None: whatever msdump's own environment says."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_rank())
-    rank = os.environ.get("RANK", "")
-    return int(rank) if rank.isdigit() and not os.environ.get("RANK_ID") else None
+    rank = os.environ.get(TORCH_RANK, "")
+    return int(rank) if rank.isdigit() and not os.environ.get(RANK_ID) else None
 
 
 def _device_id(example_inputs: Sequence[Any]) -> int:
@@ -118,5 +119,5 @@ def _device_id(example_inputs: Sequence[Any]) -> int:
     for tensor in example_inputs:
         if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
             return int(tensor.device.index or 0)
-    rank = os.environ.get("LOCAL_RANK", "")
+    rank = os.environ.get(TORCH_LOCAL_RANK, "")
     return int(rank) if rank.isdigit() else _rank_id() or 0

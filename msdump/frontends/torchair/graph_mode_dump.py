@@ -15,8 +15,8 @@ from typing import Any
 from msdump import measuring
 from msdump.acl_engine import AclDump, AclReport
 from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
-from msdump.config.acl_environment import AclEnvironment, exception_folder
 from msdump.config.acl_plan import AclPlan
+from msdump.config.environment import AclEnvironment, exception_folder
 from msdump.config.json_file import JsonFile
 from msdump.dump.closing import close_all
 from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean

@@ -12,8 +12,9 @@ from pathlib import Path
 import torch
 
 from msdump import measuring
+from msdump.config.environment import disk_limits
 from msdump.dump.capture import Clock
-from msdump.dump.limits import LimitedFiles, disk_limits
+from msdump.dump.limits import LimitedFiles
 from msdump.errors import DtypeError, FormatError, WriteError
 from msdump.formats import mapping_csv
 from msdump.formats.atomic import Buffer, Folder, make_dirs

@@ -54,7 +54,7 @@ LINE = re.compile(
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Folder that the debug folders of this test lie in; the save is on."""
     folder = tmp_path / "torch_compile_debug"
-    monkeypatch.setenv(switch.VARIABLE, "1")
+    monkeypatch.setenv(switch.TORCH_DEBUG, "1")
     monkeypatch.setattr(model_folder, "_numbers", defaultdict(itertools.count))
     # PyTorch leaves its own log open.
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
@@ -121,7 +121,7 @@ def test_files_of_forward_and_backward(
     traces = [name for name in model[""] if name.endswith(".json")]
     assert len(traces) == (0 if mode == "max-autotune" else 2)
     torch._dynamo.reset()
-    monkeypatch.delenv(switch.VARIABLE)
+    monkeypatch.delenv(switch.TORCH_DEBUG)
     for value, expected in zip(saved, train(halves, backend_for("max-autotune")), strict=True):
         assert torch.equal(value, expected)
 
@@ -203,7 +203,7 @@ def test_recompilation_gets_a_model_of_its_own(root: Path) -> None:
 def test_models_count_from_when_the_save_is_on(mode: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = torch.compile(lambda x: x * 2, backend=backend_for(mode), dynamic=False)
     for size, value in enumerate(("0", "1", "0", "1"), start=2):
-        monkeypatch.setenv(switch.VARIABLE, value)
+        monkeypatch.setenv(switch.TORCH_DEBUG, value)
         compiled(torch.ones(size))
     assert model_names(root) == ["model__0", "model__1"]
     torch.compile(lambda x: x * 3, backend="npugraph_ex")(X)
@@ -232,9 +232,9 @@ def test_nothing_happens_unless_the_variable_is_exactly_1(
     value: str | None, mode: str, root: Path, monkeypatch: pytest.MonkeyPatch, told: logging.Logger
 ) -> None:
     if value is None:
-        monkeypatch.delenv(switch.VARIABLE)
+        monkeypatch.delenv(switch.TORCH_DEBUG)
     else:
-        monkeypatch.setenv(switch.VARIABLE, value)
+        monkeypatch.setenv(switch.TORCH_DEBUG, value)
     with torch.no_grad():
         assert torch.equal(torch.compile(lambda x: x * 2, backend=backend_for(mode))(X), X * 2)
     assert not root.exists()

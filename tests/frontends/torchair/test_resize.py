@@ -98,7 +98,7 @@ def test_after_a_dump_of_torchair(
     make: Callable[[Path], Any], is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_saved:
-        monkeypatch.setenv(switch.VARIABLE, "1")
+        monkeypatch.setenv(switch.TORCH_DEBUG, "1")
         monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
     folder = tmp_path / "dump"
     folder.mkdir()

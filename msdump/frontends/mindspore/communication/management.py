@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from msdump.config.environment import DEVICE_ID, RANK_ID, RANK_SIZE
 from msdump.errors import ConfigError
 
 HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP = "hccl_world_group", "nccl_world_group"
@@ -39,14 +40,14 @@ def _number(name: str, default: int) -> int:
 
 def get_rank(group: str = NCCL_WORLD_COMM_GROUP) -> int:
     """This process in the job: RANK_ID, or 0."""
-    return _number("RANK_ID", 0)
+    return _number(RANK_ID, 0)
 
 
 def get_local_rank(group: str = NCCL_WORLD_COMM_GROUP) -> int:
     """This process on its machine: DEVICE_ID, or 0."""
-    return _number("DEVICE_ID", 0)
+    return _number(DEVICE_ID, 0)
 
 
 def get_group_size(group: str = NCCL_WORLD_COMM_GROUP) -> int:
     """Processes in the job: RANK_SIZE, or 1."""
-    return _number("RANK_SIZE", 1)
+    return _number(RANK_SIZE, 1)

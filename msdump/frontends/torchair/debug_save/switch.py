@@ -9,15 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from msdump.config.environment import TORCH_DEBUG
+
 # Folders in the run's folder: of TorchAir, and of the package npugraph_ex on its own.
 TORCHAIR, NPUGRAPH_EX = "torchair", "npugraph_ex"
-VARIABLE = "TORCH_COMPILE_DEBUG"
 _PATCHED, _GUARDED = "_msdump_rank", "_msdump_guard"
 
 
 def is_on() -> bool:
     """Is TORCH_COMPILE_DEBUG exactly "1"?   Source: TorchAir; PyTorch itself also takes other words."""
-    return os.environ.get(VARIABLE) == "1"
+    return os.environ.get(TORCH_DEBUG) == "1"
 
 
 def run_dir() -> Path:

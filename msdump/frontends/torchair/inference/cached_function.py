@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from msdump.config.environment import TORCHAIR_CACHE
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
@@ -45,7 +46,7 @@ class Place:
 
         Source: TorchAir; the digest is of the module's text and the options.
         """
-        root = self.cache_dir or os.environ.get("TORCHAIR_CACHE_HOME") or ".torchair_cache"
+        root = self.cache_dir or os.environ.get(TORCHAIR_CACHE) or ".torchair_cache"
         text = "\n".join([str(method.__self__), *option_lines(config)])
         parts = [type(method.__self__).__name__, "dynamic" if dynamic else "static"]
         if config.mode.value != _GE_MODE:
