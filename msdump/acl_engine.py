@@ -32,9 +32,8 @@ from msdump.engine import claim_time
 from msdump.errors import DumpError
 from msdump.formats import bin_writer
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
-from msdump.formats.acl_layout import AclDumpLayout
 from msdump.formats.acl_stats_csv import AclStatsWriter
-from msdump.formats.async_layout import format_time
+from msdump.formats.paths.acl import AclDumpLayout, format_time
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer

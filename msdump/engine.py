@@ -33,12 +33,12 @@ from msdump.dump.writer_pool import WriterPool
 from msdump.errors import ConfigError
 from msdump.formats import bin_writer, npy
 from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
-from msdump.formats.async_layout import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
 from msdump.formats.atomic import claim_dir, make_dirs
 from msdump.formats.folder_hold import FolderHold
-from msdump.formats.layout import SyncLayout
 from msdump.formats.metadata import write_metadata
 from msdump.formats.opdebug import OpdebugJsonWriter
+from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
+from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph

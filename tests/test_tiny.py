@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from msdump._proto.debug_graph_pb2 import ModelProto
-from msdump.formats.layout import parse_data_file_name
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 
 SCRIPT = """

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 
 # Of one run of a graph: (operator, side, slot, bytes) of each file.
 Run = frozenset[tuple[str, str, int, bytes]]

@@ -12,7 +12,7 @@ from msdump.analysis.accuracy_align import Origin
 from msdump.analysis.accuracy_sides import Side, SideTensor
 from msdump.analysis.exit_codes import ExitCode
 from msdump.analysis.fusion_json import FusedOperator, FusedOutput, groups_of
-from msdump.formats.async_layout import safe_piece
+from msdump.formats.paths.acl import safe_piece
 from msdump.records import INPUT, OUTPUT
 
 NOTHING, ANY = "NaN", "*"

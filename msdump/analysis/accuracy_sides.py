@@ -11,12 +11,12 @@ import numpy as np
 from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
-from msdump.formats.async_layout import safe_piece
 from msdump.formats.bin_reader import BinTensor, read_bin
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_name import parse_dump_name
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array
+from msdump.formats.paths.acl import safe_piece
+from msdump.formats.paths.parse import parse_dump_name
 from msdump.records import INPUT, OUTPUT
 
 DUMP, NPY, PB, QUANT = "dump", "npy", "pb", "quant"

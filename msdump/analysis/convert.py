@@ -35,15 +35,15 @@ from msdump.analysis.tensor_form import (
     torch_chunks,
 )
 from msdump.errors import DtypeError, FormatError, LayoutError, WriteError
-from msdump.formats import dump_name
 from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.bin_reader import BUFFER, SPACE, BinFile, BinTensor
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
-from msdump.formats.layout import MAPPING_FILE
 from msdump.formats.mapped import populate
 from msdump.formats.mapping_csv import append_mapping, read_mapping
 from msdump.formats.opdebug import is_new_content, opdebug_json, parse_opdebug_content
+from msdump.formats.paths import parse
+from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"
@@ -135,9 +135,9 @@ def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[
     """
     dump = DumpDir.open(path)
     root = dump.path if dump.path.is_dir() else dump.path.parent
-    forms = {dump_name.BIN, dump_name.OVERFLOW}
+    forms = {parse.BIN, parse.OVERFLOW}
     if options.file_type not in (NPY, MSNPY) or options.format is not None:
-        forms.add(dump_name.NPY)
+        forms.add(parse.NPY)
     files = [*dump.files(), *dump.overflow_files()]
     return [
         Source(file.path, file.original_name, os.path.relpath(os.path.dirname(file.path), root))

@@ -15,8 +15,8 @@ from msdump.analysis.health import Health, HealthTable, key_of
 from msdump.analysis.in_place import Moment
 from msdump.analysis.operators import Operator, Slot, Step
 from msdump.analysis.unset import UnsetTensors
-from msdump.formats.dump_place import FX
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import FX
 from msdump.infinities import NEUTRAL, STOPS, effect_on_inf, places_constant
 from msdump.records import INPUT, OUTPUT
 

@@ -22,8 +22,8 @@ from msdump.analysis.selection import is_selected
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
-from msdump.formats.dump_name import BIN
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import BIN
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph_files.source_line import SourceLine
 from msdump.records import INPUT, OUTPUT

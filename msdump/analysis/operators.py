@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_place import FX
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import FX
 from msdump.records import INPUT, OUTPUT
 
 PARAMETER = "Parameter"

@@ -18,13 +18,13 @@ import numpy as np
 from msdump.analysis.convert import Converter, ConvertOptions, Source
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.errors import DtypeError, FormatError
-from msdump.formats import dump_name
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.npy import npy_array
 from msdump.formats.opdebug import AcceleratorRecord, Opdebug, opdebug_json, read_opdebug
+from msdump.formats.paths import parse
 
 _UNKNOWN_PART = 65535  # of a context or thread
 _FILE_MODE, _DIR_MODE = 0o600, 0o700
@@ -147,7 +147,7 @@ def _tensor_lines(tensor: DumpedTensor) -> list[str]:
 def _described(tensor: DumpedTensor) -> list[str]:
     array = npy_array(tensor.load(), tensor.dtype) if tensor.dtype != "hifloat8" else tensor.load()
     name = tensor.file.original_name
-    if tensor.file.form != dump_name.NPY:
+    if tensor.file.form != parse.NPY:
         name = f"{name}.{tensor.io}.{tensor.slot}.npy"
     shape = array.shape or (1,)
     head = f" -[Format: {tensor.format}] [Shape: {shape}] [Dtype: {array.dtype}]"
@@ -169,7 +169,7 @@ def _number(value: Any) -> str:
 
 def _op_name(file: DumpedFile) -> str:
     """As the header says it, else as the file's name does."""
-    if file.form != dump_name.BIN:
+    if file.form != parse.BIN:
         return file.known_full_name or file.op_name
     try:
         return read_dump(file.path).op_name or file.op_name
@@ -223,10 +223,10 @@ def _operator_files(overflow: DumpedFile, unit: UnitStatus) -> Sequence[DumpedFi
         for file in beside
         if os.path.dirname(file.path) == os.path.dirname(overflow.path)
         and (file.task_id, file.stream_id) == (unit.task_id, unit.stream_id)
-        and file.form in (dump_name.BIN, dump_name.NPY)
+        and file.form in (parse.BIN, parse.NPY)
         and _fits_part(file, unit)
     ]
-    bins = [file for file in fitting if file.form == dump_name.BIN]
+    bins = [file for file in fitting if file.form == parse.BIN]
     if bins:
         return [min(bins, key=lambda file: (file.timestamp_us or 0, file.path))]
     if not fitting:

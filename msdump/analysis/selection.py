@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_place import Place
+from msdump.formats.paths.parse import Place
 
 Numbers = int | Collection[int] | None
 

@@ -26,7 +26,7 @@ from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.layout import STATISTIC_FILE
+from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics

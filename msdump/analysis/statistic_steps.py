@@ -13,9 +13,8 @@ from msdump.analysis.selection import is_selected
 from msdump.errors import FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
-from msdump.formats.dump_name import DumpName
-from msdump.formats.dump_place import Place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.records import DEFAULT_FORMAT
 

@@ -19,8 +19,8 @@ from msdump.analysis.selection import is_selected
 from msdump.analysis.statistic_steps import read_statistic_steps
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_place import FX
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import FX
 from msdump.records import INPUT, OUTPUT
 
 _DEVICES = list(range(8))
@@ -37,7 +37,7 @@ class Zoom:
     iterations  first and last one
     suspicious  the iteration that they lie around
     model       net name or model name; None where the folders do not tell it
-    layout      of the dump, see `dump_place`
+    layout      of the dump, see `formats.paths.parse`
     """
 
     operator: Operator

@@ -302,7 +302,7 @@ def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence
 def _detail_pair(op_name: str, io: str, index: int, pairs: Sequence[Pair], operators: Sequence[FusedOperator]) -> Pair:
     """The row of one tensor.   Raises: AnalysisError when a side does not have it."""
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
-    from msdump.formats.async_layout import safe_piece
+    from msdump.formats.paths.acl import safe_piece
 
     operator = next((operator for operator in operators if operator.name == op_name), None)
     if operators and operator is None:

@@ -140,7 +140,7 @@ def _sources(dump_file: str) -> Any:
     """Files to convert, or the code that ends the command."""
     from msdump.analysis.convert import named_sources
     from msdump.analysis.exit_codes import ExitCode
-    from msdump.formats.layout import MAPPING_FILE
+    from msdump.formats.paths.sync import MAPPING_FILE
 
     if os.path.isdir(dump_file):
         with os.scandir(dump_file) as entries:

@@ -12,7 +12,7 @@ from msdump.dump.tally import Tally
 from msdump.errors import MsdumpError
 from msdump.events import OpEvent
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.layout import SyncLayout
+from msdump.formats.paths.sync import SyncLayout
 from msdump.graph.emit_ge import STAGES, ge_onnx_text, ge_proto_text
 from msdump.graph.emit_ir import ir_text
 from msdump.graph.emit_order import order_csv_text

@@ -13,7 +13,7 @@ from pathlib import Path
 from msdump.errors import WriteError
 from msdump.formats.direct import Buffer
 from msdump.formats.dump_folder import LongNames
-from msdump.formats.layout import MAPPING_FILE
+from msdump.formats.paths.sync import MAPPING_FILE
 
 LARGEST_CHUNK = 128 << 20
 APPEND = -1

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump.formats.async_layout import safe_piece
 from msdump.formats.bin_reader import NOT_SLICED
 from msdump.formats.bin_writer import CONTAINER_VERSION, container_chunks, described
 from msdump.formats.direct import Buffer
-from msdump.formats.layout import NUMBER
+from msdump.formats.paths.acl import safe_piece
+from msdump.formats.paths.sync import NUMBER
 from msdump.layouts import FORMAT_NUMBER
 from msdump.records import INPUT, TensorRecord
 

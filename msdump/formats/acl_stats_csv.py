@@ -21,10 +21,9 @@ import numpy as np
 from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
-from msdump.formats.acl_layout import parse_stats_file_name, stats_file_name
-from msdump.formats.async_layout import BinFileName
 from msdump.formats.direct import Buffer
 from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
+from msdump.formats.paths.acl import BinFileName, parse_stats_file_name, stats_file_name
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.packing import packed_size
 from msdump.plain_files import GRAPH_BYTES, read_plain

@@ -14,9 +14,9 @@ from typing import Any
 
 from msdump import dtypes, layouts
 from msdump.errors import DtypeError, LayoutError
-from msdump.formats.async_layout import bin_file_name
 from msdump.formats.direct import Buffer
 from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
+from msdump.formats.paths.acl import bin_file_name
 from msdump.packing import pack, packed_size
 from msdump.records import DEFAULT_FORMAT, INPUT, TensorRecord
 from msdump.stats import raw_bytes

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError
-from msdump.formats import dump_name
-from msdump.formats.acl_layout import parse_stats_file_name
-from msdump.formats.dump_place import FX, MODEL, OPERATOR, SYNC, Place, parse_place
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.layout import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.order_csv import read_order
+from msdump.formats.paths import parse
+from msdump.formats.paths.acl import parse_stats_file_name
+from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place
+from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.plain_files import SIDE_BYTES, open_plain
 
 _MAX_DEPTH = 40
@@ -185,7 +185,7 @@ class DumpDir:
 
     def overflow_files(self) -> list[DumpedFile]:
         """Files that say where an operator overflowed, by time stamp."""
-        found = [file for folder in self._walk() for file in self._named(folder) if file.form == dump_name.OVERFLOW]
+        found = [file for folder in self._walk() for file in self._named(folder) if file.form == parse.OVERFLOW]
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
     def statistic_files(self) -> list[tuple[Place, Path]]:
@@ -265,7 +265,7 @@ class DumpDir:
     def _named(self, folder: Folder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
         for name, original in self._original_names(folder):
-            parsed = dump_name.parse_dump_name(original)
+            parsed = parse.parse_dump_name(original)
             path = os.path.join(folder.path, name)
             if parsed is not None:
                 yield DumpedFile(path, folder.place, parsed, original)
@@ -279,7 +279,7 @@ class DumpDir:
 
     def _files_of(self, folder: Folder) -> list[DumpedFile]:
         """Data files of a folder in execution order."""
-        files = [file for file in self._named(folder) if file.form != dump_name.OVERFLOW]
+        files = [file for file in self._named(folder) if file.form != parse.OVERFLOW]
         order = self.order_in(folder)
         return sorted([_placed(file, order) for file in files], key=_file_order)
 

@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.direct import Buffer
-from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.mapping_csv import append_mapping, mapped_name
+from msdump.formats.paths.sync import NAME_MAX_BYTES
 from msdump.formats.writer import finish_all
 from msdump.records import TensorRecord
 

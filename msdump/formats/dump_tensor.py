@@ -12,12 +12,11 @@ import numpy as np
 from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
-from msdump.formats import dump_name
 from msdump.formats.bin_reader import BinTensor
 from msdump.formats.dump_file import read_dump
-from msdump.formats.dump_name import DumpName
-from msdump.formats.dump_place import Place
 from msdump.formats.npy import read_marked_npy, read_npy
+from msdump.formats.paths import parse
+from msdump.formats.paths.parse import DumpName, Place
 from msdump.packing import packed_size
 from msdump.plain_files import open_plain
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -83,9 +82,9 @@ class DumpedFile:
         Edges: text or an object in the place of a tensor, where names allow that, is neither.
         """
         try:
-            if self.form == dump_name.NPY:
+            if self.form == parse.NPY:
                 return [_npy_tensor(self)], []
-            if self.form == dump_name.RAW:
+            if self.form == parse.RAW:
                 return [_raw_tensor(self)], []
             return _bin_tensors(self)
         except UnknownDtypeError as error:
@@ -221,7 +220,7 @@ class DumpedTensor:
         Raises:  FormatError when the file has changed or cannot be an array of that dtype; OSError.
         """
         try:
-            if self.file.form == dump_name.NPY:
+            if self.file.form == parse.NPY:
                 return read_npy(self.path)
             if self.block is None:
                 raise FormatError(f"{self.where}: expected a block of a dump file, got none.")

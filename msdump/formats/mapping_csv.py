@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msdump.errors import FormatError
 from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Folder
-from msdump.formats.layout import MAPPING_FILE
+from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.plain_files import read_plain
 
 _HASH_BYTES = 8

@@ -23,8 +23,8 @@ from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
 from msdump.formats.atomic import Folder
 from msdump.formats.dump_folder import DumpFolder, OpenFolders
-from msdump.formats.layout import data_file_name
 from msdump.formats.npy_mark import ALIGNMENT, dtype_of_mark, with_mark
+from msdump.formats.paths.sync import data_file_name
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import open_plain
 from msdump.records import MAX_NDIM, TensorKey, TensorRecord

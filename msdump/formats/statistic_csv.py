@@ -16,7 +16,7 @@ from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
-from msdump.formats.layout import STATISTIC_FILE, record_op_name, safe_op_type
+from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord

@@ -10,7 +10,11 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from msdump.formats.layout import (
+from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.metadata import write_metadata
+from msdump.formats.npy import NpyWriter
+from msdump.formats.order_csv import ORDER_TITLE, append_history, write_order
+from msdump.formats.paths.sync import (
     CONSTANTS,
     DATA,
     MAPPING_FILE,
@@ -19,10 +23,6 @@ from msdump.formats.layout import (
     parse_data_file_name,
     parse_sync_path,
 )
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.metadata import write_metadata
-from msdump.formats.npy import NpyWriter
-from msdump.formats.order_csv import ORDER_TITLE, append_history, write_order
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.records import TensorRecord
 from msdump.testing.strategies import records

@@ -134,7 +134,7 @@ def test_without_a_script_the_command_is_printed(tmp_path: Path, capsys: pytest.
 
 
 def test_torchair_is_configured_by_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from msdump.formats.torchair_layout import TorchairFileName, format_torchair_name
+    from msdump.formats.paths.torchair import TorchairFileName, format_torchair_name
 
     folder = tmp_path / "worldsize1_global_rank0/graph_1/0"
     folder.mkdir(parents=True)

@@ -19,8 +19,8 @@ from msdump.dump.limits import (
 )
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
-from msdump.formats.layout import SyncLayout, parse_data_file_name
 from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor

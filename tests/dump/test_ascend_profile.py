@@ -17,11 +17,11 @@ from msdump import dtypes, session
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import device_npy_size
 from msdump.dump.tally import Tally
-from msdump.formats.async_layout import npy_file_name
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.bin_writer import BinWriter
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.paths.acl import npy_file_name
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.writer import Writer
 from msdump.graph.compile import finish

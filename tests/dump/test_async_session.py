@@ -19,10 +19,10 @@ import pytest
 from msdump import session
 from msdump.dump.staging import free_memory, staging_budget
 from msdump.errors import ConfigError, DumpError
-from msdump.formats.async_layout import parse_async_path, parse_bin_file_name
 from msdump.formats.bin_reader import read_bin
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.acl import parse_async_path, parse_bin_file_name
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
 from tests.dump.test_sync import _small_graph

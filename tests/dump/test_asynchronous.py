@@ -24,11 +24,11 @@ from msdump.dump.capture import Clock
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.formats.async_layout import npy_file_name, parse_bin_file_name
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.bin_writer import BinWriter
-from msdump.formats.layout import SyncLayout, parse_data_file_name
 from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
+from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.compile import finish

@@ -23,7 +23,7 @@ from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import WriteError
-from msdump.formats.layout import SyncLayout
+from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.writer import WriteCounts
 from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs

@@ -25,8 +25,8 @@ from msdump.acl_engine import AclDump, AclReport
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.dump.memory_watcher import Watcher
-from msdump.formats.async_layout import parse_bin_file_name
 from msdump.formats.dump_file import read_dump
+from msdump.formats.paths.acl import parse_bin_file_name
 from msdump.frontends.onnx import load_model
 from tests.frontends.onnx.models import model_of, same_bits, true_values, value
 

@@ -8,7 +8,7 @@ import pytest
 
 from msdump.dump.recorders import GraphFilesDumper
 from msdump.dump.tally import Tally
-from msdump.formats.layout import SyncLayout
+from msdump.formats.paths.sync import SyncLayout
 from tests.dump.test_asynchronous import chain
 
 

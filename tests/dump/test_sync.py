@@ -24,8 +24,8 @@ from msdump import session
 from msdump.arrays import Array
 from msdump.errors import DumpError, WriteError
 from msdump.events import AFTER, BEFORE, OpEvent
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
@@ -249,7 +249,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     from msdump.config.plan import plan_mindspore
     from msdump.dump.sync import SyncDumper
     from msdump.dump.tally import Tally
-    from msdump.formats.layout import SyncLayout
+    from msdump.formats.paths.sync import SyncLayout
 
     environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(tmp_path))})
     plan = plan_mindspore(environment, "CPU", 0)
@@ -295,7 +295,7 @@ def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Pa
     from msdump.config.plan import plan_mindspore
     from msdump.dump.sync import SyncDumper
     from msdump.dump.tally import Tally
-    from msdump.formats.layout import SyncLayout
+    from msdump.formats.paths.sync import SyncLayout
 
     environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(tmp_path))})
     plan = plan_mindspore(environment, "CPU", 0)

@@ -16,8 +16,8 @@ from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.acl_plan import AclPlan
 from msdump.events import AFTER, BEFORE, OpEvent
-from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.paths.acl import safe_piece
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph

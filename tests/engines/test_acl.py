@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.acl_engine import AclDump
-from msdump.formats.acl_layout import parse_acl_path
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.async_layout import parse_bin_file_name, safe_piece
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.opdebug import Opdebug, read_opdebug
+from msdump.formats.paths.acl import parse_acl_path, parse_bin_file_name, safe_piece
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter

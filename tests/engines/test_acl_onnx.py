@@ -15,8 +15,8 @@ import onnx
 
 from msdump.arrays import Array
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.async_layout import safe_piece
 from msdump.formats.dump_dir import DumpDir
+from msdump.formats.paths.acl import safe_piece
 from msdump.frontends.onnx import load_model
 from tests.engines.acl_plans import make_dump, tensors, tree
 from tests.frontends.onnx import models

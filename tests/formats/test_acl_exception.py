@@ -30,7 +30,7 @@ from msdump.formats.acl_exception import (
 from msdump.formats.bin_reader import BinFile
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import ELF, read_dump
-from msdump.formats.dump_name import parse_dump_name
+from msdump.formats.paths.parse import parse_dump_name
 from msdump.layouts import host_format
 from msdump.records import INPUT, OUTPUT
 from msdump.stats import raw_bytes

@@ -18,10 +18,10 @@ from msdump import dtypes, layouts
 from msdump._proto import dump_data_pb2
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, LayoutError
-from msdump.formats.async_layout import bin_file_name, parse_bin_file_name
 from msdump.formats.bin_reader import BinFile, read_bin
 from msdump.formats.bin_writer import BinWriter, bin_chunks, data_offsets
 from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.paths.acl import bin_file_name, parse_bin_file_name
 from msdump.formats.writer import Writer
 from msdump.packing import pack
 from msdump.records import INPUT, OUTPUT, TensorRecord

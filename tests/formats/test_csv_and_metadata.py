@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import Folder
-from msdump.formats.layout import safe_op_name
 from msdump.formats.mapping_csv import append_mapping, mapped_name, read_mapping
 from msdump.formats.metadata import DumpMetadata, read_metadata, write_metadata
 from msdump.formats.order_csv import append_history, read_history, read_order, write_order
+from msdump.formats.paths.sync import safe_op_name
 from msdump.testing import op_names
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sync"

@@ -17,11 +17,23 @@ from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin_writer import bin_chunks
 from msdump.formats.dump_dir import DumpDir, Folder, _rank_beside
-from msdump.formats.dump_name import BIN, NPY, OVERFLOW, RAW, parse_dump_name
-from msdump.formats.dump_place import BARE, EXCEPTION, FX, MODEL, OPERATOR, SYNC, parse_place
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.formats.layout import safe_op_type
 from msdump.formats.npy import npy_array, npy_header
+from msdump.formats.paths.parse import (
+    BARE,
+    BIN,
+    EXCEPTION,
+    FX,
+    MODEL,
+    NPY,
+    OPERATOR,
+    OVERFLOW,
+    RAW,
+    SYNC,
+    parse_dump_name,
+    parse_place,
+)
+from msdump.formats.paths.sync import safe_op_type
 from msdump.records import INPUT, OUTPUT, TensorRecord
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError
-from msdump.formats.layout import MAPPING_FILE, data_file_name, parse_data_file_name
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.npy import NpyWriter, npy_array, npy_header, read_npy
+from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
 from msdump.formats.writer import Writer
 from msdump.records import TensorKey
 from msdump.testing import assert_same_array, records, shapes, tensors

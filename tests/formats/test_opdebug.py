@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
-from msdump.formats.async_layout import parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.bin_writer import BinWriter
 from msdump.formats.opdebug import (
@@ -31,6 +30,7 @@ from msdump.formats.opdebug import (
     parse_opdebug_json,
     read_opdebug,
 )
+from msdump.formats.paths.acl import parse_bin_file_name, parse_overflow_json_name
 from msdump.records import OUTPUT
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "opdebug"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats import statistic_csv
-from msdump.formats.layout import record_op_name, safe_op_type
+from msdump.formats.paths.sync import record_op_name, safe_op_type
 from msdump.formats.statistic_csv import SEED_TITLES, StatisticWriter, format_number, read_statistic_csv
 from msdump.formats.writer import Writer
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord

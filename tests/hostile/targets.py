@@ -16,22 +16,31 @@ from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.mindspore import load_mindspore_config
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_core import read_core
-from msdump.formats.acl_layout import parse_acl_path, parse_stats_file_name
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.async_layout import parse_async_path, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.bin_reader import read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
-from msdump.formats.dump_name import parse_dump_name
-from msdump.formats.graph_dump_layout import parse_graph_dump_name, parse_summary_name
-from msdump.formats.layout import parse_data_file_name, parse_sync_path
 from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.metadata import CONFIG_COPY_FILE, CONFIG_FILE, read_metadata
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.order_csv import read_history, read_order
+from msdump.formats.paths.acl import (
+    parse_acl_path,
+    parse_async_path,
+    parse_bin_file_name,
+    parse_overflow_json_name,
+    parse_stats_file_name,
+)
+from msdump.formats.paths.parse import parse_dump_name
+from msdump.formats.paths.sync import parse_data_file_name, parse_sync_path
+from msdump.formats.paths.torchair import (
+    parse_graph_dump_name,
+    parse_summary_name,
+    parse_torchair_name,
+    parse_torchair_path,
+)
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.formats.torchair_layout import parse_torchair_name, parse_torchair_path
 from msdump.graph_files.read_ge import read_ge_originals
 from msdump.graph_files.read_ir import parse_ir
 from msdump.graph_files.read_pb import read_model

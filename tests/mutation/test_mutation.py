@@ -17,7 +17,7 @@ PLACES = (*("msdump/formats", "msdump/config", "msdump/dump"), *("msdump/stats.p
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
     for place in PLACES
-    for path in ([ROOT / place] if place.endswith(".py") else (ROOT / place).glob("*.py"))
+    for path in ([ROOT / place] if place.endswith(".py") else (ROOT / place).rglob("*.py"))
     if len(ast.parse(path.read_text()).body) > 1
 )
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.formats.layout import SyncLayout, parse_data_file_name
+from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.records import TensorKey, TensorRecord
 from msdump.testing import (

@@ -21,7 +21,7 @@ from msdump.config.json_file import JsonFile
 from msdump.dump.closing import close_all
 from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.torchair_layout import dump_options_path, rank_dir
+from msdump.formats.paths.torchair import dump_options_path, rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph

@@ -11,7 +11,7 @@ import torch
 from torch.fx import Graph, Node
 
 from msdump.errors import ConfigError
-from msdump.formats.torchair_layout import safe_target
+from msdump.formats.paths.torchair import safe_target
 
 NodeFilter = Callable[[Node], Any]
 

@@ -18,9 +18,9 @@ from msdump.dump.limits import LimitedFiles
 from msdump.errors import DtypeError, FormatError, WriteError
 from msdump.formats import mapping_csv
 from msdump.formats.atomic import Buffer, Folder, make_dirs
-from msdump.formats.layout import NAME_MAX_BYTES
 from msdump.formats.numpy_save import numpy_chunks
-from msdump.formats.torchair_layout import (
+from msdump.formats.paths.sync import NAME_MAX_BYTES
+from msdump.formats.paths.torchair import (
     INPUT,
     OUTPUT,
     SKIPPED_FILE,

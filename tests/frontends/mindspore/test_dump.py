@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump import session
-from msdump.formats.layout import parse_data_file_name
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn, ops
 from msdump.graph.graph import Graph
 from tests.frontends.mindspore.networks import LeNet5, digits, graphs_of, rows, training_step

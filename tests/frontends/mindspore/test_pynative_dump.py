@@ -22,8 +22,8 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.tally import Tally
 from msdump.errors import ConfigError, GraphError
 from msdump.events import AFTER, BEFORE, OpEvent
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep

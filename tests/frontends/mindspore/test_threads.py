@@ -13,8 +13,8 @@ import pytest
 
 from msdump import session
 from msdump.events import AFTER, BEFORE, OpEvent
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep

@@ -13,8 +13,8 @@ pytest.importorskip("onnxruntime")
 
 from msdump import session as sessions
 from msdump.analysis import compare_dumps
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.onnx import load_model
 from tests.engines.acl_plans import make_dump
 from tests.frontends.onnx import models

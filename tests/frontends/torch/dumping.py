@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from msdump import session as sessions
-from msdump.formats.layout import parse_data_file_name
 from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 
 

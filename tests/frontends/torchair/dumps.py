@@ -11,7 +11,7 @@ import msdump.torchair as torchair
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.formats.torchair_layout import parse_torchair_name, parse_torchair_path
+from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
 
 # (io, slot) or (io, slot, element) of a value.
 Place = tuple[Any, ...]

@@ -14,7 +14,7 @@ import pytest
 import msdump
 from msdump.analysis import find_non_finite
 from msdump.cli.main import main
-from msdump.formats.torchair_layout import TorchairFileName, format_torchair_name
+from msdump.formats.paths.torchair import TorchairFileName, format_torchair_name
 from tests.frontends.torchair.dumps import backend_for
 
 torch = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.formats.graph_dump_layout import parse_summary_name  # noqa: E402
+from msdump.formats.paths.torchair import parse_summary_name  # noqa: E402
 from msdump.frontends import torchair  # noqa: E402
 from msdump.frontends.torchair.graph_dump.fx_summary import summary_text  # noqa: E402
 from tests.frontends.torchair.golden_graph import fx_module  # noqa: E402

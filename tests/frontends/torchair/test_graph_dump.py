@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass  # noqa: E402
 
 from msdump._proto import ge_ir_pb2  # noqa: E402
 from msdump.errors import ConfigError, WriteError  # noqa: E402
-from msdump.formats.graph_dump_layout import parse_graph_dump_name  # noqa: E402
+from msdump.formats.paths.torchair import parse_graph_dump_name  # noqa: E402
 from msdump.frontends import torchair  # noqa: E402
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402

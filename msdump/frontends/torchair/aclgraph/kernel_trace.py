@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from msdump.formats.torchair_layout import format_timestamp
+from msdump.formats.paths.torchair import format_timestamp
 from msdump.frontends.torch.program import Call, Program
 from msdump.frontends.torchair.node_plan import target_name
 

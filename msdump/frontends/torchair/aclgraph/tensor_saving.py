@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from msdump import measuring
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.torchair_layout import rank_dir
+from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.dump_tally import captured
 from msdump.frontends.torchair.process_rank import process_rank

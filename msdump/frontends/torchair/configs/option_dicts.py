@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msdump.errors import WriteError
-from msdump.formats.torchair_layout import rank_dir
+from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.option_group import OptionGroup
 from msdump.frontends.torchair.process_rank import process_rank
 

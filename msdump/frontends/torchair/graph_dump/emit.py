@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import fx
 
 from msdump.errors import ConfigError
-from msdump.formats.graph_dump_layout import PBTXT, PY, TXT
+from msdump.formats.paths.torchair import PBTXT, PY, TXT
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import write_safe_text
 from msdump.frontends.torchair.ge.graph import GeGraph
@@ -40,7 +40,7 @@ def write_ge_graph(
 def write_fx_graph(module: fx.GraphModule, stage: str, graph_id: int, config: CompilerConfig) -> None:
     """Publish an FX graph as a graph dump has it in the modes without GE graphs.
 
-    stage   ORIGINAL or OPTIMIZED of `graph_dump_layout`
+    stage   ORIGINAL or OPTIMIZED of `formats.paths.torchair`
     Raises: WriteError.
     """
     path = new_graph_file(stage, graph_id, config)

@@ -6,12 +6,7 @@ import os
 from pathlib import Path
 
 from msdump.dump.capture import Clock
-from msdump.formats.graph_dump_layout import (
-    GraphDumpName,
-    SummaryName,
-    format_graph_dump_name,
-    format_summary_name,
-)
+from msdump.formats.paths.torchair import GraphDumpName, SummaryName, format_graph_dump_name, format_summary_name
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import make_safe_dirs
 from msdump.frontends.torchair.process_rank import process_rank

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from msdump.formats.graph_dump_layout import OPTIMIZED, ORIGINAL
+from msdump.formats.paths.torchair import OPTIMIZED, ORIGINAL
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.ge.compile import OPTIMIZED as OPTIMIZED_STAGE
 from msdump.frontends.torchair.ge.compile import ORIGINAL as ORIGINAL_STAGE

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import ConfigError, FormatError
-from msdump.formats.layout import (
+from msdump.formats.paths.sync import (
     DataFileName,
     SyncLayout,
     SyncPath,

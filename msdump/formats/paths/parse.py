@@ -1,4 +1,6 @@
-"""What the name of a data file says, in every form that the tools around a dump have ever used.
+"""What the name of a dump file and the folders above it say, in every form that the tools around a dump have used.
+
+Names:
 
     npy              {op_type}.{op_name}.{task}.{stream}.{time}.{io}.{slot}.{format}[.{dtype}].npy
     bin              {op_type}.{op_name}.{task}[.{stream}].{time}[.{task type}.{context}.{thread}.{device}]
@@ -8,20 +10,32 @@
     exception        exception_info.{stream}.{task}.{time}, {kernel}.{stream}.{task}.{time}.core
     any other .npy   a tensor with the name of the file
 
-Source: MindSpore dump guide; CANN, names of dump files; TorchAir, names of its eager dump.
+Folders:
+
+    sync             rank_N/{net}/{graph}/{iteration} and rank_N/{net}/{graph}/constants
+    model            [{step}/]{time}/{device}/{model}/{model_id}/{iteration}
+    operator         [{step}/]{time}/{device}[/{iteration}]
+    fx               worldsizeN_global_rankM/graph_G/{step}
+    exception        extra-info/data-dump/{device}
+    bare             anything else
+
+The layouts "model" and "operator" may lie below worldsizeN_global_rankM, which then tells the rank.
+Source: MindSpore dump guide; CANN, names and directories of a dump; TorchAir, names and folders of its two data dumps.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from msdump import dtypes
 from msdump.formats.acl_exception import parse_core_file_name
-from msdump.formats.async_layout import BinFileName, parse_bin_file_name, parse_overflow_json_name
-from msdump.formats.layout import NUMBER, parse_data_file_name
-from msdump.formats.torchair_layout import parse_torchair_name
+from msdump.formats.paths.acl import BinFileName, parse_async_path, parse_bin_file_name, parse_overflow_json_name
+from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, parse_data_file_name, parse_sync_path
+from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, RAW, OVERFLOW = "npy", "bin", "raw", "overflow"
@@ -165,3 +179,144 @@ def _raw(text: str) -> DumpName | None:
         dtype=match["dtype"],
         shape=tuple(int(size) for size in match["shape"].split("_")),
     )
+
+
+SYNC, MODEL, OPERATOR, FX, EXCEPTION, BARE = "sync", "model", "operator", "fx", "exception", "bare"
+_RANK = re.compile(r"rank_([0-9]{1,20})")
+_WORLD = re.compile(r"worldsize([0-9]{1,20})_global_rank([0-9]{1,20})")
+_TIME = re.compile(r"[0-9]{14}")
+_NUMBER = re.compile(NUMBER)
+_DEBUG_FILES = "debug_files"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a folder says; None where its layout has no such level.
+
+    rank_id       process in the job; where only the device is known, the device
+    model         net name or model name
+    graph_id      graph id or model id
+    iteration     the training step where the layout tells it, else the graph engine's own count
+    data_index    the graph engine's own count
+    is_constants  the folder of a graph's constants, which belong to no iteration
+    rank_depth    leading parts of the path that lead to the folder of the rank; 0 when there is none
+    """
+
+    layout: str = BARE
+    rank_id: int | None = None
+    device_id: int | None = None
+    time: str | None = None
+    model: str | None = None
+    graph_id: int | None = None
+    iteration: int | None = None
+    data_index: int | None = None
+    is_constants: bool = False
+    rank_depth: int = 0
+
+    @property
+    def sort_key(self) -> tuple[int, str, int, int, int, str]:
+        """Order in which folders were filled."""
+        return (
+            _or_first(self.rank_id),
+            self.time or "",
+            _or_first(self.iteration),
+            _or_first(self.data_index),
+            _or_first(self.graph_id),
+            self.model or "",
+        )
+
+
+def parse_place(parts: Sequence[str]) -> Place:
+    """What the parts of a folder's absolute path say; the deepest layout that fits wins."""
+    return _parse_place(tuple(parts))
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse_place(parts: tuple[str, ...]) -> Place:
+    for first in range(len(parts) - 1, -1, -1):
+        part = parts[first]
+        if _RANK.fullmatch(part):
+            found = _sync_place(parts, first)
+        elif _TIME.fullmatch(part):
+            found = _async(parts, first)
+        elif _WORLD.fullmatch(part):
+            found = _fx_place(parts, first)
+        elif part == "extra-info":
+            found = _exception_place(parts[first:])
+        else:
+            found = None
+        if found is not None:
+            return found
+    return Place()
+
+
+def _sync_place(parts: tuple[str, ...], first: int) -> Place | None:
+    tail = parts[first:]
+    path = parse_sync_path("/".join((*tail, "x")))
+    if path is not None and path.kind in (DATA, CONSTANTS):
+        return Place(
+            SYNC,
+            path.rank_id,
+            model=path.net_name,
+            graph_id=path.graph_id,
+            iteration=path.iteration,
+            is_constants=path.kind == CONSTANTS,
+            rank_depth=first + 1,
+        )
+    if len(tail) == 3 and tail[1] == _DEBUG_FILES and _NUMBER.fullmatch(tail[2]):
+        return Place(SYNC, int(tail[0][5:]), iteration=int(tail[2]), rank_depth=first + 1)
+    return None
+
+
+def _async(parts: tuple[str, ...], first: int) -> Place | None:
+    """With a step before the time when there is one; only such layouts may end without a model."""
+    place = None
+    if first and _NUMBER.fullmatch(parts[first - 1]):
+        place = _async_place("/".join((*parts[first - 1 :], "x")))
+        above = first - 1
+    if place is None:
+        above = first
+        place = _async_place("/".join((*parts[first:], "x")))
+    if place is None:
+        # A step of its own makes the layout without models complete; it is not told further.
+        found = parse_async_path("/".join(("0", *parts[first:], "x")))
+        if found is None or found.model_name is not None:
+            return None
+        place = Place(OPERATOR, found.device_id, found.device_id, found.time, None, None, found.iteration)
+        place = replace(place, data_index=found.iteration)
+    world = _WORLD.fullmatch(parts[above - 1]) if above else None
+    return place if world is None else replace(place, rank_id=int(world[2]))
+
+
+def _async_place(text: str) -> Place | None:
+    found = parse_async_path(text)
+    if found is None:
+        return None
+    return Place(
+        OPERATOR if found.model_name is None else MODEL,
+        found.device_id,
+        found.device_id,
+        found.time,
+        found.model_name,
+        found.model_id,
+        found.iteration if found.step_id is None else found.step_id,
+        found.iteration,
+    )
+
+
+def _fx_place(parts: tuple[str, ...], first: int) -> Place | None:
+    found = parse_torchair_path("/".join((*parts[first:], "x")))
+    if found is None:
+        return None
+    model = parts[first + 1]
+    return Place(FX, found.global_rank, model=model, graph_id=found.graph_id, iteration=found.step)
+
+
+def _exception_place(tail: tuple[str, ...]) -> Place | None:
+    if len(tail) == 3 and tail[1] == "data-dump" and _NUMBER.fullmatch(tail[2]):
+        return Place(EXCEPTION, int(tail[2]), int(tail[2]))
+    return None
+
+
+def _or_first(number: int | None) -> int:
+    return -1 if number is None else number
