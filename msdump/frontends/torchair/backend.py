@@ -10,10 +10,9 @@ from typing import Any
 
 from msdump.errors import ConfigError
 from msdump.frontends.torch import OLDEST
-from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.configs.compiler_config import DATA_DUMP, CompilerConfig, without_effect
 from msdump.frontends.torchair.debug_save.debug_log import open_debug_log
 from msdump.frontends.torchair.debug_save.switch import TORCHAIR
-from msdump.frontends.torchair.option_effects import DATA_DUMP, options_without_effect
 
 log = logging.getLogger("torchair")
 
@@ -72,7 +71,7 @@ def require_torch() -> None:
 
 
 def _name_options_without_effect(config: CompilerConfig) -> None:
-    named = options_without_effect(config)
+    named = [f"{option.where} = {option.raw!r}" for option in without_effect(config)]
     if not named:
         return
     text = f"These options have no effect in mode {config.mode.value} without an NPU: {', '.join(named)}."

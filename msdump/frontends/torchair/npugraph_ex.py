@@ -11,11 +11,10 @@ from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torchair.backend import require_torch
-from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.configs.compiler_config import CompilerConfig, without_effect
 from msdump.frontends.torchair.debug_save.debug_log import open_debug_log, setup_logger
 from msdump.frontends.torchair.debug_save.switch import NPUGRAPH_EX
-from msdump.frontends.torchair.option_effects import without_effect
-from msdump.frontends.torchair.option_values import DictOptionValue, OptionValue
+from msdump.frontends.torchair.options import Option, dictionary
 
 log = logging.getLogger("msdump")
 
@@ -137,11 +136,11 @@ def config_from_options(options: dict[str, Any]) -> CompilerConfig:
     return config
 
 
-def _own_options() -> dict[str, OptionValue]:
+def _own_options() -> dict[str, Option]:
     """Options that the CompilerConfig of TorchAir has no public place for, and so no check."""
-    own: dict[str, OptionValue] = {name: OptionValue(False, [True, False]) for name in _SWITCHES}
-    own["super_kernel_debug_options"] = DictOptionValue(None)
-    own["super_kernel_optimize_options"] = DictOptionValue(None)
+    own: dict[str, Option] = {name: Option(False, [True, False]) for name in _SWITCHES}
+    own["super_kernel_debug_options"] = Option(None, dictionary, is_raw=True)
+    own["super_kernel_optimize_options"] = Option(None, dictionary, is_raw=True)
     for name, option in own.items():
         option.where = f"npugraph_ex option {name}"
     return own

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.errors import ConfigError
-from msdump.frontends.torchair.option_values import OptionTypeError
+from msdump.frontends.torchair.options import OptionTypeError
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.frontends.torchair.option_values import OptionTypeError
+from msdump.frontends.torchair.options import OptionTypeError
 
 __all__ = ["npu_print", "record", "wait"]
 

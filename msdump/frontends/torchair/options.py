@@ -1,0 +1,268 @@
+"""Options of a CompilerConfig: what each takes, what it says when it gets something else, and groups of them.
+
+The first line of each message is TorchAir's; the second one is where and how to fix it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msdump.errors import ConfigError, did_you_mean
+
+INT64_MAX = 2**63 - 1
+
+# Gets where the option stands and the value that it is set to; gives the value that it keeps.
+Check = Callable[[str, Any], Any]
+
+
+class OptionTypeError(ConfigError, TypeError):
+    """An option that got a value of a wrong type, where TorchAir raises TypeError."""
+
+
+class OptionPathError(ConfigError, FileNotFoundError):
+    """An option that got a path where nothing is, where TorchAir raises FileNotFoundError."""
+
+
+class Option:
+    """One option.
+
+    default   what it is until it is set
+    accepts   the values that it takes; or a check; None: it takes anything
+    modes     modes of the CompilerConfig in which it does something here
+    is_raw    its value reads as it was set, not as text
+    plain     what its group gives in place of the option: None, the option itself; "value", its value; any other text
+              stands for a value that is not set.   Source: TorchAir, `data_dump.filter` and the `path` properties
+    where     its full name, such as `config.debug.run_eagerly`
+    """
+
+    def __init__(
+        self,
+        default: Any,
+        accepts: Sequence[Any] | Check | None = None,
+        modes: frozenset[str] = frozenset(),
+        *,
+        is_raw: bool = False,
+        plain: str | None = None,
+    ) -> None:
+        self.default = self.raw = default
+        self.optional = None if accepts is None or callable(accepts) else accepts
+        self._check = accepts if callable(accepts) else None
+        self.modes = modes
+        self._is_raw = is_raw
+        self._plain = plain
+        self.where = "this option"
+
+    def __bool__(self) -> bool:
+        return bool(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.where} = {self.raw!r}>"
+
+    @property
+    def value(self) -> Any:
+        """Text, with True and False as "1" and "0", as TorchAir hands them to the compiler; None as it is.
+
+        Raises: ConfigError, OptionTypeError or OptionPathError when it is set to what the option does not take.
+        """
+        if self._is_raw or self.raw is None:
+            return self.raw
+        return {"True": "1", "False": "0"}.get(str(self.raw), str(self.raw))
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if self._check is not None:
+            value = self._check(self.where, value)
+        elif self.optional is not None and value not in self.optional:
+            raise ConfigError(
+                f"Value {value!r} (type: {type(value)}) not in optional list {self.optional!r} "
+                f"(type: {type(self.optional[0])}).\n"
+                f"{self.where}: expected one of {self.optional}, got {value!r}. Set one of these, or leave it alone."
+            )
+        self.raw = value
+
+    @property
+    def is_default(self) -> bool:
+        """True when it holds what it holds unset."""
+        return bool(self.raw == self.default)
+
+    def read(self) -> Any:
+        """What its group gives under its name."""
+        if self._plain is None:
+            return self
+        return self._plain if self.raw is None and self._plain != "value" else self.value
+
+
+class OptionGroup:
+    """Options and further groups under the names that it has, and no others.
+
+    `group.name = value` and `group.name.value = value` both set an option. Reading gives the option itself; paths and
+    functions read as what they hold.
+
+    kind     name of TorchAir's class, with which its error texts begin
+    is_open  whether names that begin with `_` may be set at will: TorchAir's own switches for itself
+    """
+
+    def __init__(self, kind: str, *, is_open: bool = False, **members: Option | OptionGroup) -> None:
+        object.__setattr__(self, "_kind", kind)
+        object.__setattr__(self, "_is_open", is_open)
+        object.__setattr__(self, "_members", members)
+        self._name_members("config")
+
+    def _name_members(self, where: str) -> None:
+        object.__setattr__(self, "_where", where)
+        for name, member in self._members.items():
+            if isinstance(member, OptionGroup):
+                member._name_members(f"{where}.{name}")
+            else:
+                member.where = f"{where}.{name}"
+
+    def __getattr__(self, name: str) -> Any:
+        members: dict[str, Any] = self.__dict__.get("_members", {})
+        if name not in members:
+            raise AttributeError(
+                f"{self.__dict__.get('_where', 'config')}: expected one of {sorted(members)}, got {name!r}. "
+                f"{did_you_mean(name, members)}".rstrip()
+            )
+        member = members[name]
+        return member.read() if isinstance(member, Option) else member
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._members and not (self._is_open and name.startswith("_")):
+            raise ConfigError(
+                f"{self._kind} has no option {name}, all options {list(self._members)}\n"
+                f"{self._where}: expected one of these, got {name!r}. {did_you_mean(name, self._members)}".rstrip()
+            )
+        member = self._members.get(name)
+        if isinstance(member, OptionGroup):
+            raise ConfigError(
+                f"{self._where}.{name}: expected one of its options to be set, got {value!r} for all of them. "
+                f"They are {sorted(member._members)}."
+            )
+        if member is None:
+            member = self._members[name] = Option(None, is_raw=True)
+            member.where = f"{self._where}.{name}"
+        member.value = value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._members})
+
+    def options(self) -> Iterator[Option]:
+        """Every option below, in the order of the tree."""
+        for member in self._members.values():
+            if isinstance(member, OptionGroup):
+                yield from member.options()
+            else:
+                yield member
+
+
+def integer(minimum: int, maximum: int) -> Check:
+    """A check that takes an integer between two, both included."""
+
+    def check(where: str, value: Any) -> Any:
+        if not isinstance(value, int):
+            raise ConfigError(
+                f"Please set integer type, but got {type(value)}\n"
+                f"{where}: expected an integer from {minimum} to {maximum}, got {value!r}."
+            )
+        if not minimum <= value <= maximum:
+            raise ConfigError(
+                f"Please set value in [{minimum}, {maximum}], {value} is out of range.\n"
+                f"{where}: expected an integer of that range, got {value}."
+            )
+        return value
+
+    return check
+
+
+def text(default: str, pattern: str, example: str, quick: str | None = None) -> Check:
+    """A check that takes text of a given form; None stands for the default.
+
+    pattern  as TorchAir writes it in its message
+    quick    the same language in a form that no text makes slow; None when `pattern` is one
+    """
+    matcher = re.compile(quick or pattern)
+
+    def check(where: str, value: Any) -> Any:
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise OptionTypeError(
+                f"expected string or bytes-like object, got '{type(value).__name__}'\n"
+                f'{where}: expected text such as "{example}", got {value!r}.'
+            )
+        if not matcher.fullmatch(value):
+            raise ConfigError(
+                f"Please set legal regex value format match {pattern}, {value} is Illegal format, "
+                f"correct example:{example}.\n"
+                f'{where}: expected text such as "{example}", got "{value}".'
+            )
+        return value
+
+    return check
+
+
+def dictionary(where: str, value: Any) -> Any:
+    """A check that takes a dict or None."""
+    if value is not None and not isinstance(value, dict):
+        raise OptionTypeError(
+            f"value must be dict or None, got {type(value)}\n{where}: expected dict or None, got {value!r}."
+        )
+    return value
+
+
+def function(where: str, value: Any) -> Any:
+    """A check that takes a function or None."""
+    if value is not None and not callable(value):
+        raise OptionTypeError(
+            f"value must be Callable or None, got {type(value)}\n{where}: expected a function or None, got {value!r}."
+        )
+    return value
+
+
+def file(where: str, value: Any) -> Any:
+    """A check that takes the path of a file, or None."""
+    if value is not None and not os.path.isfile(value):
+        raise OptionPathError(
+            f"Please set legal file path, {value} is not found or is not a file!\n"
+            f"{where}: expected the path of a file, got {value!r}. Make the file first."
+        )
+    return value
+
+
+def json_file(where: str, value: Any) -> Any:
+    """A check that takes the path of a .json file, or None."""
+    if value is None:
+        return None
+    if value == "":
+        raise ConfigError(f"File path cannot be empty!\n{where}: expected the path of a .json file or None, got ''.")
+    if not (os.path.isfile(value) and os.fspath(value).endswith(".json")):
+        raise OptionPathError(
+            f"Please set legal file path, {value} is not found or is not '.json' file!\n"
+            f"{where}: expected the path of a .json file, got {value!r}."
+        )
+    return value
+
+
+def folder(where: str, value: Any) -> Any:
+    """A check that takes the path of a folder."""
+    if value is None or not os.path.isdir(value):
+        raise OptionPathError(
+            f"Please set legal dir path, {value} is not found or is not a file directory!\n"
+            f"{where}: expected the path of a folder, got {value!r}. Make the folder first."
+        )
+    return value
+
+
+def new_folder(where: str, value: Any) -> Any:
+    """A check that takes the path of a folder that is made when it is missing, and keeps it as an absolute one."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionTypeError(
+            f"expected str, bytes or os.PathLike object, not {type(value).__name__}\n"
+            f"{where}: expected the path of a folder, got {value!r}. Leave it alone for the current folder."
+        )
+    if "\0" in os.fspath(value):
+        raise ConfigError(f"embedded null byte\n{where}: expected the path of a folder, got {value!r}.")
+    return os.path.realpath(value)
