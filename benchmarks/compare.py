@@ -66,7 +66,7 @@ def usual_numpy(x: Array, y: Array) -> None:
 
 
 def part_metrics(quick: bool) -> None:
-    from msdump.analysis.metrics import compare_arrays
+    from msdump.analysis.compare.metrics import compare_arrays
 
     size = (4 if quick else 64) << 20
     rng = np.random.default_rng(0)
@@ -122,7 +122,7 @@ def part_dumps_disk(quick: bool) -> None:
 
 def part_first(quick: bool) -> None:
     """The first comparison of a process pays for the compiler's cache."""
-    from msdump.analysis.metrics import compare_arrays
+    from msdump.analysis.compare.metrics import compare_arrays
 
     x = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
     first = timed(lambda: compare_arrays(x, x + 1))

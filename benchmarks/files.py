@@ -46,7 +46,7 @@ def write_dump(folder: Path, count: int, largest: int) -> int:
 
 
 def measure_convert(base: str | None, place: str, quick: bool) -> None:
-    from msdump.analysis.convert import ConvertOptions, convert_files, dump_sources
+    from msdump.analysis.convert.files import ConvertOptions, convert_files, dump_sources
 
     count, largest = (100, 8 << 20) if quick else (500, 64 << 20)
     with scratch(base) as folder:

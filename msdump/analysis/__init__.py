@@ -10,46 +10,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from msdump.analysis.compare import compare_dumps
-    from msdump.analysis.comparison import Comparison, OperatorResult, StepResult, TensorResult
-    from msdump.analysis.comparison_report import csv_text, headline, json_text
-    from msdump.analysis.convert import convert_dump
-    from msdump.analysis.look_up import find_source_line, show_operator
-    from msdump.analysis.mapping import OperatorMap, read_mapping
-    from msdump.analysis.metrics import PairMetrics, compare_arrays, metric_text
-    from msdump.analysis.nan import NonFiniteReport, find_non_finite
-    from msdump.analysis.replay import Replay, replay_operator
-    from msdump.analysis.repro import write_repro
-    from msdump.analysis.stat import StatisticReport, tensor_statistics, write_parquet, write_statistic_files
-    from msdump.analysis.stat_diff import compare_statistics
+    from msdump.analysis.compare.dumps import compare_dumps
+    from msdump.analysis.compare.mapping import OperatorMap, read_mapping
+    from msdump.analysis.compare.metrics import PairMetrics, compare_arrays, metric_text
+    from msdump.analysis.compare.report import csv_text, headline, json_text
+    from msdump.analysis.compare.result import Comparison, OperatorResult, StepResult, TensorResult
+    from msdump.analysis.convert.files import convert_dump
+    from msdump.analysis.find.look_up import find_source_line, show_operator
+    from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
+    from msdump.analysis.replay.replay import Replay, replay_operator
+    from msdump.analysis.replay.repro import write_repro
+    from msdump.analysis.stat.diff import compare_statistics
+    from msdump.analysis.stat.statistics import StatisticReport, tensor_statistics, write_parquet, write_statistic_files
 
 _MODULE_BY_NAME = {
-    "Comparison": "comparison",
-    "NonFiniteReport": "nan",
-    "OperatorMap": "mapping",
-    "OperatorResult": "comparison",
-    "PairMetrics": "metrics",
-    "Replay": "replay",
-    "StatisticReport": "stat",
-    "StepResult": "comparison",
-    "TensorResult": "comparison",
-    "compare_arrays": "metrics",
-    "compare_dumps": "compare",
-    "compare_statistics": "stat_diff",
-    "convert_dump": "convert",
-    "csv_text": "comparison_report",
-    "find_non_finite": "nan",
-    "find_source_line": "look_up",
-    "headline": "comparison_report",
-    "json_text": "comparison_report",
-    "metric_text": "metrics",
-    "read_mapping": "mapping",
-    "replay_operator": "replay",
-    "show_operator": "look_up",
-    "tensor_statistics": "stat",
-    "write_parquet": "stat",
-    "write_repro": "repro",
-    "write_statistic_files": "stat",
+    "Comparison": "compare.result",
+    "NonFiniteReport": "find.nan",
+    "OperatorMap": "compare.mapping",
+    "OperatorResult": "compare.result",
+    "PairMetrics": "compare.metrics",
+    "Replay": "replay.replay",
+    "StatisticReport": "stat.statistics",
+    "StepResult": "compare.result",
+    "TensorResult": "compare.result",
+    "compare_arrays": "compare.metrics",
+    "compare_dumps": "compare.dumps",
+    "compare_statistics": "stat.diff",
+    "convert_dump": "convert.files",
+    "csv_text": "compare.report",
+    "find_non_finite": "find.nan",
+    "find_source_line": "find.look_up",
+    "headline": "compare.report",
+    "json_text": "compare.report",
+    "metric_text": "compare.metrics",
+    "read_mapping": "compare.mapping",
+    "replay_operator": "replay.replay",
+    "show_operator": "find.look_up",
+    "tensor_statistics": "stat.statistics",
+    "write_parquet": "stat.statistics",
+    "write_repro": "replay.repro",
+    "write_statistic_files": "stat.statistics",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from msdump.analysis.operators import Operator, Slot, Step, StepKey
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

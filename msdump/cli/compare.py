@@ -60,7 +60,7 @@ def add_step_options(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is the exit status that `--help` explains."""
-    from msdump.analysis.compare import compare_dumps
+    from msdump.analysis.compare.dumps import compare_dumps
 
     if args.threads is not None and args.threads < 1:
         raise ConfigError(f"--threads: expected a number from 1 on, got {args.threads}.")
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(found: Any, args: argparse.Namespace) -> None:
-    from msdump.analysis.comparison_report import TABLE_TITLES, csv_text, headline, json_text, summary, table_rows
+    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_text, summary, table_rows
 
     if args.csv is not None:
         write_text(args.csv, csv_text(found))

@@ -17,7 +17,7 @@ from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from msdump.analysis.convert import ConvertOptions, Result
+    from msdump.analysis.convert.files import ConvertOptions, Result
 
 NOTHING_FOUND = 3
 _SHOWN_FAILURES = 20
@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Convert; the result is the exit status that `--help` explains."""
-    from msdump.analysis.convert import convert_files, dump_sources
+    from msdump.analysis.convert.files import convert_files, dump_sources
 
     options = _options(args)
     sources = [source for path in args.paths for source in dump_sources(path, options)]
@@ -82,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _options(args: argparse.Namespace) -> ConvertOptions:
     """Raises: ConfigError for options that do not go together."""
-    from msdump.analysis.convert import ConvertOptions
-    from msdump.analysis.custom_format import CustomFormats
+    from msdump.analysis.convert.files import ConvertOptions
+    from msdump.analysis.convert.target_format import CustomFormats
     from msdump.analysis.exit_codes import AnalysisError
 
     only = None

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
 
 if TYPE_CHECKING:
-    from msdump.analysis.accuracy import Request
-    from msdump.analysis.accuracy_pairs import Pair, Pairing
-    from msdump.analysis.accuracy_sides import Side
-    from msdump.analysis.fusion_json import FusedOperator
+    from msdump.analysis.msaccucmp.accuracy import Request
+    from msdump.analysis.msaccucmp.fusion_json import FusedOperator
+    from msdump.analysis.msaccucmp.pairs import Pair, Pairing
+    from msdump.analysis.msaccucmp.sides import Side
 
 ADVISOR_FILE = "advisor_summary.txt"
 TOP, LINES = 20, 1_000_000
@@ -70,8 +70,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is msaccucmp's code."""
-    from msdump.analysis.accuracy import compare_files
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
+    from msdump.analysis.msaccucmp.accuracy import compare_files
 
     _check_together(args)
     for path in (args.mine, args.golden):
@@ -134,10 +134,10 @@ def _refuse(text: str) -> NoReturn:
 
 def _request(args: argparse.Namespace) -> Request:
     """Raises: AnalysisError for metrics and scripts that are not there, and for numbers out of their range."""
-    from msdump.analysis.accuracy import Request
-    from msdump.analysis.accuracy_ranges import parse_range, parse_selection
-    from msdump.analysis.custom_format import CustomFormats
-    from msdump.analysis.custom_metrics import chosen_metrics, metric_arguments
+    from msdump.analysis.convert.target_format import CustomFormats
+    from msdump.analysis.msaccucmp.accuracy import Request
+    from msdump.analysis.msaccucmp.custom_metrics import chosen_metrics, metric_arguments
+    from msdump.analysis.msaccucmp.pairs import parse_range, parse_selection
 
     if args.op_name:
         _detail_request(args)
@@ -159,7 +159,7 @@ def _request(args: argparse.Namespace) -> Request:
 
 def _detail_request(args: argparse.Namespace) -> Any:
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
-    from msdump.analysis.tensor_detail import DetailRequest
+    from msdump.analysis.msaccucmp.tensor_detail import DetailRequest
 
     lines = LINES if args.lines is None else args.lines
     top = TOP if args.top is None else args.top
@@ -182,9 +182,9 @@ def _is_plain(*paths: str) -> bool:
 def _run_folder(
     args: argparse.Namespace, request: Request, mine_path: str, golden_path: str, fusion: str, prefix: str
 ) -> int:
-    from msdump.analysis.accuracy_sides import open_side
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
-    from msdump.analysis.fusion_json import read_fusion_json
+    from msdump.analysis.msaccucmp.fusion_json import read_fusion_json
+    from msdump.analysis.msaccucmp.sides import open_side
 
     if fusion and not os.path.isfile(fusion):
         raise AnalysisError(ExitCode.INVALID_PATH, f"{fusion}: expected the json of the model, got nothing.")
@@ -195,7 +195,7 @@ def _run_folder(
     if args.op_name:
         return _detail(args, pairing.pairs, operators)
     if args.has_mapping:
-        from msdump.analysis.accuracy import mapping_csv
+        from msdump.analysis.msaccucmp.accuracy import mapping_csv
 
         text = mapping_csv(pairing.pairs, _has_sequence(args))
         path = write_result(args.output, _stamped(prefix.replace("result", "mapping")), text)
@@ -205,8 +205,8 @@ def _run_folder(
 
 
 def _check_sides(mine: Side, golden: Side, fusion: str) -> None:
-    from msdump.analysis.accuracy_sides import DUMP, NPY, PB
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
+    from msdump.analysis.msaccucmp.sides import DUMP, NPY, PB
 
     if mine.kind in (NPY, PB):
         raise AnalysisError(
@@ -219,7 +219,7 @@ def _check_sides(mine: Side, golden: Side, fusion: str) -> None:
 def _pairing(
     args: argparse.Namespace, mine: Side, golden: Side, operators: Sequence[FusedOperator], has_fusion: bool
 ) -> Pairing:
-    from msdump.analysis.accuracy_pairs import pairs_by_fusion, pairs_by_name
+    from msdump.analysis.msaccucmp.pairs import pairs_by_fusion, pairs_by_name
 
     if not has_fusion:
         return pairs_by_name(mine, golden)
@@ -237,8 +237,8 @@ def _stamped(prefix: str) -> str:
 def _measure(
     args: argparse.Namespace, request: Request, pairing: Pairing, sides: tuple[Side, Side], prefix: str
 ) -> int:
-    from msdump.analysis.accuracy import advisor_rows, measure, result_csv
     from msdump.analysis.exit_codes import ExitCode
+    from msdump.analysis.msaccucmp.accuracy import advisor_rows, measure, result_csv
 
     rows = measure(pairing.pairs, request)
     path = write_result(args.output, _stamped(prefix), result_csv(rows, *sides, request, _has_sequence(args)))
@@ -256,7 +256,7 @@ def _measure(
 
 def _selected(args: argparse.Namespace, operators: Sequence[FusedOperator]) -> set[int] | None:
     """Sequence numbers of -r or -s.   Raises: AnalysisError."""
-    from msdump.analysis.accuracy_ranges import numbers_in_range, numbers_selected, parse_range, parse_selection
+    from msdump.analysis.msaccucmp.pairs import numbers_in_range, numbers_selected, parse_range, parse_selection
 
     count = max((operator.sequence for operator in operators), default=0)
     if args.range:
@@ -267,7 +267,7 @@ def _selected(args: argparse.Namespace, operators: Sequence[FusedOperator]) -> s
 
 
 def _advise(args: argparse.Namespace, rows: Any) -> None:
-    from msdump.analysis.advisor import advise
+    from msdump.analysis.msaccucmp.accuracy import advise
 
     advice = advise(rows)
     path = write_result(args.output, ADVISOR_FILE, advice.text)
@@ -277,9 +277,9 @@ def _advise(args: argparse.Namespace, rows: Any) -> None:
 
 
 def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence[FusedOperator]) -> int:
-    from msdump.analysis.accuracy_align import Origin, align, detail_arrays
     from msdump.analysis.exit_codes import ExitCode
-    from msdump.analysis.tensor_detail import Detail, write_detail
+    from msdump.analysis.msaccucmp.align import Origin, align, detail_arrays
+    from msdump.analysis.msaccucmp.tensor_detail import Detail, write_detail
 
     request = _detail_request(args)
     io, text = ("input", args.input_tensor) if args.input_tensor else ("output", args.output_tensor or "0")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
 
 if TYPE_CHECKING:
-    from msdump.analysis.convert import ConvertOptions, Result
+    from msdump.analysis.convert.files import ConvertOptions, Result
 
 FAILED_LIST = "convert_failed_file_list.txt"
 _SHAPE = re.compile(r"([0-9]+,)+[0-9]+")
@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Convert; the result is msaccucmp's code."""
-    from msdump.analysis.convert import convert_files
+    from msdump.analysis.convert.files import convert_files
     from msdump.analysis.exit_codes import ExitCode
 
     options = _options(args)
@@ -91,8 +91,8 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
     """Raises: AnalysisError with msaccucmp's code."""
     from pathlib import Path
 
-    from msdump.analysis.convert import ConvertOptions
-    from msdump.analysis.custom_format import CustomFormats
+    from msdump.analysis.convert.files import ConvertOptions
+    from msdump.analysis.convert.target_format import CustomFormats
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
 
     needs_format = (args.shape, args.output_tensor, args.input_tensor, args.custom_script_path)
@@ -138,7 +138,7 @@ def _shape_and_tensor(args: argparse.Namespace) -> tuple[tuple[int, ...] | None,
 
 def _sources(dump_file: str) -> Any:
     """Files to convert, or the code that ends the command."""
-    from msdump.analysis.convert import named_sources
+    from msdump.analysis.convert.files import named_sources
     from msdump.analysis.exit_codes import ExitCode
     from msdump.formats.paths.sync import MAPPING_FILE
 

@@ -24,9 +24,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is msaccucmp's code."""
-    from msdump.analysis.accuracy import Request, compare_files
+    from msdump.analysis.compare.metrics import METRICS
     from msdump.analysis.exit_codes import AnalysisError, ExitCode
-    from msdump.analysis.metrics import METRICS
+    from msdump.analysis.msaccucmp.accuracy import Request, compare_files
 
     for path in (args.mine, args.golden):
         if not path.endswith(".npy"):

@@ -22,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Summarize; the result is msaccucmp's code."""
     from msdump.analysis.exit_codes import ExitCode
-    from msdump.analysis.overflow_summary import find_overflows, write_overflow_report
+    from msdump.analysis.msaccucmp.overflow import find_overflows, write_overflow_report
 
     if not os.path.isdir(args.dump_path):
         got = "a file" if os.path.exists(args.dump_path) else "nothing"

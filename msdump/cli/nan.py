@@ -15,9 +15,8 @@ from msdump.cli.tables import progress_bar
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
-    from msdump.analysis.growth import Growth
-    from msdump.analysis.nan import BadTensor, BenignInf, NonFinite, NonFiniteReport
-    from msdump.analysis.operators import Operator
+    from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
+    from msdump.analysis.steps import Operator
 
 FINITE, FOUND, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
 _EPILOG = """
@@ -48,8 +47,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
-    from msdump.analysis.nan import find_non_finite
-    from msdump.analysis.statistic_steps import STATISTIC
+    from msdump.analysis.find.nan import find_non_finite
+    from msdump.analysis.steps import STATISTIC
 
     try:
         with progress_bar("nan", sys.stderr) as advance:

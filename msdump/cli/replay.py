@@ -14,7 +14,7 @@ from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
-    from msdump.analysis.replay import ReplayRun
+    from msdump.analysis.replay.replay import ReplayRun
 
 EXPLAINED, WRONG, WRONG_USAGE = 0, 1, 2
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
-    from msdump.analysis.replay import replay_operator
+    from msdump.analysis.replay.replay import replay_operator
 
     try:
         found = replay_operator(args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration)

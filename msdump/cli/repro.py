@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
-    from msdump.analysis.repro import write_repro
+    from msdump.analysis.replay.repro import write_repro
 
     try:
         script = write_repro(

@@ -15,7 +15,7 @@ from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
-    from msdump.analysis.look_up import ShownTensor
+    from msdump.analysis.find.look_up import ShownTensor
     from msdump.formats.statistic_csv import StatisticRow
     from msdump.stats import Statistics
 
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show; the result is the exit status that `--help` explains."""
-    from msdump.analysis.look_up import show_operator
+    from msdump.analysis.find.look_up import show_operator
 
     try:
         shown = show_operator(

@@ -15,9 +15,9 @@ from msdump.errors import ConfigError, MsdumpError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from msdump.analysis.comparison import OperatorResult
-    from msdump.analysis.roles import Role
-    from msdump.analysis.stat import TensorStatistics
+    from msdump.analysis.compare.result import OperatorResult
+    from msdump.analysis.stat.roles import Role
+    from msdump.analysis.stat.statistics import TensorStatistics
 
 FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from msdump.analysis.comparison_report import TABLE_TITLES, csv_text, headline, summary, table_rows
-    from msdump.analysis.stat_diff import compare_statistics
+    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, summary, table_rows
+    from msdump.analysis.stat.diff import compare_statistics
 
     found = compare_statistics(
         args.dump, args.diff, mapping=args.mapping, rank=args.rank, graph=args.graph, iteration=args.iteration,
@@ -98,9 +98,9 @@ def _diff(args: argparse.Namespace) -> int:
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
     """What the first tensor that differs of each operator is in the model."""
-    from msdump.analysis.comparison import DIFFERS
+    from msdump.analysis.compare.result import DIFFERS
     from msdump.analysis.graph_info import GraphFiles
-    from msdump.analysis.roles import Roles
+    from msdump.analysis.stat.roles import Roles
     from msdump.formats.dump_dir import DumpDir
 
     roles = Roles(GraphFiles(DumpDir.open(dump)))
@@ -116,7 +116,7 @@ def _role_cells(role: Role) -> tuple[str, str, str]:
 
 
 def _write_csv(args: argparse.Namespace) -> int:
-    from msdump.analysis.stat import write_statistic_files
+    from msdump.analysis.stat.statistics import write_statistic_files
 
     if args.op_type or args.parquet:
         raise ConfigError("--csv: expected it without --op-type and --parquet. It writes what a dump would have had.")
@@ -130,8 +130,8 @@ def _write_csv(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from msdump.analysis.operators import has_several_graphs
-    from msdump.analysis.stat import tensor_statistics, write_parquet
+    from msdump.analysis.stat.statistics import tensor_statistics, write_parquet
+    from msdump.analysis.steps import has_several_graphs
 
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(

@@ -32,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
-    from msdump.analysis.look_up import find_source_line, nearest_lines
+    from msdump.analysis.find.look_up import find_source_line, nearest_lines
 
     try:
         hits = find_source_line(args.dump, args.line, rank=args.rank, graph=args.graph, iteration=args.iteration)

@@ -49,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the configuration and run it; the result is the exit status that `--help` explains."""
-    from msdump.analysis.zoom import acl_config, mindspore_config, plan_zoom, torchair_lines
+    from msdump.analysis.find.zoom import acl_config, mindspore_config, plan_zoom, torchair_lines
 
     if args.around < 0:
         raise ConfigError(f"--around: expected a number from 0 on, got {args.around}.")

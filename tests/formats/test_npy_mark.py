@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msdump import dtypes, testing
-from msdump.analysis.tensor_form import Value, npy_chunks
+from msdump.analysis.convert.tensor_form import Value, npy_chunks
 from msdump.arrays import Array
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter, npy_array, npy_header, read_marked_npy

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msdump.analysis.fusion_json import groups_of, read_fusion_json
+from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
-from msdump.analysis.mapping import read_mapping as read_operator_map
+from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.mindspore import load_mindspore_config
 from msdump.errors import ConfigError, FormatError

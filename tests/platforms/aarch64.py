@@ -50,7 +50,7 @@ TESTS = (
     "tests/formats",
     "tests/kernels",
     "tests/graph/test_executor.py",
-    "tests/analysis/test_compare.py",
+    "tests/analysis/compare/test_dumps.py",
 )
 # What maps files, aligns memory or counts pages.
 TESTS_OF_PAGES = (

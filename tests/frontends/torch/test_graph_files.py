@@ -13,8 +13,7 @@ torch = pytest.importorskip("torch")
 
 from msdump.analysis import find_non_finite  # noqa: E402
 from msdump.analysis.graph_info import GraphFiles  # noqa: E402
-from msdump.analysis.operators import read_steps  # noqa: E402
-from msdump.analysis.statistic_steps import read_statistic_steps  # noqa: E402
+from msdump.analysis.steps import read_statistic_steps, read_steps  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.formats.dump_dir import DumpDir  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402

@@ -103,7 +103,7 @@ def test_a_mask_that_was_not_dumped_is_benign_all_the_same(
 
 
 def _keys(root: Path) -> list[Any]:
-    from msdump.analysis.operators import read_steps
+    from msdump.analysis.steps import read_steps
     from msdump.formats.dump_dir import DumpDir
 
     return [step.key for step in read_steps(DumpDir.open(root))]

@@ -144,7 +144,7 @@ def test_the_first_nan_is_the_first_in_time(tmp_path: Path) -> None:
 
 
 def test_two_runs_in_one_folder_are_read_as_the_newer_one(tmp_path: Path) -> None:
-    from msdump.analysis.operators import read_steps
+    from msdump.analysis.steps import read_steps
 
     folder = tmp_path / RANK / "graph_1" / "0"
     folder.mkdir(parents=True)

@@ -15,9 +15,9 @@ torch = pytest.importorskip("torch")
 import msdump.torchair as torchair  # noqa: E402
 
 import msdump  # noqa: E402
-from msdump.analysis.compare import compare_dumps  # noqa: E402
-from msdump.analysis.comparison import Comparison  # noqa: E402
-from msdump.analysis.find_operator import find_operator  # noqa: E402
+from msdump.analysis.compare.dumps import compare_dumps  # noqa: E402
+from msdump.analysis.compare.result import Comparison  # noqa: E402
+from msdump.analysis.find.look_up import find_operator  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from msdump.frontends.torchair import graph_mode_dump  # noqa: E402

@@ -1,0 +1,140 @@
+"""How far apart two tensors may be and still agree: bounds that know the dtype.
+
+Both bounds must hold. `relative` bounds |mine - golden| / |golden| as Euclidean norms, `worst` the largest difference
+against the largest golden value. They allow what two correct implementations of a whole network are apart from each
+other, not what one rounding costs: some thousand roundings of float32, a few of the narrow dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump.analysis.compare.metrics import PairMetrics
+from msdump.arrays import Array
+
+# Three-way: how much larger than the error of the other low-precision run an error may be.
+_YARDSTICK = 2.0
+_SAMPLE = 4096
+_MIN_DISTINCT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What two tensors of a dtype may be apart; `epsilon` is its relative rounding step."""
+
+    relative: float
+    worst: float
+    epsilon: float
+
+
+_EXACT = Bounds(0.0, 0.0, 0.0)
+BOUNDS = {
+    "float64": Bounds(1e-9, 1e-8, 2.0**-52),
+    "complex128": Bounds(1e-9, 1e-8, 2.0**-52),
+    "float32": Bounds(1e-4, 1e-3, 2.0**-23),
+    "complex64": Bounds(1e-4, 1e-3, 2.0**-23),
+    "float16": Bounds(5e-3, 2e-2, 2.0**-10),
+    "bfloat16": Bounds(2e-2, 1e-1, 2.0**-7),
+    "float8_e4m3fn": Bounds(1e-1, 2.5e-1, 2.0**-3),
+    "hifloat8": Bounds(1e-1, 2.5e-1, 2.0**-3),
+    "float8_e5m2": Bounds(2e-1, 5e-1, 2.0**-2),
+    "float6_e2m3": Bounds(1e-1, 2.5e-1, 2.0**-3),
+    "float6_e3m2": Bounds(2e-1, 5e-1, 2.0**-2),
+    "float4_e2m1": Bounds(5e-1, 1.0, 2.0**-1),
+    "float8_e8m0": Bounds(5e-1, 1.0, 2.0**-1),
+}
+
+
+def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
+    """Bounds for two dtypes: those of the coarser one; integers and bools must be equal.
+
+    tolerance   replaces `relative`; `worst` is ten times that
+    """
+    found = max((BOUNDS.get(name, _EXACT) for name in (mine, golden)), key=lambda bounds: bounds.epsilon)
+    if tolerance is None or found is _EXACT:
+        return found
+    return Bounds(tolerance, 10 * tolerance, found.epsilon)
+
+
+def real_dtype(array: Array, name: str) -> str:
+    """dtype that the numbers of a float32 tensor really have, where no file tells it: MindSpore stores bfloat16 as
+    float32 in npy.
+
+    Edges: only told from 16 distinct values on, because zeros, ones and small integers fit into any float.
+    """
+    if name != "float32" or array.dtype != np.float32:
+        return name
+    sample = array.reshape(-1)[:_SAMPLE] if array.flags.c_contiguous else array.ravel()[:_SAMPLE]
+    bits = np.ascontiguousarray(sample).view(np.uint32)
+    if bits.size < _MIN_DISTINCT or (bits & 0xFFFF).any():
+        return name
+    return "bfloat16" if np.unique(bits & 0x007FFFFF).size >= _MIN_DISTINCT else name
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """What a second run of the same precision is away from the reference."""
+
+    relative: float = 0.0
+    worst: float = 0.0
+    mismatched: int = 0
+    unequal: int = 0
+
+
+def errors_of(pair: PairMetrics | None) -> Errors:
+    """Errors of a pair; None stands for identical tensors."""
+    if pair is None:
+        return Errors()
+    return Errors(pair.relative_error, pair.worst_relative_error, pair.mismatched, pair.unequal or 0)
+
+
+def reason_to_differ(pair: PairMetrics, bounds: Bounds, yardstick: Errors | None = None) -> str:
+    """Why two tensors do not agree, in words; "" when they do.
+
+    yardstick   then an error counts only when it is larger than twice that one, and than a few roundings
+    """
+    if yardstick is not None:
+        return _reason_by_yardstick(pair, bounds, yardstick)
+    if pair.mismatched:
+        return f"NaN or Inf in {pair.mismatched} places where the other has something else"
+    if pair.unequal:
+        return f"{pair.unequal} of {pair.count} elements differ"
+    if pair.relative_error > bounds.relative:
+        return f"relative error {pair.relative_error:.3g} > {bounds.relative:.3g}"
+    if pair.worst_relative_error > bounds.worst:
+        return f"worst error {pair.worst_relative_error:.3g} of the largest value > {bounds.worst:.3g}"
+    return ""
+
+
+def _reason_by_yardstick(pair: PairMetrics, bounds: Bounds, yardstick: Errors) -> str:
+    if pair.mismatched > yardstick.mismatched:
+        return f"NaN or Inf in {pair.mismatched} places, {yardstick.mismatched} in the other run"
+    if (pair.unequal or 0) > _YARDSTICK * yardstick.unequal:
+        return f"{pair.unequal} of {pair.count} elements differ, {yardstick.unequal} in the other run"
+    limits = (
+        ("relative error", pair.relative_error, yardstick.relative, bounds.epsilon),
+        ("worst error", pair.worst_relative_error, yardstick.worst, 4 * bounds.epsilon),
+    )
+    for name, error, other, least in limits:
+        if error > max(least, _YARDSTICK * other):
+            return f"{name} {error:.3g}, {other:.3g} in the other run"
+    return ""
+
+
+def is_noise(pair: PairMetrics, bounds: Bounds, scale: float) -> bool:
+    """True for a difference no larger than some roundings of the operator's inputs, whose largest value is `scale`:
+    what is left of sums that cancel has large relative errors and no meaning."""
+    return pair.mismatched == 0 and not pair.unequal and 0 < pair.worst_error <= 4 * bounds.epsilon * scale
+
+
+def largest(array: Array) -> float:
+    """Largest finite absolute value; 0 for an empty tensor."""
+    if array.size == 0 or array.dtype.kind not in "fVc":
+        return 0.0
+    with np.errstate(all="ignore"):
+        sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float32))
+    top = float(sizes.max())
+    return top if math.isfinite(top) else float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))

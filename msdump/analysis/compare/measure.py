@@ -1,0 +1,137 @@
+"""Metrics of many pairs of dumped tensors: each distinct pair once, on all cores, in any order, with one result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from msdump.analysis.compare.bounds import largest, real_dtype
+from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.payload import equal_bytes, identity
+from msdump.arrays import Array
+from msdump.errors import FormatError
+from msdump.formats.dump_tensor import DumpedTensor
+
+# Larger pairs get all threads to themselves, smaller ones a thread each.
+_LARGE_BYTES = 64 << 20
+_Key = tuple[object, ...]
+_DtypePair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Metrics of one pair; None for tensors of the same bytes. `problem` says why there are none.
+
+    dtypes   of the numbers, which a file may store in a wider dtype
+    """
+
+    metrics: PairMetrics | None = None
+    problem: str = ""
+    dtypes: _DtypePair = ("", "")
+
+
+class Measurer:
+    """Measures pairs and remembers them. One thread calls it; it uses `thread_count` of its own.
+
+    progress   called with (bytes done, bytes in all) after each pair
+    damaged    (file, what is wrong) of files that could not be read
+    """
+
+    def __init__(
+        self,
+        has_divergence: bool = True,
+        thread_count: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._has_divergence = has_divergence
+        self._thread_count = thread_count or len(os.sched_getaffinity(0))
+        self._progress = progress
+        self._known: dict[_Key, Measured] = {}
+        self._tops: dict[_Key, float] = {}
+        self.damaged: list[tuple[str, FormatError]] = []
+
+    def measure(self, pairs: Iterable[tuple[DumpedTensor, DumpedTensor]]) -> None:
+        """Measure pairs of tensors of one size; pairs that are known are left out."""
+        waiting: dict[_Key, tuple[DumpedTensor, DumpedTensor]] = {}
+        for pair in pairs:
+            key = self._key(*pair)
+            if key not in self._known:
+                waiting[key] = pair
+        sizes = {key: mine.size_bytes + golden.size_bytes for key, (mine, golden) in waiting.items()}
+        total, done = sum(sizes.values()), 0
+        small = [key for key in waiting if sizes[key] < _LARGE_BYTES]
+        results: dict[_Key, Measured | FormatError] = {}
+        pool = ThreadPoolExecutor(self._thread_count, "msdump-compare")
+        try:
+            futures = {pool.submit(self._measure, *waiting[key], 1): key for key in small}
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                done += sizes[futures[future]]
+                self._report(done, total)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for key, (mine, golden) in waiting.items():
+            if key not in results:
+                results[key] = self._measure(mine, golden, self._thread_count)
+                done += sizes[key]
+                self._report(done, total)
+            self._remember(key, mine, results[key])
+
+    def of(self, mine: DumpedTensor, golden: DumpedTensor) -> Measured:
+        """Result of a pair; measured now when it is not known."""
+        key = self._key(mine, golden)
+        if key not in self._known:
+            self.measure([(mine, golden)])
+        return self._known[key]
+
+    def largest_of(self, tensor: DumpedTensor) -> float:
+        """Largest absolute value of a tensor; 0 when it cannot be read."""
+        try:
+            key = identity(tensor)
+            if key not in self._tops:
+                self._tops[key] = largest(tensor.load())
+        except (FormatError, OSError):
+            return 0.0
+        return self._tops[key]
+
+    def _key(self, mine: DumpedTensor, golden: DumpedTensor) -> _Key:
+        try:
+            return identity(mine), identity(golden)
+        except OSError:
+            return mine.where, golden.where
+
+    def _report(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+    def _remember(self, key: _Key, mine: DumpedTensor, result: Measured | FormatError) -> None:
+        if isinstance(result, Measured):
+            self._known[key] = result
+        else:
+            self._known[key] = Measured(problem=str(result))
+            self.damaged.append((mine.path, result))
+
+    def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
+        try:
+            if identity(mine) == identity(golden):
+                return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
+            x, y = _arrays(mine, golden)
+            dtypes = real_dtype(x, mine.true_dtype), real_dtype(y, golden.true_dtype)
+            if x.size != y.size:
+                return FormatError(f"{mine.where}: expected {y.size} elements as in {golden.where}, got {x.size}.")
+            if equal_bytes(x, y):
+                return Measured(dtypes=dtypes)
+            return Measured(compare_arrays(x, y, self._has_divergence, thread_count), dtypes=dtypes)
+        except FormatError as error:
+            return error
+        except OSError as error:
+            return FormatError(f"{mine.path} and {golden.path}: expected to read them, got: {error.strerror or error}.")
+
+
+def _arrays(mine: DumpedTensor, golden: DumpedTensor) -> tuple[Array, Array]:
+    """Both tensors; as the host has them unless they lie in the same layout anyway."""
+    if mine.format == golden.format and mine.shape == golden.shape:
+        return mine.load(), golden.load()
+    return mine.load_host(), golden.load_host()

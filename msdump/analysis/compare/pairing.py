@@ -1,0 +1,419 @@
+"""Which operator of one dump is which of another: by mapping file, by original name, by name, by scope, by type, shape
+and order."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.payload import has_same_bytes
+from msdump.analysis.steps import Operator, Slot, Step
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.records import INPUT, OUTPUT
+
+# How a pair was found.
+BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
+# Share of names that must mean the same operator on both sides before names alone are believed: numbers of operators
+# shift from compile to compile, and then nearly every name means something else.
+_TRUSTED_SHARE = 0.9
+_MAX_LOOKS = 16  # tensors whose bytes are looked at to find the next operator of a chain
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """An operator of mine and its counterpart in golden; either may stand for a chain."""
+
+    mine: Operator
+    golden: Operator
+    how: str
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Pairs in mine's execution order, and what is left over.
+
+    expected   operators that have no counterpart by a mapping file, or because they are one step of several that an
+               operator of the other side is
+    """
+
+    pairs: tuple[OperatorPair, ...]
+    only_mine: tuple[Operator, ...]
+    only_golden: tuple[Operator, ...]
+    expected: tuple[Operator, ...] = ()
+
+
+def pair_steps(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Steps that belong together, in mine's order: by rank, graph and iteration; graph ids may differ when a rank has
+    one graph per iteration, and where a process numbers whatever it compiles, whose graphs are told by their operators;
+    two single steps always belong together, and so do two single ranks."""
+    if len(mine) == 1 and len(golden) == 1:
+        return [(mine[0], golden[0])]
+    ranks = [{step.key.rank_id for step in steps} for steps in (mine, golden)]
+    if ranks[0] != ranks[1] and len(ranks[0]) == len(ranks[1]) == 1:
+        (rank_id,) = ranks[0]
+        renamed = [dataclasses.replace(step, key=step.key._replace(rank_id=rank_id)) for step in golden]
+        by_id = {id(new): step for new, step in zip(renamed, golden, strict=True)}
+        return [(one, by_id[id(other)]) for one, other in _pair_steps_of_ranks(mine, renamed)]
+    return _pair_steps_of_ranks(mine, golden)
+
+
+def _pair_steps_of_ranks(mine: Sequence[Step], golden: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Steps that belong together where equal ranks do."""
+    by_key = {step.key: step for step in golden}
+    counterpart = _graphs_by_operators(mine, golden)
+    keys = [(step, step.key._replace(graph_id=counterpart.get(_graph(step), step.key.graph_id))) for step in mine]
+    found = [(step, by_key[key]) for step, key in keys if key in by_key]
+    if not found:
+        found = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
+    return found or _joined(mine, golden, lambda step: step.key.iteration)
+
+
+def _graph(step: Step) -> tuple[int | None, int | None]:
+    return step.key.rank_id, step.key.graph_id
+
+
+def _graphs_by_operators(
+    mine: Sequence[Step], golden: Sequence[Step]
+) -> dict[tuple[int | None, int | None], int | None]:
+    """(rank, graph id) of mine -> id of the golden graph that shares most operators with it, each taken once.
+
+    Empty but for graphs whose steps are told by time. Of graphs that are alike, those of one id belong together, then
+    those that come at the same place among the graphs of their process.
+    """
+    # A compiler's operators have types of their own.
+    has_types = not any(is_gathered(steps) for steps in (mine, golden))
+    sides = [_operators_by_graph(steps, has_types) for steps in (mine, golden)]
+    orders = [_places(side) for side in sides]
+    candidates = []
+    for one, names in sides[0].items():
+        for other, others in sides[1].items():
+            if one[0] == other[0] and names & others:
+                likeness = len(names & others) / len(names | others)
+                candidates.append((-likeness, one != other, abs(orders[0][one] - orders[1][other]), one, other))
+    found: dict[tuple[int | None, int | None], int | None] = {}
+    taken = set()
+    for *_, one, other in sorted(candidates):
+        if one not in found and other not in taken:
+            found[one] = other[1]
+            taken.add(other)
+    # A graph without a counterpart must not meet another one that happens to have its number.
+    return found if not found else {one: found.get(one, -1) for one in sides[0]}
+
+
+def _operators_by_graph(
+    steps: Sequence[Step], has_types: bool
+) -> dict[tuple[int | None, int | None], frozenset[tuple[str, str]]]:
+    """Names of the operators of each graph, as its first step has them, and their types unless those say nothing."""
+    graphs: dict[tuple[int | None, int | None], frozenset[tuple[str, str]]] = {}
+    for step in steps:
+        if step.time_us is not None and _graph(step) not in graphs:
+            graphs[_graph(step)] = frozenset(
+                (name, operator.op_type if has_types else "")
+                for operator in step.operators
+                if (name := written_name(operator)) is not None
+            )
+    return graphs
+
+
+def _places(graphs: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int]:
+    """Place of each graph among those of its process."""
+    counts: dict[int | None, int] = defaultdict(int)
+    places = {}
+    for graph in graphs:
+        places[graph] = counts[graph[0]]
+        counts[graph[0]] += 1
+    return places
+
+
+def _joined(mine: Sequence[Step], golden: Sequence[Step], key: Callable[[Step], Hashable]) -> list[tuple[Step, Step]]:
+    """Steps with equal keys where each key is there once on either side."""
+    tables: list[dict[Hashable, Step]] = []
+    for steps in (mine, golden):
+        table = {key(step): step for step in steps}
+        if len(table) != len(steps):
+            return []
+        tables.append(table)
+    return [(step, tables[1][name]) for name, step in tables[0].items() if name in tables[1]]
+
+
+def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping: OperatorMap | None = None) -> Pairing:
+    """Pair the operators of two steps. Every operator is in one pair at most.
+
+    Order of the rules: mapping file; original names where one side is a compiled graph; parameters by name; equal
+    names, original or not, when nearly all of them mean operators of one type and shape; equal scopes, types and
+    shapes; equal types and shapes in execution order, inputs included or not.
+    """
+    work = _Work(mine, golden)
+    if mapping is not None:
+        work.apply(mapping)
+    if any(operator.original is not None for operator in (*mine, *golden)):
+        work.join(BY_ORIGINAL, written_name, _is_alike)
+        work.join(BY_ORIGINAL, written_name)
+    work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
+    names = work.trusted_names()
+    for name_of in names:
+        work.join(BY_NAME, _named(name_of), _is_alike)
+    work.join(BY_SCOPE, _named(lambda operator: operator.scope), _is_alike)
+    work.join(BY_TYPE, lambda operator: _kind(operator) and (_kind(operator), _sizes(operator.inputs.values())))
+    work.join(BY_TYPE, _kind)
+    for name_of in names:
+        work.join(BY_NAME, _named(name_of))
+    if mapping is not None:
+        work.forgive(mapping)
+    work.forgive_what_is_in_between()
+    return work.result()
+
+
+def written_name(operator: Operator) -> str | None:
+    """What the user's program calls it; None for a parameter, and for an operator in between."""
+    if operator.is_parameter:
+        return None
+    return operator.op_name if operator.original is None else operator.original or None
+
+
+def _original_names(operator: Operator) -> str:
+    """What its outputs were before the graph was compiled; its own name where the dump does not tell."""
+    return "+".join(f"{name}:{index}" for name, index in operator.originals) or operator.op_name
+
+
+def _safe_name(operator: Operator) -> str:
+    return operator.safe_name
+
+
+def _op_name(operator: Operator) -> str:
+    return operator.op_name
+
+
+def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
+    """Type and sizes of the outputs; None for what is no operator."""
+    return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
+
+
+def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
+    def key(operator: Operator) -> Hashable | None:
+        return None if operator.is_parameter else (name_of(operator), operator.op_type)
+
+    return key
+
+
+def _is_alike(mine: Operator, golden: Operator) -> bool:
+    """True when the tensors that both have are of one size; a file may be missing on either side."""
+    return all(
+        math.prod(host_shape(tensor)) == math.prod(host_shape(golden.tensors(io)[slot]))
+        for io in (INPUT, OUTPUT)
+        for slot, tensor in mine.tensors(io).items()
+        if slot in golden.tensors(io)
+    )
+
+
+def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
+    """Numbers of elements: two frameworks may see one tensor in two shapes."""
+    return tuple(math.prod(host_shape(tensor)) for tensor in tensors)
+
+
+def is_gathered(steps: Iterable[Step]) -> bool:
+    """True for a compiled graph whose operators were gathered under the names of the program."""
+    return any(operator.original is not None for step in steps for operator in step.operators)
+
+
+def host_shape(tensor: DumpedTensor) -> tuple[int, ...]:
+    """Shape without the padding of a device layout, as far as the file tells."""
+    return tensor.shape if tensor.original_shape is None else tensor.original_shape
+
+
+_KeyOf = Callable[[Operator], Hashable | None]
+_Fits = Callable[[Operator, Operator], bool]
+
+
+class _Work:
+    """Both sides while their operators find each other."""
+
+    def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:
+        self._sides = list(mine), list(golden)
+        self._place = {id(operator): place for place, operator in enumerate(mine)}
+        self._pairs: list[OperatorPair] = []
+        self._expected: list[Operator] = []
+
+    def trusted_names(self) -> list[Callable[[Operator], str]]:
+        """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
+        found: list[Callable[[Operator], str]] = []
+        ways = [_safe_name, _op_name]
+        if all(any(operator.originals for operator in side) for side in self._sides):
+            # What a compiler calls an operator depends on how many of its kind it made before.
+            ways.insert(0, _original_names)
+        for name_of in ways:
+            tables = [
+                {(name_of(item), item.op_type): item for item in side if not item.is_parameter} for side in self._sides
+            ]
+            smaller, larger = sorted(tables, key=len)
+            equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
+            if equal >= _TRUSTED_SHARE * len(smaller):
+                found.append(name_of)
+        return found
+
+    def join(self, how: str, key: _KeyOf, fits: _Fits | None = None) -> None:
+        """Pair each operator with the first one that is left of its key, and that fits it; None is no key."""
+        waiting: dict[Hashable, list[Operator]] = defaultdict(list)
+        for operator in self._sides[1]:
+            waiting[key(operator)].append(operator)
+        waiting.pop(None, None)
+        used: set[int] = set()
+        for operator in self._sides[0]:
+            left = waiting.get(key(operator), [])
+            found = next((other for other in left if fits is None or fits(operator, other)), None)
+            if found is not None:
+                left.remove(found)
+                self._pairs.append(OperatorPair(operator, found, how))
+                used |= {id(operator), id(found)}
+        self._drop(used)
+
+    def apply(self, mapping: OperatorMap) -> None:
+        """Rules of a mapping file: long chains first, so that they are not eaten up by shorter ones."""
+        for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
+            for name, chain in sorted(rules.items(), key=lambda rule: -len(rule[1])):
+                for side in (0, 1):
+                    self._apply_rule(side, name, chain, by_name)
+
+    def _apply_rule(self, side: int, name: str, chain: tuple[str, ...], by_name: bool) -> None:
+        whole = [operator for operator in self._sides[side] if _is_meant(operator, name, by_name)]
+        if not whole or not chain:
+            return
+        chains = _chains(self._sides[1 - side], chain, by_name)
+        used: set[int] = set()
+        for has_inputs in (True, False):
+            for operator in whole:
+                if id(operator) in used:
+                    continue
+                for merged in chains:
+                    if not used & {id(part) for part in merged.parts} and _fits(operator, merged, has_inputs):
+                        golden = _aligned(merged, operator) if len(merged.parts) > 1 else merged.parts[0]
+                        pair = (operator, golden) if side == 0 else (golden, operator)
+                        self._pairs.append(OperatorPair(*pair, BY_MAPPING))
+                        used |= {id(operator), *(id(part) for part in merged.parts)}
+                        break
+        self._drop(used)
+
+    def forgive(self, mapping: OperatorMap) -> None:
+        """Take out what is left over and needs no counterpart."""
+        for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
+            for name in (name for name, chain in rules.items() if not chain):
+                whole = [operator for side in self._sides for operator in side if _is_meant(operator, name, by_name)]
+                self._expected += whole
+                self._drop({id(operator) for operator in whole})
+
+    def forgive_what_is_in_between(self) -> None:
+        """Take out operators of a compiled graph that are no operator of the program, as far as they are left."""
+        inner = [operator for side in self._sides for operator in side if operator.original == ""]
+        self._expected += inner
+        self._drop({id(operator) for operator in inner})
+
+    def _drop(self, used: set[int]) -> None:
+        for side in self._sides:
+            side[:] = [operator for operator in side if id(operator) not in used]
+
+    def result(self) -> Pairing:
+        def place(pair: OperatorPair) -> int:
+            # A chain is made while it is paired, and stands where its last operator does.
+            last = pair.mine.parts[-1] if id(pair.mine) not in self._place else pair.mine
+            return self._place[id(last)]
+
+        mine, golden = self._sides
+        return Pairing(tuple(sorted(self._pairs, key=place)), tuple(mine), tuple(golden), tuple(self._expected))
+
+
+def _is_meant(operator: Operator, name: str, by_name: bool) -> bool:
+    return name in operator.names if by_name else operator.op_type == name
+
+
+def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
+    # One side may have outputs more: indices of maxima, a mask.
+    sizes = zip(_sizes(operator.outputs.values()), _sizes(merged.outputs.values()), strict=False)
+    if any(mine != golden for mine, golden in sizes):
+        return False
+    return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
+
+
+def _aligned(merged: Operator, whole: Operator) -> Operator:
+    """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and
+    the zero point of a quantisation, and those are left out."""
+    if len(merged.inputs) <= len(whole.inputs):
+        return merged
+    waiting = list(merged.inputs.values())
+    inputs: dict[Slot, DumpedTensor] = {}
+    for slot, tensor in whole.inputs.items():
+        size = math.prod(host_shape(tensor))
+        found = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
+        if found is None:
+            return merged
+        waiting.remove(found)
+        inputs[slot] = found
+    return dataclasses.replace(merged, inputs=inputs)
+
+
+def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool) -> list[Operator]:
+    """Chains of operators of these types or names, each as one operator: every next one reads what the one before it
+    made. No operator is in two chains."""
+    found: list[Operator] = []
+    used: set[int] = set()
+    for at, operator in enumerate(operators):
+        if id(operator) in used or not _is_meant(operator, names[0], by_name):
+            continue
+        links: list[tuple[Operator, Slot | None]] = [(operator, None)]
+        place = at
+        for name in names[1:]:
+            step = _next_link(operators, place, links[-1][0], name, by_name, used)
+            if step is None:
+                break
+            place, slot = step
+            links.append((operators[place], slot))
+        if len(links) == len(names):
+            used |= {id(part) for part, _ in links}
+            found.append(_merged(links))
+    return found
+
+
+def _next_link(
+    operators: Sequence[Operator], place: int, before: Operator, name: str, by_name: bool, used: set[int]
+) -> tuple[int, Slot | None] | None:
+    """Nearest later operator that reads the first output of `before`, and the input that does so."""
+    made = next(iter(before.outputs.values()), None)
+    guesses: list[tuple[int, Slot | None]] = []
+    for later in range(place + 1, len(operators)):
+        operator = operators[later]
+        if id(operator) in used or not _is_meant(operator, name, by_name):
+            continue
+        if made is None or not operator.inputs:
+            return later, None
+        for slot, tensor in operator.inputs.items():
+            if tensor.shape != made.shape:
+                continue
+            if len(guesses) < _MAX_LOOKS and has_same_bytes(tensor, made):
+                return later, slot
+            guesses.append((later, slot))
+    # Where nothing holds the same bytes (an operator between them was left out), shape and order have to do.
+    return guesses[0] if guesses else None
+
+
+def _merged(links: Sequence[tuple[Operator, Slot | None]]) -> Operator:
+    """The chain as one operator: outputs of the last one, and every input that no part of the chain made."""
+    parts = tuple(operator for operator, _ in links)
+    outer = [
+        tensor
+        for operator, inner in links
+        for slot, tensor in operator.inputs.items()
+        if inner is None or slot != inner
+    ]
+    if len(parts) == 1:
+        inputs = parts[0].inputs
+    else:
+        inputs = {Slot(index): tensor for index, tensor in enumerate(outer)}
+    last = parts[-1]
+    op_type = "+".join(part.op_type for part in parts)
+    name = " + ".join(part.op_name for part in parts)
+    return Operator(
+        op_type, name, last.full_name, last.position, last.task_id, last.stream_id, inputs, last.outputs, parts
+    )

@@ -1,0 +1,299 @@
+"""A comparison in words, as table rows, as msaccucmp's csv and as json."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
+from msdump.analysis.compare.pairing import host_shape
+from msdump.analysis.compare.result import (
+    AGREES,
+    DIFFERS,
+    IDENTICAL,
+    Comparison,
+    OperatorResult,
+    TensorResult,
+)
+from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.payload import has_same_bytes
+from msdump.analysis.steps import Operator, has_several_graphs
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+
+# What msaccucmp prints for equal tensors that are not zero.
+_PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
+_PERFECT["StandardDeviation"] = ""
+# The last four are the wide forms, which spreadsheets set to Chinese or Japanese read alike.
+_RISKY = ("=", "+", "-", "@", "%", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+TABLE_TITLES = (
+    "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
+)  # fmt: skip
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
+    graphs = GraphFiles(DumpDir.open(comparison.mine))
+    wrong, differing = comparison.first_wrong, comparison.first_differing
+    if differing is None:
+        count = sum(1 for _ in comparison.operators)
+        return [f"agree: all {count} pairs of operators and parameters agree."]
+    lines = []
+    if wrong is not None:
+        lines.append(f"first wrong operator: {_named(wrong, graphs)}")
+        lines.append(f"  its inputs agree ({_error_text(wrong.input_error)}), {_first_difference(wrong.outputs)}")
+        if wrong.added_error is not None:
+            lines.append(f"  it adds an error of {_error_text(wrong.added_error)}")
+    if differing is not wrong:
+        lines += _came_in(comparison, differing, wrong is None, graphs)
+    return lines
+
+
+def _came_in(comparison: Comparison, result: OperatorResult, is_all: bool, graphs: GraphFiles) -> list[str]:
+    lines = [f"first difference: {_named(result, graphs)}"]
+    if is_all:
+        lines.insert(0, "no operator goes wrong by itself: none has inputs that agree and an output that does not.")
+    if result.pair.mine.is_parameter:
+        return [*lines, f"  {_first_difference(result.outputs)}"]
+    for tensor in result.inputs:
+        if tensor.status == DIFFERS:
+            maker = _maker(comparison, result, tensor)
+            node = graphs.node(result.step, result.pair.mine)
+            origin = None if node is None or tensor.slot.number >= len(node.inputs) else node.inputs[tensor.slot.number]
+            name = f" ({origin.name})" if origin is not None and origin.slot is None else ""
+            lines.append(f"  input {tensor.slot}{name} differs already: {tensor.reason}")
+            extra = None if maker is not None else _extra_maker(comparison, result, tensor)
+            if maker is not None:
+                lines.append(f"  {maker.label} made it")
+            elif extra is not None:
+                lines.append(f"  {extra.label} ({extra.op_type}) made it, which the other run has not")
+            else:
+                lines.append("  no operator before it made that input: the runs had different weights or data")
+            return lines
+    return [*lines, f"  {_first_difference(result.outputs)}"]
+
+
+def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
+    """Earlier operator of the same step whose output is that input."""
+    for earlier in comparison.operators:
+        if earlier is result:
+            return None
+        if earlier.step != result.step:
+            continue
+        for output in earlier.outputs:
+            if output.mine.shape == tensor.mine.shape and has_same_bytes(output.mine, tensor.mine):
+                return earlier.pair.mine
+    return None
+
+
+def _extra_maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
+    """Operator without a counterpart in the same step whose output is that input."""
+    for step in comparison.steps:
+        for side, made in ((step.only_mine, tensor.mine), (step.only_golden, tensor.golden)):
+            for operator in side if step.mine == result.step else ():
+                outputs = operator.outputs.values()
+                if any(output.shape == made.shape and has_same_bytes(output, made) for output in outputs):
+                    return operator
+    return None
+
+
+def _named(result: OperatorResult, graphs: GraphFiles) -> str:
+    operator = result.pair.mine
+    node = graphs.node(result.step, operator)
+    line = None if node is None else node.own_line
+    where = "" if line is None else f", {line}  {line.code.strip()}"
+    return f"{operator.label} ({operator.op_type}), {result.step}{where}"
+
+
+def _first_difference(tensors: tuple[TensorResult, ...]) -> str:
+    found = next(tensor for tensor in tensors if tensor.status == DIFFERS)
+    return f"{found.io} {found.slot} does not: {found.reason}"
+
+
+def _error_text(error: float | None) -> str:
+    return "-" if error is None else f"{error:.3g}"
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """Counts, and all that has no counterpart."""
+    operators = list(comparison.operators)
+    wrong = sum(not operator.is_agreeing for operator in operators)
+    tensors = Counter(tensor.status for operator in operators for tensor in operator.tensors)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(tensors.items()))
+    lines = [f"{len(operators) - wrong} of {len(operators)} operators and parameters agree; tensors: {counts}"]
+    ranks = {step.mine.rank_id: step.golden.rank_id for step in comparison.steps}
+    lines += [
+        f"rank {mine} of mine against rank {golden} of golden" for mine, golden in ranks.items() if mine != golden
+    ]
+    for step in comparison.steps:
+        for side, left in (("mine", step.only_mine), ("golden", step.only_golden)):
+            if left:
+                names = ", ".join(operator.label for operator in left[:5]) + (", ..." if len(left) > 5 else "")
+                lines.append(f"only in {side}, {step.mine}: {len(left)}: {names}")
+    if any(step.only_mine and step.only_golden for step in comparison.steps):
+        lines.append("operators that were fused or have other types elsewhere are paired by a mapping file (--mapping)")
+    for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):
+        if keys:
+            lines.append(f"only in {side}: {len(keys)} steps: {'; '.join(map(str, keys[:5]))}")
+    lines += [f"damaged: {error}" for _, error in comparison.damaged]
+    return lines
+
+
+def table_rows(comparison: Comparison, shows_all: bool) -> Iterator[tuple[str, ...]]:
+    """One row per pair of operators, those that differ or all of them; columns `TABLE_TITLES`."""
+    tells_graph = has_several_graphs(step.mine for step in comparison.steps)
+    for result in comparison.operators:
+        if result.is_agreeing and not shows_all:
+            continue
+        problem = next((t for t in (*result.outputs, *result.inputs) if t.status == DIFFERS), None)
+        verdict = _status(result) if problem is None else f"{problem.io} {problem.slot}: {problem.reason}"
+        yield (
+            result.step.iteration_text(tells_graph),
+            short_name(result.pair.mine),
+            short_name(result.pair.golden),
+            result.pair.how,
+            _error_text(result.input_error),
+            _error_text(result.output_error),
+            _error_text(result.added_error),
+            _worst_cosine(result),
+            ("WRONG " if result.is_wrong else "") + verdict,
+        )
+
+
+def short_name(operator: Operator) -> str:
+    """Last part of a full name: what fits into a table."""
+    return operator.label.rsplit("/", 1)[-1] if len(operator.parts) < 2 else operator.op_name
+
+
+def _status(result: OperatorResult) -> str:
+    statuses = {tensor.status for tensor in result.tensors}
+    if statuses == {IDENTICAL}:
+        return IDENTICAL
+    return AGREES if statuses & {IDENTICAL, AGREES} else "not compared"
+
+
+def _worst_cosine(result: OperatorResult) -> str:
+    values = [tensor.metrics.cosine for tensor in result.outputs if tensor.metrics is not None]
+    if not values:
+        return "1.000000" if any(tensor.status == IDENTICAL for tensor in result.outputs) else "-"
+    return "nan" if any(map(math.isnan, values)) else f"{min(values):.6f}"
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def csv_text(comparison: Comparison) -> str:
+    """msaccucmp's result csv: one row per tensor.
+
+    Source: msaccucmp, result_{time}.csv. A side of npy files has no Address; cells that a spreadsheet would run as a
+            formula get an apostrophe in front.
+    """
+    tensors = [tensor for operator in comparison.operators for tensor in operator.tensors]
+    has_address = [any(map(_address, side)) for side in ([t.mine for t in tensors], [t.golden for t in tensors])]
+    address = [["Address"] if has else [] for has in has_address]
+    titles = ["Index", "OpType", "NPUDump", "DataType", *address[0], "GroundTruth", "DataType", *address[1]]
+    titles += ["TensorIndex", "Shape", *METRICS, "CompareFailReason"]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(titles)
+    rows = ((operator, tensor) for operator in comparison.operators for tensor in operator.tensors)
+    for index, (operator, tensor) in enumerate(rows):
+        mine, golden = operator.pair.mine, operator.pair.golden
+        cells = [str(index), safe_cell(mine.op_type), safe_cell(mine.label), tensor.mine.true_dtype]
+        cells += [_address(tensor.mine)] if has_address[0] else []
+        cells += [safe_cell(golden.label), tensor.golden.true_dtype]
+        cells += [_address(tensor.golden)] if has_address[1] else []
+        cells += [safe_cell(f"{mine.label}:{tensor.io}:{tensor.slot}"), _shape_cell(tensor)]
+        cells += [_metric_cell(tensor, name) for name in METRICS]
+        writer.writerow([*cells, safe_cell(tensor.reason)])
+    return stream.getvalue()
+
+
+def safe_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_RISKY) else text
+
+
+def _address(tensor: DumpedTensor) -> str:
+    """Place in the device's memory, which tells operators that write into each other's tensors."""
+    return "" if tensor.block is None or tensor.file.form == "npy" else str(tensor.block.address)
+
+
+def _shape_cell(tensor: TensorResult) -> str:
+    return "[" + ",".join(map(str, host_shape(tensor.mine))) + "]"
+
+
+def _metric_cell(tensor: TensorResult, name: str) -> str:
+    if tensor.metrics is not None:
+        return metric_text(tensor.metrics, name)[0]
+    return _PERFECT[name] if tensor.status == IDENTICAL else "NaN"
+
+
+def json_text(comparison: Comparison) -> str:
+    """Everything as json: numbers that are not finite are the strings "nan", "inf", "-inf"."""
+    wrong, differing = comparison.first_wrong, comparison.first_differing
+    value = {
+        "mine": str(comparison.mine),
+        "golden": str(comparison.golden),
+        "reference": None if comparison.reference is None else str(comparison.reference),
+        "agree": comparison.is_agreeing,
+        "first_wrong": None if wrong is None else {"operator": wrong.pair.mine.label, **wrong.step._asdict()},
+        "first_difference": None
+        if differing is None
+        else {"operator": differing.pair.mine.label, **differing.step._asdict()},
+        "steps": [
+            {
+                **step.mine._asdict(),
+                "operators": [_operator_value(operator) for operator in step.operators],
+                "only_mine": [operator.label for operator in step.only_mine],
+                "only_golden": [operator.label for operator in step.only_golden],
+            }
+            for step in comparison.steps
+        ],
+        "damaged": [{"file": path, "problem": str(error)} for path, error in comparison.damaged],
+    }
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def _operator_value(result: OperatorResult) -> dict[str, Any]:
+    return {
+        "operator": result.pair.mine.label,
+        "op_type": result.pair.mine.op_type,
+        "golden": result.pair.golden.label,
+        "found_by": result.pair.how,
+        "agrees": result.is_agreeing,
+        "is_wrong": result.is_wrong,
+        "input_error": _number(result.input_error),
+        "output_error": _number(result.output_error),
+        "added_error": _number(result.added_error),
+        "tensors": [_tensor_value(tensor) for tensor in result.tensors],
+    }
+
+
+def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
+    return {
+        "io": tensor.io,
+        "slot": str(tensor.slot),
+        "status": tensor.status,
+        "reason": tensor.reason,
+        "dtypes": [tensor.mine.true_dtype, tensor.golden.true_dtype],
+        "shapes": [list(host_shape(tensor.mine)), list(host_shape(tensor.golden))],
+        "files": [tensor.mine.path, tensor.golden.path],
+        "error": _number(tensor.error),
+        "other_error": _number(tensor.yardstick),
+        "metrics": None
+        if tensor.metrics is None
+        else {name: _number(getattr(tensor.metrics, name)) for name in PairMetrics.__slots__},
+    }
+
+
+def _number(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

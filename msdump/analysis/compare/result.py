@@ -1,0 +1,144 @@
+"""What a comparison of two dumps found: tensors, operators, steps, and the first operator that goes wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msdump.analysis.compare.metrics import PairMetrics
+from msdump.analysis.compare.pairing import OperatorPair
+from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.unset import UNSET
+from msdump.errors import FormatError
+from msdump.formats.dump_tensor import DumpedTensor
+
+IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
+
+# Errors of inputs grow on their way through an operator; one that has grown more is the operator's own.
+_AMPLIFIED = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorResult:
+    """One tensor of a pair of operators.
+
+    status     "identical" (the same bytes), "agrees", "differs" or "not compared"
+    reason     why it differs or was not compared, or a remark
+    metrics    None for identical tensors, which need no arithmetic, and for those that were not compared
+    yardstick  error of the other low-precision run against the reference, in a three-way comparison
+    """
+
+    io: str
+    slot: Slot
+    mine: DumpedTensor
+    golden: DumpedTensor
+    status: str
+    reason: str = ""
+    metrics: PairMetrics | None = None
+    yardstick: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """Relative error; 0 for identical tensors, Inf where one side is not finite; None when not compared."""
+        if self.metrics is None:
+            return 0.0 if self.status == IDENTICAL else None
+        return math.inf if self.metrics.mismatched else self.metrics.relative_error
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorResult:
+    """A pair of operators and all tensors that both sides have of them."""
+
+    step: StepKey
+    pair: OperatorPair
+    inputs: tuple[TensorResult, ...]
+    outputs: tuple[TensorResult, ...]
+
+    @property
+    def tensors(self) -> tuple[TensorResult, ...]:
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def input_error(self) -> float | None:
+        """Largest error among the inputs; None when none was compared."""
+        return _largest_error(self.inputs)
+
+    @property
+    def output_error(self) -> float | None:
+        return _largest_error(self.outputs)
+
+    @property
+    def added_error(self) -> float | None:
+        """What the operator adds: its output's error less that of its inputs. Negative where errors heal."""
+        came, left = self.input_error, self.output_error
+        if came is None or left is None:
+            return None
+        return 0.0 if came == left else left - came
+
+    @property
+    def is_agreeing(self) -> bool:
+        return all(tensor.status != DIFFERS for tensor in self.tensors)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Inputs agree, an output does not, and not for what came in: its error is many times that of the inputs."""
+        has_inputs = any(tensor.status in (IDENTICAL, AGREES) or tensor.reason == UNSET for tensor in self.inputs)
+        inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
+        if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):
+            return False
+        came, left = self.input_error or 0.0, self.output_error
+        return left is None or left > _AMPLIFIED * came
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step: results in mine's execution order, parameters last, and operators without a counterpart."""
+
+    mine: StepKey
+    golden: StepKey
+    operators: tuple[OperatorResult, ...]
+    only_mine: tuple[Operator, ...]
+    only_golden: tuple[Operator, ...]
+    expected: tuple[Operator, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that `compare_dumps` found.
+
+    only_mine, only_golden   steps without a counterpart
+    damaged                  (file, what is wrong) of every file that could not be read, on any side
+    """
+
+    mine: Path
+    golden: Path
+    reference: Path | None
+    steps: tuple[StepResult, ...]
+    only_mine: tuple[StepKey, ...]
+    only_golden: tuple[StepKey, ...]
+    damaged: tuple[tuple[str, FormatError], ...]
+
+    @property
+    def operators(self) -> Iterator[OperatorResult]:
+        """In execution order, step by step."""
+        return (operator for step in self.steps for operator in step.operators)
+
+    @property
+    def is_agreeing(self) -> bool:
+        return all(operator.is_agreeing for operator in self.operators)
+
+    @property
+    def first_wrong(self) -> OperatorResult | None:
+        """First operator in execution order whose inputs agree and whose output does not."""
+        return next((operator for operator in self.operators if operator.is_wrong), None)
+
+    @property
+    def first_differing(self) -> OperatorResult | None:
+        """First operator with any tensor that differs; parameters, which no operator made, count last."""
+        return next((operator for operator in self.operators if not operator.is_agreeing), None)
+
+
+def _largest_error(tensors: Sequence[TensorResult]) -> float | None:
+    return max((tensor.error for tensor in tensors if tensor.error is not None), default=None)

@@ -1,0 +1,307 @@
+"""The way of each Inf through one step: where it began, who read it, and whether it did harm.
+
+An Inf is benign when the script put it there as a constant, or when every operator that read it stopped it: a mask of
+-Inf before a softmax. `Stages` tells at which stage of a training step the value appeared: in the model, in the loss,
+or after the model's output.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msdump.analysis.find.health import Health, HealthTable, key_of
+from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
+from msdump.analysis.in_place import Moment
+from msdump.analysis.steps import Operator, Slot, Step, StepKey
+from msdump.analysis.unset import UnsetTensors
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import FX
+from msdump.infinities import NEUTRAL, STOPS, effect_on_inf, places_constant
+from msdump.records import INPUT, OUTPUT
+
+# How a value that is not finite came about.
+MADE, CAME_IN, UNKNOWN, CONSTANT = "made", "came in", "unknown", "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class BadTensor:
+    """A tensor with values that are not finite; counts are None where only their presence is known."""
+
+    io: str
+    slot: Slot
+    tensor: DumpedTensor
+    health: Health
+
+    @property
+    def nan(self) -> int | None:
+        return self.health.nan
+
+    @property
+    def inf(self) -> int | None:
+        return self.health.inf
+
+
+@dataclass(eq=False)
+class InfRoot:
+    """Where an Inf began, and what became of it. Numbers are places of operators in the step.
+
+    operator    that made it, or the first that read it where it came in
+    how         MADE, CAME_IN, UNKNOWN or CONSTANT
+    tensors     that hold it there
+    parameter   name of what brought it, where a graph file tells it
+    stops       operators that ended it as a mask is ended
+    nan         operators that made a NaN of it
+    """
+
+    operator: int
+    how: str
+    tensors: tuple[BadTensor, ...]
+    parameter: str | None = None
+    stops: list[int] = field(default_factory=list)
+    nan: list[int] = field(default_factory=list)
+    is_loose: bool = False
+
+    @property
+    def is_benign(self) -> bool:
+        """`is_loose`: somewhere it was not stopped, but lost (1 / Inf) or never read."""
+        return self.how == CONSTANT or (bool(self.stops) and not self.nan and not self.is_loose)
+
+
+_Place = tuple[int, Slot]
+# How PyTorch names tensors that a traced function holds and takes from nobody.
+_TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
+
+
+class InfinityFlow:
+    """All roots of one step, and the roots of each tensor.
+
+    operators   of the step, without parameters, in execution order
+    inputs, outputs   bad tensors of each of them; none are those in memory that no operator has written yet
+    """
+
+    def __init__(
+        self, step: Step, health: HealthTable, graph: GraphFile | None, unset: UnsetTensors | None = None
+    ) -> None:
+        self.operators = tuple(operator for operator in step.operators if not operator.is_parameter)
+        moment = Moment(step, graph)
+        self.inputs = [_bad_inputs(operator, health, moment) for operator in self.operators]
+        self.outputs = [_bad(operator, OUTPUT, health) for operator in self.operators]
+        if unset is not None:
+            for sides in (self.inputs, self.outputs):
+                sides[:] = [
+                    tuple(bad for bad in side if not unset.has(operator, bad.io, bad.slot))
+                    for operator, side in zip(self.operators, sides, strict=True)
+                ]
+        self.roots: list[InfRoot] = []
+        self._graph = graph
+        self._nodes: dict[int, GraphNode | None] = {}
+        if graph is not None:
+            self._nodes = {i: graph.find(o.full_name, o.op_name) for i, o in enumerate(self.operators)}
+        self._links = _Links(self._nodes)
+        self._roots_of: dict[_Place, tuple[InfRoot, ...]] = {}
+        self._arrived: dict[object, InfRoot] = {}
+        self._roots_read: dict[_Place, tuple[InfRoot, ...]] = {}
+        self._is_read: set[_Place] = set()
+        for index in range(len(self.operators)):
+            self._follow(index)
+        for place, roots in self._roots_of.items():
+            for root in roots:
+                root.is_loose |= place not in self._is_read
+
+    def has_trouble(self, index: int, bad: BadTensor) -> bool:
+        """Whether a tensor holds a NaN, or an Inf that is not benign."""
+        roots = self.roots_of(index, bad)
+        return bad.health.has_nan or not roots or not all(root.is_benign for root in roots)
+
+    def roots_of(self, index: int, bad: BadTensor) -> tuple[InfRoot, ...]:
+        """Where the Inf of a tensor of an operator began."""
+        return (self._roots_read if bad.io == INPUT else self._roots_of).get((index, bad.slot), ())
+
+    def node(self, index: int) -> GraphNode | None:
+        """What a graph file says of an operator."""
+        return self._nodes.get(index)
+
+    def has_inputs(self, index: int) -> bool:
+        """Whether the inputs of an operator are known: from the dump, or from a graph file that says it has none."""
+        node = self._nodes.get(index)
+        return bool(self.operators[index].inputs) or (node is not None and not node.inputs)
+
+    def origin(self, index: int, slot: Slot) -> Origin | None:
+        """What a graph file says of an input."""
+        node = self._nodes.get(index)
+        return node.inputs[slot.number] if node is not None and slot.number < len(node.inputs) else None
+
+    # -- one operator ------------------------------------------------------------------------------
+
+    def _follow(self, index: int) -> None:
+        operator = self.operators[index]
+        inputs = [bad for bad in self.inputs[index] if bad.health.has_inf]
+        outputs = [bad for bad in self.outputs[index] if bad.health.has_inf]
+        has_nan = any(bad.health.has_nan for bad in self.inputs[index])
+        incoming = self._read(index, inputs)
+        if any(bad.health.has_nan for bad in self.outputs[index]):
+            if not has_nan:
+                for root in incoming:
+                    root.nan.append(index)
+        elif not outputs and operator.outputs:
+            has_positive = any(bad.health.positive_inf for bad in inputs)
+            self._end(index, incoming, effect_on_inf(operator.op_type, has_positive))
+        if outputs and not incoming and not has_nan:
+            incoming = self._passed_on(index, outputs) or (self._begin(index, outputs),)
+        for bad in outputs:
+            self._roots_of[index, bad.slot] = incoming
+            self._links.add(index, bad)
+
+    def _read(self, index: int, inputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
+        roots: dict[int, InfRoot] = {}
+        is_neutral = effect_on_inf(self.operators[index].op_type, False) == NEUTRAL
+        for bad in inputs:
+            place = self._links.source(index, bad)
+            begun = (self._arrive(index, bad),) if place not in self._roots_of else self._roots_of[place]
+            if place is not None and not is_neutral and self.operators[index].outputs:
+                self._is_read.add(place)
+            self._roots_read[index, bad.slot] = begun
+            roots |= {id(root): root for root in begun}
+        return tuple(roots.values())
+
+    def _arrive(self, index: int, bad: BadTensor) -> InfRoot:
+        """The root of an Inf that no operator of the step made; one for all its readers."""
+        origin = self.origin(index, bad.slot)
+        is_constant = _is_argument(bad.tensor) if origin is None else self._is_constant(origin)
+        name = None if origin is None else origin.name
+        key = name or key_of(bad.tensor)
+        if key not in self._arrived:
+            root = InfRoot(index, CONSTANT if is_constant else CAME_IN, (bad,), None if is_constant else name)
+            self._arrived[key] = root
+            self.roots.append(root)
+        return self._arrived[key]
+
+    def _is_constant(self, origin: Origin) -> bool:
+        """True for a constant of the graph, and for what an operator that was not dumped places."""
+        maker = None if self._graph is None or origin.slot is None else self._graph.by_name.get(origin.name)
+        if maker is not None:
+            return places_constant(maker.op_type)
+        return origin.is_constant or origin.name.startswith(_TORCH_CONSTANTS)
+
+    def _passed_on(self, index: int, outputs: Sequence[BadTensor]) -> tuple[InfRoot, ...]:
+        """Roots of an Inf that an operator whose inputs are not in the dump has probably passed on: as many as an
+        earlier output holds."""
+        place = None if self.has_inputs(index) else self._links.of_counts(outputs[0].health)
+        if place is None or places_constant(self.operators[index].op_type):
+            return ()
+        self._is_read.add(place)
+        return self._roots_of[place]
+
+    def _begin(self, index: int, outputs: Sequence[BadTensor]) -> InfRoot:
+        is_constant = places_constant(self.operators[index].op_type)
+        how = CONSTANT if is_constant else MADE if self.has_inputs(index) else UNKNOWN
+        root = InfRoot(index, how, tuple(outputs))
+        self.roots.append(root)
+        return root
+
+    def _end(self, index: int, incoming: Collection[InfRoot], effect: str) -> None:
+        for root in incoming:
+            if effect == STOPS:
+                root.stops.append(index)
+            elif effect != NEUTRAL:
+                root.is_loose = True
+
+
+class _Links:
+    """Which output of the step an input is: by graph file, by the bytes on disk, or by dtype, size and counts."""
+
+    def __init__(self, nodes: Mapping[int, GraphNode | None]) -> None:
+        self._nodes = nodes
+        names = ((node.full_name, index) for index, node in nodes.items() if node is not None)
+        self._index_by_name = dict(names)
+        self._by_key: dict[object, _Place] = {}
+        self._by_print: dict[object, _Place] = {}
+        self._by_counts: dict[object, _Place] = {}
+
+    def add(self, index: int, bad: BadTensor) -> None:
+        place = index, bad.slot
+        self._by_key[key_of(bad.tensor)] = self._by_print[_fingerprint(bad)] = place
+        self._by_counts[_counts(bad.health)] = place
+
+    def of_counts(self, health: Health) -> _Place | None:
+        """The last output with so many NaN and Inf."""
+        return self._by_counts.get(_counts(health))
+
+    def source(self, index: int, bad: BadTensor) -> _Place | None:
+        node = self._nodes.get(index)
+        if node is not None and bad.slot.number < len(node.inputs):
+            origin = node.inputs[bad.slot.number]
+            if origin is not None:
+                maker = self._index_by_name.get(origin.name)
+                return None if maker is None or origin.slot is None else (maker, Slot(origin.slot))
+        return self._by_key.get(key_of(bad.tensor)) or self._by_print.get(_fingerprint(bad))
+
+
+def _counts(health: Health) -> object:
+    return health.nan, health.negative_inf, health.positive_inf
+
+
+def _fingerprint(bad: BadTensor) -> object:
+    return bad.tensor.dtype, math.prod(bad.tensor.shape), bad.health
+
+
+def _bad(operator: Operator, io: str, health: HealthTable) -> tuple[BadTensor, ...]:
+    tensors = [(slot, tensor, health.of(tensor)) for slot, tensor in operator.tensors(io).items()]
+    return tuple(BadTensor(io, slot, tensor, state) for slot, tensor, state in tensors if state.is_bad)
+
+
+def _bad_inputs(operator: Operator, health: HealthTable, moment: Moment) -> tuple[BadTensor, ...]:
+    inputs = _bad(operator, INPUT, health)
+    # What an operator has overwritten says nothing of what it read.
+    blind = moment.blind_slots(operator) if inputs else ()
+    return tuple(bad for bad in inputs if bad.slot.number not in blind)
+
+
+def _is_argument(tensor: DumpedTensor) -> bool:
+    """A number that the script wrote down, which TorchAir's eager dump saves like a tensor."""
+    return tensor.file.place.layout == FX and tensor.shape == ()
+
+
+# The stages that are worth a word. AFTER_OUTPUT: code between two graphs, which the dump does not hold.
+IN_LOSS, AFTER_OUTPUT = "loss", "after output"
+# Scopes of loss cells (`_loss_fn-SoftmaxCrossEntropyWithLogits`, `criterion-MSELoss`); not of cells that wrap a network
+# together with its loss.
+_LOSS_NAME = re.compile(r"(?:^|[-_/])(?:loss_fn|loss|criterion)-(?!With)")
+_LOSS_CLASS = re.compile(r"-\w*(?:Loss|CrossEntropy|CrossEntropyWithLogits)$")
+# What PyTorch calls gradients that come into a backward graph.
+_TANGENT = re.compile(r"tangents?_[0-9]+")
+_GRADIENTS = ("Gradients/", "Gradients_")
+
+
+class Stages:
+    """Which graphs of each process have ended, in their order."""
+
+    def __init__(self) -> None:
+        self._last: dict[int | None, tuple[StepKey, bool]] = {}
+
+    def before(self, key: StepKey) -> StepKey | None:
+        """The other graph of the same iteration that ended just before, when no step of that iteration was bad."""
+        last, is_bad = self._last.get(key.rank_id, (key, True))
+        is_same = last.iteration == key.iteration and last.graph_id != key.graph_id
+        return last if is_same and not is_bad else None
+
+    def end(self, key: StepKey, is_bad: bool) -> None:
+        last, was_bad = self._last.get(key.rank_id, (key, False))
+        self._last[key.rank_id] = key, is_bad or (was_bad and last.iteration == key.iteration)
+
+    def stage_of(self, operator: Operator, how: str, parameter: str | None, before: StepKey | None) -> str:
+        """IN_LOSS, AFTER_OUTPUT or "".
+
+        parameter  name of the input that brought the value
+        before     what `before` says of the step
+        """
+        if how == CAME_IN:
+            if parameter is not None and _TANGENT.fullmatch(parameter):
+                return AFTER_OUTPUT
+            return AFTER_OUTPUT if parameter is None and before is not None else ""
+        scopes = operator.label.split("/")[:-1]
+        is_loss = _LOSS_NAME.search(operator.label) is not None or any(map(_LOSS_CLASS.search, scopes))
+        return IN_LOSS if is_loss and not operator.label.startswith(_GRADIENTS) else ""

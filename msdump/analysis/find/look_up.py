@@ -1,0 +1,327 @@
+"""Looking things up in a dump: the operators of a source line, and everything about one operator.
+
+from msdump.analysis import find_source_line, show_operator
+for hit in find_source_line("dump", "x = self.conv3(x)"):
+    hit.node.full_name, hit.line, hit.files
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
+from msdump.analysis.steps import (
+    Operator,
+    Slot,
+    StatisticSteps,
+    Step,
+    StepKey,
+    is_selected,
+    nothing_selected,
+    read_statistic_steps,
+    read_steps,
+)
+from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_file import read_dump
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import BIN
+from msdump.formats.statistic_csv import StatisticRow
+from msdump.graph_files.source_line import SourceLine
+from msdump.records import INPUT, OUTPUT
+from msdump.stats import Statistics, statistics
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOperator:
+    """An operator of one step, and its node of the graph file when there is one.
+
+    table   statistics of its tensors, where the dump holds nothing else
+    """
+
+    step: Step
+    operator: Operator
+    node: GraphNode | None
+    table: StatisticSteps | None = None
+
+    @property
+    def key(self) -> StepKey:
+        return self.step.key
+
+
+def find_operator(
+    dump: DumpDir,
+    name: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    takes_statistics: bool = False,
+) -> FoundOperator:
+    """The operator that a name means, in the first step that has it.
+
+    name   full name, last part of it, `type.name` as in file names, the name that it had before the graph was compiled,
+           or a glob of any of the first three
+    takes_statistics  statistics will do where a dump has no tensors
+
+    Raises: ConfigError when no operator or more than one goes by that name.
+    """
+    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    table = None
+    if not steps:
+        table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        steps = list(table.steps)
+        if damaged and not steps:
+            raise damaged[0][1]
+        if steps and not takes_statistics:
+            raise ConfigError(
+                f"{dump.path}: expected a dump with tensors, got statistics only. Dump the tensors of this operator: "
+                f"{shlex.join(['msdump', 'zoom', str(dump.path), name])} --run SCRIPT."
+            )
+    if not steps:
+        raise nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
+    for step in steps:
+        found = [operator for operator in step.operators if name in operator.names]
+        found = found or [o for o in step.operators if any(original == name for original, _ in o.originals)]
+        found = found or [o for o in step.operators if any(fnmatch.fnmatchcase(known, name) for known in o.names)]
+        if len(found) > 1:
+            listed = ", ".join(operator.label for operator in found[:5]) + (", ..." if len(found) > 5 else "")
+            raise ConfigError(
+                f'OP: expected the name of one operator, got "{name}", which {len(found)} have: {listed}.'
+            )
+        if found:
+            return FoundOperator(step, found[0], GraphFiles(dump).node(step.key, found[0]), table)
+    names = [known for step in steps for operator in step.operators for known in (operator.op_name, operator.label)]
+    hint = did_you_mean(name, names)
+    raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
+
+
+_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+# An operator has a few tensors; the import of a compiler takes longer than these take without it.
+_PLAIN_BYTES = 8 << 20
+_PREVIEW = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHit:
+    """An operator that a source line led to.
+
+    line   the line that was looked for, among those that led to the operator
+    files  its data files in the dump, in the order of the dump
+    """
+
+    graph: GraphFile
+    node: GraphNode
+    line: SourceLine
+    files: tuple[str, ...]
+
+
+def find_source_line(
+    dump: DumpDir | str | os.PathLike[str],
+    text: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> list[SourceHit]:
+    """Operators that a line of the user's script led to, in execution order.
+
+    text   the line or a part of it, blanks do not matter; or a place, FILE:LINE
+
+    Raises:  ConfigError when there is no graph file; FormatError when there is nothing at the path.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    graphs = list(GraphFiles(dump))
+    if not graphs:
+        raise ConfigError(
+            f"{dump.path}: expected graph files (rank_N/graphs/*.pb or *.ir), got none. Open the folder that holds "
+            "rank_0, not one below it."
+        )
+    selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
+    if not selected:
+        held = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
+        raise ConfigError(
+            f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {held}"
+            f"{', ...' if len(graphs) > 5 else ''}."
+        )
+    hits = [
+        (one, node, line)
+        for one in selected
+        for node in one.nodes
+        for line in [next((line for line in reversed(node.source) if _matches(line, text)), None)]
+        if line is not None
+    ]
+    files = _files_by_operator(dump, rank, graph, iteration) if hits else {}
+    return [
+        SourceHit(one, node, line, tuple(files.get((one.rank_id, one.graph_id, node.full_name), ())))
+        for one, node, line in hits
+    ]
+
+
+def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
+    """Sentence that offers the nearest source lines of a dump, or ""."""
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    return did_you_mean(
+        text.strip(), (line.code.strip() for graph in GraphFiles(dump) for node in graph.nodes for line in node.source)
+    )
+
+
+def _matches(line: SourceLine, text: str) -> bool:
+    place = _PLACE.fullmatch(text.strip())
+    if place is not None:
+        name = line.path.replace("\\", "/")
+        return line.line == int(place["line"]) and (name == place["file"] or name.endswith("/" + place["file"]))
+    return _squeezed(text) in _squeezed(line.code)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _files_by_operator(
+    dump: DumpDir,
+    rank: int | Collection[int] | None,
+    graph: int | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+) -> dict[tuple[int | None, int | None, str], list[str]]:
+    found: dict[tuple[int | None, int | None, str], list[str]] = {}
+    for file in dump.files(rank=rank, graph=graph, iteration=iteration):
+        if file.known_full_name is not None:
+            key = file.place.rank_id, file.place.graph_id, file.known_full_name
+            found.setdefault(key, []).append(file.path)
+    return found
+
+
+# -- one operator --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTensor:
+    """One tensor of an operator.
+
+    origin      who made an input, where a graph file tells it
+    numbers     None where there are none; `problem` then says why. Of a statistic.csv where that is all there is
+    preview     its first elements as text
+    shape       of what was measured; None where it could not be
+    """
+
+    io: str
+    slot: Slot
+    tensor: DumpedTensor
+    origin: Origin | None
+    numbers: Statistics | StatisticRow | None
+    preview: str
+    problem: str = ""
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOperator:
+    """Everything that a dump says of one operator.
+
+    readers  operators that read its outputs
+    message  what its file says beside the data: how it failed
+    """
+
+    found: FoundOperator
+    tensors: tuple[ShownTensor, ...]
+    attrs: Mapping[str, object]
+    source: tuple[SourceLine, ...]
+    readers: tuple[str, ...]
+    message: str = ""
+
+
+def show_operator(
+    dump: DumpDir | str | os.PathLike[str],
+    name: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    is_raw: bool = False,
+) -> ShownOperator:
+    """Inputs, outputs, shapes, statistics, first elements, attributes and source trace of an operator.
+
+    Of a dump of statistics alone there are no first elements.
+
+    is_raw  show data in a device format as they are stored, with their padding, not as the host has them
+
+    Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
+    node = found.node
+    tensors = []
+    for io in (INPUT, OUTPUT):
+        for slot, tensor in found.operator.tensors(io).items():
+            origin = None
+            if io == INPUT and node is not None and slot.number < len(node.inputs):
+                origin = node.inputs[slot.number]
+            row = None if found.table is None else found.table.row(tensor)
+            if row is not None:
+                tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
+            else:
+                tensors.append(_shown(io, slot, tensor, origin, is_raw))
+    readers: tuple[str, ...] = ()
+    file = GraphFiles(dump).of(found.key)
+    if node is not None and file is not None:
+        readers = tuple(
+            other.full_name
+            for other in file.nodes
+            if any(origin is not None and origin.name == node.full_name for origin in other.inputs)
+        )
+    attributes, message = _notes([shown.tensor for shown in tensors])
+    return ShownOperator(
+        found,
+        tuple(tensors),
+        attributes if node is None or node.attrs is None else node.attrs,
+        () if node is None else node.source,
+        readers,
+        message,
+    )
+
+
+def _notes(tensors: Collection[DumpedTensor]) -> tuple[dict[str, object], str]:
+    """Attributes and message in the dump files of an operator; most files have neither."""
+    attributes: dict[str, object] = {}
+    messages: list[str] = []
+    for path in dict.fromkeys(tensor.path for tensor in tensors if tensor.file.form == BIN):
+        try:
+            content = read_dump(path)
+        except (FormatError, OSError):
+            continue  # its tensors tell of it
+        attributes.update(content.attributes)
+        messages += [content.message] if content.message else []
+    return attributes, "\n".join(messages)
+
+
+def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None, is_raw: bool) -> ShownTensor:
+    try:
+        array = tensor.load() if is_raw else tensor.load_host()
+        shape = tuple(array.shape)
+        first = array.reshape(-1)[:_PREVIEW] if array.flags.c_contiguous else array.ravel()[:_PREVIEW]
+        text = ", ".join(_element_text(value) for value in np.asarray(first))
+        preview = f"[{text}{', ...' if array.size > _PREVIEW else ''}]"
+        try:
+            numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name, plain_bytes=_PLAIN_BYTES)
+            return ShownTensor(io, slot, tensor, origin, numbers, preview, shape=shape)
+        except DtypeError as error:
+            return ShownTensor(io, slot, tensor, origin, None, preview, str(error), shape)
+    except (FormatError, OSError) as error:
+        return ShownTensor(io, slot, tensor, origin, None, "", str(error))
+
+
+def _element_text(value: object) -> str:
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return str(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return f"{value:.6g}"
+    return f"{float(value):.6g}"  # type: ignore[arg-type]

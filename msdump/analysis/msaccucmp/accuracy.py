@@ -1,0 +1,290 @@
+"""What msaccucmp compare does: rows of tensors measured, and the cells of its result file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from msdump.analysis.compare.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
+from msdump.analysis.compare.report import safe_cell
+from msdump.analysis.convert.target_format import CustomFormats
+from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.analysis.msaccucmp.align import Origin, align
+from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom
+from msdump.analysis.msaccucmp.pairs import NOTHING, Pair
+from msdump.analysis.msaccucmp.sides import Side, SideTensor
+from msdump.arrays import Array
+from msdump.errors import FormatError
+
+_LARGEST_HALF = 65504
+_LINE_END = "\r\n"
+
+
+@dataclass(frozen=True)
+class Request:
+    """How rows are measured.
+
+    metrics      chosen metrics; None for those that are built in
+    arguments    of each metric
+    max_count    compare only the first elements; None for all
+    custom       format converters of the user's
+    """
+
+    metrics: Mapping[str, Compare | None] = field(default_factory=lambda: dict.fromkeys(METRICS))
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    max_count: int | None = None
+    has_overflow: bool = False
+    custom: CustomFormats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured row: cells by metric, and why some are NaN.
+
+    shown    dtypes of mine and golden
+    shape    of mine when it was measured; None for a row without a tensor of mine
+    """
+
+    pair: Pair
+    cells: Mapping[str, str]
+    reason: str
+    overflow: str = NOTHING
+    shown: tuple[str, ...] = (NOTHING, NOTHING)
+    shape: tuple[int, ...] | None = None
+
+
+def measure(pairs: Sequence[Pair], request: Request, thread_count: int | None = None) -> list[Row]:
+    """Measure rows on all cores, in their order."""
+    with ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-accuracy") as pool:
+        return list(pool.map(lambda pair: _measure(pair, request), pairs))
+
+
+def _measure(pair: Pair, request: Request) -> Row:
+    nothing = dict.fromkeys(request.metrics, NOTHING)
+    shape = None if pair.mine is None else pair.mine.shape
+    # Between dumps the file's own dtypes are shown; with a fusion json those of the arrays that were measured.
+    sides = (pair.mine, pair.golden) if pair.origin is None else (None, None)
+    shown = tuple(NOTHING if side is None else side.dtype for side in sides)
+    overflow = NOTHING
+    try:
+        if pair.mine is not None and request.has_overflow:
+            overflow = _overflow(pair.mine.load_stored())
+        if pair.mine is None or pair.golden is None:
+            return Row(pair, nothing, pair.problem, overflow, shown, shape)
+        both = align(pair.mine, pair.golden, pair.origin or Origin(), request.custom)
+        cells, reason = measured_cells(
+            _cut(both.mine, request), _cut(both.golden, request), request, _facts(pair, both.mine, both.golden)
+        )
+        if pair.origin is not None:
+            shown, shape = (both.mine.dtype.name, both.golden.dtype.name), both.shape
+        return Row(pair, cells, reason, overflow, shown, shape)
+    except FormatError as error:
+        return Row(pair, nothing, f"{pair.tensor_index}: {error}", overflow, shown, shape)
+    except OSError as error:
+        problem = f"{error.filename}: expected to read it, got: {error.strerror}."
+        return Row(pair, nothing, problem, overflow, shown, shape)
+
+
+def _cut(array: Array, request: Request) -> Array:
+    return array if request.max_count is None else array.reshape(-1)[: request.max_count]
+
+
+def _facts(pair: Pair, x: Array, y: Array) -> dict[str, Any]:
+    """What a metric of the user's learns besides the numbers."""
+    is_scalar = all(size == 1 for size in x.shape) and all(size == 1 for size in y.shape)
+    return {
+        "shape_type": "SCALAR" if is_scalar else "TENSOR",
+        "my_output_dump_file": "" if pair.mine is None else pair.mine.path,
+        "ground_truth_dump_file": "" if pair.golden is None else pair.golden.path,
+    }
+
+
+def measured_cells(x: Array, y: Array, request: Request, facts: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+    """Cells of the chosen metrics, and the notes of those that could not be computed."""
+    own = [name for name, compare in request.metrics.items() if compare is None]
+    pair = compare_arrays(x, y, "KullbackLeiblerDivergence" in own) if own else None
+    cells: dict[str, str] = {}
+    notes: dict[str, None] = {}
+    for name, compare in request.metrics.items():
+        if compare is None:
+            cells[name], note = metric_text(_known(pair), name)
+        else:
+            plain = x.astype(np.float32).reshape(-1), y.astype(np.float32).reshape(-1)
+            cells[name], note = run_custom(compare, *plain, {**facts, **request.arguments.get(name, {})})
+        if note:
+            notes[note if note == SCALAR_NOTE else f"[{name}] {note}"] = None
+    return cells, " ".join(notes)
+
+
+def _known(pair: PairMetrics | None) -> PairMetrics:
+    assert pair is not None  # there is a built-in metric, so it was computed
+    return pair
+
+
+def _overflow(array: Array) -> str:
+    """YES when a float16 tensor reaches its largest number.   Edges: a NaN makes the test false; others are NaN."""
+    if array.dtype != np.float16:
+        return "NaN"
+    return "YES" if array.size and float(np.abs(array).max()) >= _LARGEST_HALF else "NO"
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
+def result_csv(rows: Sequence[Row], mine: Side, golden: Side, request: Request, has_sequence: bool) -> str:
+    """Text of `result_{time}.csv`.   Source: CANN, msaccucmp compare."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator=_LINE_END)
+    address = [["Address"] if side.has_addresses else [] for side in (mine, golden)]
+    overflow = ["OverFlow"] if request.has_overflow else []
+    sequence = ["OpSequence"] if has_sequence else []
+    sides = ["NPUDump", "DataType", *address[0], "GroundTruth", "DataType", *address[1]]
+    writer.writerow(
+        ["Index", *sequence, "OpType", *sides, "TensorIndex", "Shape", *overflow, *request.metrics, "CompareFailReason"]
+    )
+    for row in rows:
+        pair = row.pair
+        cells = [str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), safe_cell(pair.op_type)]
+        # What a fusion json maps to has no address of its own.
+        golden_side = pair.golden if pair.origin is None else None
+        for name, tensor, column in ((pair.mine_name, pair.mine, 0), (pair.golden_name, golden_side, 1)):
+            cells += [safe_cell(name), row.shown[column], *([_address_cell(tensor)] if address[column] else [])]
+        shape = NOTHING if row.shape is None else "[" + ",".join(map(str, row.shape)) + "]"
+        cells += [safe_cell(pair.tensor_index), shape, *([row.overflow] if request.has_overflow else [])]
+        writer.writerow([*cells, *(row.cells[name] for name in request.metrics), safe_cell(row.reason)])
+    return stream.getvalue()
+
+
+def _address_cell(tensor: SideTensor | None) -> str:
+    return str(tensor.address) if tensor is not None and tensor.address else NOTHING
+
+
+def mapping_csv(pairs: Sequence[Pair], has_sequence: bool) -> str:
+    """Text of `mapping_{time}.csv`: which file meets which.   Source: CANN, msaccucmp compare, `-map`."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator=_LINE_END)
+    sequence = ["OpSequence"] if has_sequence else []
+    sides = ["NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath"]
+    writer.writerow(["Index", *sequence, "OpType", *sides])
+    for pair in pairs:
+        paths = [
+            NOTHING if tensor is None else safe_cell(os.path.realpath(tensor.path))
+            for tensor in (pair.mine, pair.golden)
+        ]
+        names = [safe_cell(name) for name in (pair.op_type, pair.mine_name, pair.golden_name, pair.tensor_index)]
+        writer.writerow([str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), *names, *paths])
+    return stream.getvalue()
+
+
+def advisor_rows(rows: Sequence[Row]) -> list[AdvisorRow]:
+    """What the advisor reads of the result file."""
+    return [
+        AdvisorRow(
+            row.pair.number,
+            row.pair.op_type,
+            row.pair.mine_name,
+            float(row.cells.get("CosineSimilarity", NOTHING)),
+            row.overflow,
+        )
+        for row in rows
+    ]
+
+
+def compare_files(mine: str, golden: str, request: Request) -> dict[str, str]:
+    """Cells of two plain files, .npy or .txt.
+
+    Raises: AnalysisError: another kind of file, shapes that differ, a file that cannot be read.
+    """
+    x, y = read_plain(mine), read_plain(golden)
+    if x.shape != y.shape:
+        raise AnalysisError(
+            ExitCode.INVALID_SHAPE, f"{mine} and {golden}: expected one shape, got {list(x.shape)} and {list(y.shape)}."
+        )
+    return measured_cells(_cut(x, request), _cut(y, request), request, {"shape_type": "TENSOR"})[0]
+
+
+def read_plain(path: str) -> Array:
+    """A .npy file, or numbers in a .txt file.   Raises: AnalysisError."""
+    from msdump.formats.npy import read_npy
+
+    if not os.path.isfile(path):
+        raise AnalysisError(ExitCode.INVALID_PATH, f"{path}: expected a file, got nothing.")
+    try:
+        if path.endswith(".npy"):
+            return read_npy(path)
+        if path.endswith(".txt"):
+            return np.loadtxt(path, dtype=np.float32, ndmin=1)
+    except (FormatError, ValueError) as error:
+        raise AnalysisError(ExitCode.INVALID_DUMP_DATA, f"{path}: {error}") from error
+    except OSError as error:
+        raise AnalysisError(ExitCode.OPEN_FILE, f"{path}: expected to read it, got: {error.strerror}.") from error
+    raise AnalysisError(ExitCode.INVALID_TYPE, f"{path}: expected a .npy or .txt file. Compare folders of dump files.")
+
+
+# Below this cosine an operator counts as inaccurate.
+ACCURATE = 0.99
+OVERFLOW, INPUT, CONSISTENCY = "FP16 Overflow", "Input Inconsistent", "Global Consistency"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisorRow:
+    """What the advisor needs of one row: its index, operator, cosine (NaN for none) and OverFlow cell."""
+
+    index: int
+    op_type: str
+    op_name: str
+    cosine: float
+    overflow: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One finding; `index` is None where nothing is wrong."""
+
+    kind: str
+    index: int | None
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """The lines of `advisor_summary.txt`."""
+        index = "NA" if self.index is None else str(self.index)
+        return f"Detection Type: {self.kind}\nOperator Index: {index}\nExpert Advice: {self.advice}\n"
+
+
+def advise(rows: Sequence[AdvisorRow], input_nodes: Collection[str] = ()) -> Advice:
+    """The first finding.
+
+    input_nodes   operators whose tensors are the model's inputs; without any, those of type Data
+    """
+    for row in rows:
+        if row.overflow == "YES":
+            text = (
+                f"{row.op_name} holds float16 values at or past 65504. Look at its inputs, scale them down, or keep "
+                "the operator in float32."
+            )
+            return Advice(OVERFLOW, row.index, text)
+    for row in rows:
+        is_input = row.op_name in input_nodes if input_nodes else row.op_type == "Data"
+        if is_input and row.cosine < ACCURATE:
+            text = f"The input {row.op_name} is not the same on both sides. Feed both runs the same preprocessed data."
+            return Advice(INPUT, row.index, text)
+    measured = [row for row in rows if not math.isnan(row.cosine)]
+    first = next((row for row in measured if row.cosine < ACCURATE), None)
+    if first is None:
+        return Advice(CONSISTENCY, None, "All operators that could be compared are accurate.")
+    if measured[-1].cosine < ACCURATE:
+        text = f"{first.op_name} is the first inaccurate operator and the output is inaccurate, too: look at it first."
+    else:
+        text = (
+            f"{first.op_name} deviates, but the output is accurate again: the deviation heals and may be left as it is."
+        )
+    return Advice(CONSISTENCY, first.index, text)

@@ -1,0 +1,255 @@
+"""One dumped operator run again on its dumped inputs: is the operator wrong, or was its input?
+
+    from msdump.analysis import replay_operator
+    found = replay_operator("dump", "Conv2D-op3")
+    found.is_explained, found.runs["float64"].errors
+
+The dumped output, a fresh run in the same precision and one in torch are all measured against a run in float64.
+`program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump repro`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.compare.bounds import BOUNDS, bounds_of, reason_to_differ
+from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
+from msdump.analysis.find.look_up import FoundOperator, find_operator
+from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.in_place import Moment
+from msdump.analysis.replay import numpy_equivalents, torch_equivalents
+from msdump.analysis.steps import Slot
+from msdump.arrays import Array
+from msdump.errors import ConfigError, GraphError, KernelNotFoundError
+from msdump.formats.dump_dir import DumpDir
+
+NUMPY, TORCH = "numpy", "torch"
+_ANNOTATION = re.compile(r": (?:Any|int|float)(?=[,)=])| -> (?:Any|tuple\[[a-z, ]+\])(?=:)")
+_NOTE = re.compile(r"  # (?:noqa|type: ignore)\S*(?: B905)?$", re.MULTILINE)
+
+
+def program_source(op_type: str, library: str) -> str | None:
+    """Source that defines `run(inputs, attrs) -> list of outputs`; None where the table has no such operator.
+
+    numpy source expects `np`, torch source `torch` and `functional` (torch.nn.functional).
+    """
+    table = numpy_equivalents if library == NUMPY else torch_equivalents
+    expression = table.EXPRESSIONS.get(op_type)
+    if expression is not None:
+        return f"def run(inputs, attrs):\n    return [{expression}]\n"
+    found = table.FUNCTIONS.get(op_type)
+    if found is None:
+        return None
+    function, helpers = found
+    parts = [_source_of(helper) for helper in helpers]
+    main = re.sub(rf"^def {function.__name__}\(", "def run(", _source_of(function))
+    return "\n\n".join([*parts, main])
+
+
+def _source_of(function: object) -> str:
+    """Source without what only type checkers read."""
+    return _NOTE.sub("", _ANNOTATION.sub("", inspect.getsource(function)))  # type: ignore[arg-type]
+
+
+KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
+# How much further from the exact result than a fresh run a dumped output may be.
+_SLACK = 8.0
+_TORCH_TYPES = frozenset(
+    {"bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64", "complex64", "complex128"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRun:
+    """One run of an operator.
+
+    outputs  empty when it could not run; `problem` then says why
+    errors   of the dumped outputs against these, by output slot
+    """
+
+    outputs: tuple[Array, ...]
+    errors: Mapping[Slot, PairMetrics]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What became of one operator.
+
+    runs          "numpy" (msdump's kernel), "float64" (the same on inputs widened to float64), "torch"
+    is_explained  the dumped outputs are what the dumped inputs give, up to rounding
+    reason        why not, or how far it is
+    """
+
+    found: FoundOperator
+    inputs: tuple[Array, ...]
+    outputs: Mapping[Slot, Array]
+    runs: Mapping[str, ReplayRun]
+    is_explained: bool
+    reason: str
+
+
+def replay_operator(
+    dump: DumpDir | str | os.PathLike[str],
+    name: str,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> Replay:
+    """Run an operator again on its dumped inputs, with the attributes of the graph file.
+
+    Raises:  ConfigError when the operator, one of its inputs or its attributes are not in the dump, or when the dump
+             shows inputs after they were overwritten; KernelNotFoundError for a type that msdump cannot run.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    inputs, attrs = inputs_of(found)
+    outputs = {slot: tensor.load_host() for slot, tensor in found.operator.outputs.items()}
+    if not outputs:
+        raise ConfigError(f"{found.operator.label}: expected dumped outputs to compare with, got none.")
+    op_type = found.operator.op_type
+    runs = {
+        KERNEL: _run(lambda: run_kernel(op_type, inputs, attrs), outputs),
+        FLOAT64: _run(lambda: run_kernel(op_type, [_widened(array) for array in inputs], attrs), outputs),
+        TORCH_RUN: _run(lambda: run_torch(op_type, inputs, attrs), outputs),
+    }
+    if runs[KERNEL].problem and runs[FLOAT64].problem and runs[TORCH_RUN].problem:
+        raise KernelNotFoundError(f"{found.operator.label}: {runs[KERNEL].problem}")
+    is_explained, reason = _verdict(outputs, runs)
+    return Replay(found, tuple(inputs), outputs, runs, is_explained, reason)
+
+
+def inputs_of(found: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
+    """Dumped inputs in order, and attributes.   Raises: ConfigError when something is missing."""
+    operator, node = found.operator, found.node
+    if node is None or node.attrs is None:
+        raise ConfigError(
+            f"{operator.label}: expected a graph file (rank_N/graphs/*.pb) with its attributes, got none. "
+            "Open the folder that holds rank_0, not one below it."
+        )
+    wanted = _wanted_slots(node)
+    missing = [str(slot) for slot in wanted if Slot(slot) not in operator.inputs]
+    if missing:
+        raise ConfigError(
+            f"{operator.label}: expected all its inputs in the dump, got none of number {', '.join(missing)}. "
+            'Dump inputs and outputs ("input_output": 0) of this operator.'
+        )
+    if Moment(found.step).shows_result(operator):
+        raise ConfigError(
+            f"{operator.label}: expected its inputs as it read them, got what it left there. "
+            "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
+        )
+    slots = sorted(operator.inputs) if not wanted else [Slot(slot) for slot in wanted]
+    return [np.array(operator.inputs[slot].load_host()) for slot in slots], node.attrs
+
+
+def _wanted_slots(node: GraphNode) -> list[int]:
+    """Inputs that must be there: those that operators or parameters made; constants may be attributes as well."""
+    return [number for number, origin in enumerate(node.inputs) if origin is not None and not origin.is_constant]
+
+
+def _widened(array: Array) -> Array:
+    return array.astype(np.float64) if dtypes.dtype_from_numpy(array.dtype).is_float else array
+
+
+def _run(compute: Callable[[], Sequence[Array]], dumped: Mapping[Slot, Array]) -> ReplayRun:
+    try:
+        with np.errstate(all="ignore"):
+            outputs = tuple(compute())
+    except (GraphError, ConfigError) as error:
+        return ReplayRun((), {}, str(error))
+    errors = {}
+    for slot, array in dumped.items():
+        if slot.number < len(outputs):
+            if array.size != outputs[slot.number].size:
+                return ReplayRun((), {}, f"output {slot}: shape {array.shape} against {outputs[slot.number].shape}")
+            errors[slot] = compare_arrays(array, outputs[slot.number])
+    return ReplayRun(outputs, errors)
+
+
+def run_kernel(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> list[Array]:
+    """Outputs of msdump's numpy kernel.   Raises: KernelNotFoundError, GraphError for inputs that do not fit."""
+    import msdump.kernels  # noqa: F401  fills the registry
+    from msdump.graph.primitive import definition_of
+    from msdump.graph.types import TensorType
+
+    definition = definition_of(op_type)
+    if definition.infer is None or "numpy" not in definition.kernels:
+        raise KernelNotFoundError(f"{op_type}: no numpy kernel is registered.")
+    arrays = [np.array(array, order="C") for array in inputs]
+    # A constant operand (`filter_sizes`) has no file of its own; the graph file shows it as an attribute.
+    for operand in definition.input_names[len(arrays) :]:
+        if operand in attrs:
+            arrays.append(np.array(attrs[operand], np.int64))
+    types = [TensorType(dtypes.dtype_from_numpy(array.dtype).name, array.shape) for array in arrays]
+    out = [np.empty(t.shape, dtypes.dtype(t.dtype).numpy) for t in definition.infer(types, attrs)]
+    # An output that is the memory of an input starts as that input.
+    for output, source in definition.aliases.items():
+        out[output] = arrays[source]
+    definition.kernels["numpy"](arrays, attrs, out)
+    return out
+
+
+def run_torch(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -> list[Array]:
+    """Outputs of torch.   Raises: ConfigError when torch or an equivalent is missing."""
+    source = program_source(op_type, TORCH)
+    if source is None:
+        raise ConfigError(f"{op_type}: torch has no equivalent in the table.")
+    try:
+        import torch
+    except ImportError as error:
+        raise ConfigError("torch is not installed (pip install torch).") from error
+    for array in inputs:
+        if dtypes.dtype_from_numpy(array.dtype).name not in _TORCH_TYPES:
+            raise ConfigError(f"{op_type}: torch takes no numpy array of {array.dtype}.")
+    scope: dict[str, Any] = {"torch": torch, "functional": torch.nn.functional}
+    exec(compile(source, f"<torch {op_type}>", "exec"), scope)
+    try:
+        tensors = [torch.from_numpy(np.array(array)) for array in inputs]
+        return [tensor.detach().numpy() for tensor in scope["run"](tensors, attrs)]
+    except (RuntimeError, TypeError, ValueError, IndexError, KeyError) as error:
+        raise ConfigError(f"{op_type}: torch refuses it: {error}") from error
+
+
+def _verdict(outputs: Mapping[Slot, Array], runs: Mapping[str, ReplayRun]) -> tuple[bool, str]:
+    """Against float64 when there is such a run: then a fresh run says how much rounding costs here."""
+    worst = ""
+    for slot, dumped in outputs.items():
+        name = dtypes.dtype_from_numpy(dumped.dtype).name
+        exact, fresh = runs[FLOAT64].errors.get(slot), runs[KERNEL]
+        if exact is None or slot.number >= len(fresh.outputs):
+            pair = next((run.errors[slot] for run in runs.values() if slot in run.errors), None)
+            reason = "" if pair is None else reason_to_differ(pair, bounds_of(name, name))
+        else:
+            own = compare_arrays(fresh.outputs[slot.number], runs[FLOAT64].outputs[slot.number])
+            reason = _reason(exact, own, name)
+        if reason:
+            return False, f"output {slot}: {reason}"
+        if exact is not None:
+            worst = worst or f"output {slot} is {exact.relative_error:.3g} from the exact result"
+    return True, worst
+
+
+def _reason(dumped: PairMetrics, own: PairMetrics, name: str) -> str:
+    if name not in BOUNDS:
+        return f"{dumped.unequal} of {dumped.count} elements differ" if dumped.unequal else ""
+    if dumped.mismatched > own.mismatched:
+        return f"NaN or Inf in {dumped.mismatched} places where its inputs give something else"
+    epsilon = BOUNDS[name].epsilon
+    limit = max(_SLACK * own.relative_error, 16 * epsilon)
+    if dumped.relative_error > limit or math.isnan(dumped.relative_error):
+        return f"{dumped.relative_error:.3g} from the exact result, a fresh run is {own.relative_error:.3g}"
+    worst = max(_SLACK * own.worst_relative_error, 64 * epsilon)
+    if dumped.worst_relative_error > worst:
+        return f"worst element {dumped.worst_relative_error:.3g} off, in a fresh run {own.worst_relative_error:.3g}"
+    return ""

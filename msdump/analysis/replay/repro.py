@@ -1,0 +1,160 @@
+"""A script of its own for one dumped operator, with the inputs beside it: what people attach to a bug report."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.analysis.find.look_up import FoundOperator, find_operator
+from msdump.analysis.replay.replay import NUMPY, TORCH, inputs_of, program_source
+from msdump.arrays import Array
+from msdump.errors import ConfigError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.npy import npy_array
+
+# Whatever comes from the dump stands in the script as a literal of Python, never as text between its lines.
+_HEAD = '''"""Runs one operator on its dumped inputs and compares with its dumped outputs."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+{imports}
+HERE = Path(__file__).parent
+OPERATOR = {operator}
+STEP = {step}
+SOURCE_LINE = {line}
+ATTRS = {attrs}
+INPUTS = {inputs}
+OUTPUTS = {outputs}
+
+
+'''
+_TAIL = """
+
+def main():
+    dumped = {{slot: np.load(HERE / name) for slot, name in OUTPUTS.items()}}
+    computed = compute([np.load(HERE / name) for name in INPUTS])
+    is_equal = True
+    for slot, golden in dumped.items():
+        mine = np.asarray(computed[slot]).reshape(golden.shape)
+        error = np.abs(mine.astype(np.float64) - golden.astype(np.float64))
+        size = np.abs(golden.astype(np.float64))
+        relative = np.linalg.norm(error) / max(np.linalg.norm(size), 1e-300)
+        print(f"output {{slot}}: {{golden.dtype}} {{golden.shape}}, largest error {{error.max(initial=0):.6g}}, "
+              f"relative error {{relative:.6g}}")
+        is_equal = is_equal and bool(relative <= {bound!r})
+    print("the dumped outputs are what the inputs give" if is_equal else "the dumped outputs differ")
+    return 0 if is_equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+_COMPUTE = {
+    NUMPY: "\n\ndef compute(arrays):\n    return run(arrays, ATTRS)\n",
+    TORCH: "\n\ndef compute(arrays):\n    tensors = run([torch.from_numpy(array) for array in arrays], ATTRS)\n"
+    "    return [tensor.detach().numpy() for tensor in tensors]\n",
+}
+_KERNEL = '''def compute(arrays):
+    """No stand-alone form of this type is known: this one needs msdump (pip install msdump)."""
+    return run_kernel({op_type}, arrays, ATTRS)
+'''
+
+
+def write_repro(
+    dump: DumpDir | str | os.PathLike[str],
+    name: str,
+    target: str | os.PathLike[str],
+    *,
+    library: str = NUMPY,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> Path:
+    """Write `repro.py` for an operator into a new folder, its inputs and outputs as .npy beside it; the script's path.
+
+    library   "numpy" or "torch"; numpy falls back on msdump's kernel where no short form is known
+
+    Edges:   the script ends with 0 when the dumped outputs are what the inputs give, else with 1.
+    Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    arrays, attrs = inputs_of(found)
+    folder = Path(target)
+    inputs = [f"input_{number}.npy" for number in range(len(arrays))]
+    outputs = {slot.number: f"output_{slot}.npy" for slot in found.operator.outputs}
+    text = _script(found, library, attrs, inputs, outputs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder}: expected a new or empty folder, got one with files. Choose another one.")
+        for name_of_file, array in zip(inputs, arrays, strict=True):
+            _save(folder / name_of_file, array)
+        for slot, tensor in found.operator.outputs.items():
+            _save(folder / outputs[slot.number], tensor.load_host())
+        script = folder / "repro.py"
+        script.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: expected to write the script there, got: {error.strerror}.") from error
+    return script
+
+
+def _save(path: Path, array: Array) -> None:
+    np.save(path, npy_array(np.ascontiguousarray(array), dtypes.dtype_from_numpy(array.dtype).name))
+
+
+def _script(
+    found: FoundOperator, library: str, attrs: Mapping[str, Any], inputs: list[str], outputs: Mapping[int, str]
+) -> str:
+    op_type = found.operator.op_type
+    source = program_source(op_type, library)
+    if source is None and library == TORCH:
+        raise ConfigError(f"{found.operator.label}: expected an operator with a torch equivalent, got {op_type}.")
+    imports = "import torch\nfrom torch.nn import functional\n" if library == TORCH else ""
+    body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=literal(op_type))
+    if source is None:
+        imports = "from msdump.analysis.replay.replay import run_kernel\n"
+    line = None if found.node is None else found.node.own_line
+    head = _HEAD.format(
+        operator=literal(f"{op_type} {found.operator.label}"),
+        step=literal(str(found.key)),
+        line=literal(None if line is None else f"{line}  {line.code.strip()}"),
+        imports=imports,
+        attrs=literal(dict(attrs)),
+        inputs=literal(inputs),
+        outputs=literal(dict(outputs)),
+    )
+    return head + (source or "") + body + _TAIL.format(bound=_bound(found))
+
+
+def literal(value: Any) -> str:
+    """A plain value as source of Python that gives it back, on one line and in ASCII whatever text it holds.
+
+    Edges:   NaN and the infinities are calls of `float`.
+    Raises:  ConfigError for what is no text, number, truth value, None, or list, tuple or dict of these.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return ascii(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+    raise ConfigError(f"attributes: expected plain values, got {type(value).__name__}. Use `msdump replay`.")
+
+
+def _bound(found: FoundOperator) -> float:
+    from msdump.analysis.compare.bounds import bounds_of
+
+    return max((bounds_of(t.true_dtype, t.true_dtype).relative for t in found.operator.outputs.values()), default=0.0)

@@ -1,0 +1,309 @@
+"""Statistics of every tensor of a dump: one pass each, all cores; as values, as statistic.csv, as parquet.
+
+from msdump.analysis import tensor_statistics
+for row in tensor_statistics("dump").rows:
+    row.tensor.op_name, row.numbers.max, row.numbers.nan
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msdump import dtypes
+from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.payload import identity
+from msdump.analysis.stat.roles import Role, Roles
+from msdump.analysis.steps import Step, StepKey, nothing_selected, read_statistic_steps, read_steps
+from msdump.arrays import Array
+from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.sync import STATISTIC_FILE
+from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
+from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
+from msdump.stats import Statistics, md5_hex, statistics
+
+NUMBERS = (
+    "max", "min", "avg", "l2norm", "count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStatistics:
+    """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks.
+
+    shape   of what was measured: that of the host, unless padding and device format were measured as well
+    role    parameter, layer, whether it is a gradient
+    """
+
+    step: StepKey
+    tensor: DumpedTensor
+    numbers: Statistics | StatisticRow
+    md5: str | None
+    shape: tuple[int, ...]
+    role: Role = field(default_factory=Role)
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticReport:
+    """Rows in execution order, and (file, what is wrong) of what could not be measured."""
+
+    rows: tuple[TensorStatistics, ...]
+    damaged: tuple[tuple[str, FormatError], ...]
+
+
+def tensor_statistics(
+    dump: DumpDir | str | os.PathLike[str],
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    op_type: str | Collection[str] | None = None,
+    has_md5: bool = False,
+    is_raw: bool = False,
+    thread_count: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> StatisticReport:
+    """Statistics of all tensors of a dump; where a step has no tensors, what its statistic.csv says.
+
+    op_type    only operators of these types
+    has_md5    also the MD5 of the bytes, which takes longer than all other columns together
+    is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
+    progress   called with (bytes done, bytes in all)
+
+    Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
+    Raises:  ConfigError when there is nothing to measure; FormatError when there is nothing at the path.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    covered = {step.key for step in steps}
+    roles = Roles(GraphFiles(dump))
+    listed = [one for step in steps for one in _tensors(step, op_type, roles)]
+    measured, problems = _measure_all(
+        [tensor for tensor, _ in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
+    )
+    rows = [
+        TensorStatistics(_step_of(tensor), tensor, *measured[_key(tensor)], role)
+        for tensor, role in listed
+        if _key(tensor) in measured
+    ]
+    for step in table.steps:
+        if step.key not in covered:
+            for tensor, role in _tensors(step, op_type, roles):
+                row = table.row(tensor)
+                rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape, role))
+    problem_list = (*dump.damaged, *damaged, *problems)
+    if not rows and not problem_list:
+        types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
+        if types and op_type is not None:
+            raise _unknown_type(op_type, types)
+        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
+    return StatisticReport(tuple(rows), problem_list)
+
+
+def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles) -> Iterator[tuple[DumpedTensor, Role]]:
+    types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
+    for operator in step.operators:
+        if types is None or operator.op_type in types:
+            for io in (INPUT, OUTPUT):
+                for slot, tensor in operator.tensors(io).items():
+                    yield tensor, roles.of(step.key, operator, io, slot)
+
+
+def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
+    selected = (op_type,) if isinstance(op_type, str) else tuple(op_type)
+    hint = " ".join(dict.fromkeys(filter(None, (did_you_mean(name, types) for name in selected))))
+    text = f"op_type: expected the type of a dumped operator, got {', '.join(selected)}. {hint}".rstrip()
+    return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
+
+
+def _step_of(tensor: DumpedTensor) -> StepKey:
+    return StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
+
+
+_Key = tuple[object, ...]
+_Measured = tuple[Statistics, str | None, tuple[int, ...]]
+
+
+def _key(tensor: DumpedTensor) -> _Key:
+    try:
+        return identity(tensor)
+    except OSError:
+        return (tensor.where,)
+
+
+def _measure_all(
+    tensors: Sequence[DumpedTensor],
+    measure: Callable[[DumpedTensor], _Measured | FormatError],
+    thread_count: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[dict[_Key, _Measured], list[tuple[str, FormatError]]]:
+    distinct = {_key(tensor): tensor for tensor in tensors}
+    total, done = sum(tensor.size_bytes for tensor in distinct.values()), 0
+    found: dict[_Key, _Measured] = {}
+    problems: dict[_Key, FormatError] = {}
+    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-stat")
+    try:
+        futures = {pool.submit(measure, tensor): key for key, tensor in distinct.items()}
+        for future in as_completed(futures):
+            key, result = futures[future], future.result()
+            if isinstance(result, FormatError):
+                problems[key] = result
+            else:
+                found[key] = result
+            done += distinct[key].size_bytes
+            if progress is not None:
+                progress(done, total)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return found, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
+
+
+def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
+    """A tensor as the host has it, or as it is stored.   Raises: as DumpedTensor.load."""
+    return tensor.load() if is_raw else tensor.load_host()
+
+
+def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool) -> _Measured | FormatError:
+    try:
+        array = loaded(tensor, is_raw)
+        numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
+        return numbers, md5_hex(array) if has_md5 else None, tuple(array.shape)
+    except FormatError as error:
+        return error
+    except DtypeError as error:
+        return FormatError(f"{tensor.where}: {error}")
+    except OSError as error:
+        return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def write_statistic_files(
+    dump: DumpDir | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    is_raw: bool = False,
+    thread_count: int | None = None,
+) -> tuple[list[Path], list[tuple[str, FormatError]]]:
+    """Write the statistic.csv that the dump would have had: one for each folder of tensors, in the same place below
+    `target`; the files, and what could not be measured.
+
+    is_raw  as in `tensor_statistics`
+
+    Raises:  ConfigError when a file is there already or there are no tensors; WriteError.
+    """
+    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    root = dump.path if dump.path.is_dir() else dump.path.parent
+    by_folder: dict[str, list[DumpedTensor]] = {}
+    for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
+        if not tensor.file.place.is_constants:
+            by_folder.setdefault(os.path.dirname(tensor.path), []).append(tensor)
+    if not by_folder:
+        raise nothing_selected(dump, expected="tensors", rank=rank, graph=graph, iteration=iteration)
+    written: list[Path] = []
+    problems: list[tuple[str, FormatError]] = []
+    for folder, tensors in by_folder.items():
+        path = Path(target, os.path.relpath(folder, root), STATISTIC_FILE)
+        if path.exists():
+            raise ConfigError(f"{path}: expected a place for a new file, got one that is there. Choose another folder.")
+        problems += _write_statistics(path.parent, tensors, is_raw, thread_count)
+        written.append(path)
+    return written, [*dump.damaged, *problems]
+
+
+def _write_statistics(
+    folder: Path, tensors: Sequence[DumpedTensor], is_raw: bool, thread_count: int | None
+) -> list[tuple[str, FormatError]]:
+    # Rows keep the order of the dump, which execution order files tell better than time stamps.
+    writer = StatisticWriter(lambda record: folder, mode=0o600, md5_threads=0)
+
+    def write(place: int, tensor: DumpedTensor) -> FormatError | None:
+        try:
+            writer.write([_record(tensor, loaded(tensor, is_raw))])
+        except FormatError as error:
+            return error
+        except DtypeError as error:
+            return FormatError(f"{tensor.where}: {error}")
+        except OSError as error:
+            return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+        return None
+
+    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-stat")
+    try:
+        results = list(pool.map(write, range(len(tensors)), tensors))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        writer.close()
+    return [(tensor.path, error) for tensor, error in zip(tensors, results, strict=True) if error is not None]
+
+
+def _record(tensor: DumpedTensor, array: Array) -> TensorRecord:
+    """The record that had led to this file."""
+    device, inode, offset = tensor.content_id
+    return TensorRecord(
+        tensor.op_type,
+        tensor.op_name,
+        tensor.task_id or 0,
+        tensor.stream_id or 0,
+        tensor.timestamp_us or 0,
+        tensor.io,
+        tensor.slot,
+        dtypes.dtype_from_numpy(array.dtype).name,
+        array,
+        tensor.format,
+        key=TensorKey(hash((device, inode)), offset) if offset >= 0 else None,
+        is_parameter=True,  # the name is taken as it is
+    )
+
+
+def write_parquet(report: StatisticReport, path: str | os.PathLike[str]) -> None:
+    """All rows as one table.   Raises: ConfigError when pyarrow is not installed or the file cannot be written."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ConfigError(
+            "parquet: expected the package pyarrow, got none. Install it (pip install pyarrow), or write csv."
+        ) from error
+    table = pyarrow.table(_columns(report))
+    try:
+        parquet.write_table(table, os.fspath(path))
+    except OSError as error:
+        raise ConfigError(f"{os.fspath(path)}: expected to write the table, got: {error}.") from error
+
+
+def _columns(report: StatisticReport) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {
+        "rank": [row.step.rank_id for row in report.rows],
+        "graph": [row.step.graph_id for row in report.rows],
+        "iteration": [row.step.iteration for row in report.rows],
+        "op_type": [row.tensor.op_type for row in report.rows],
+        "op_name": [row.tensor.op_name for row in report.rows],
+        "full_name": [row.tensor.full_name for row in report.rows],
+        "parameter": [row.role.parameter for row in report.rows],
+        "layer": [row.role.layer for row in report.rows],
+        "is_gradient": [row.role.is_gradient for row in report.rows],
+        "io": [row.tensor.io for row in report.rows],
+        "slot": [row.tensor.slot for row in report.rows],
+        "dtype": [row.tensor.true_dtype for row in report.rows],
+        "shape": [list(row.shape) for row in report.rows],
+        "size_bytes": [row.tensor.size_bytes for row in report.rows],
+    }
+    for name in NUMBERS:
+        is_count = NUMBERS.index(name) >= NUMBERS.index("count")
+        values = [getattr(row.numbers, name) for row in report.rows]
+        columns[name] = [None if value is None else int(value) if is_count else float(value) for value in values]
+    columns["md5"] = [row.md5 for row in report.rows]
+    return columns

@@ -1,0 +1,330 @@
+"""A dump as steps of operators: the tensors of DumpDir, or the rows of its statistics, gathered under the operator that
+had them; which ranks, graphs and iterations are selected, and what to say when a dump holds none of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from msdump.errors import ConfigError, FormatError
+from msdump.formats.acl_stats_csv import read_acl_stats
+from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
+from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.paths.parse import FX, DumpName, Place
+from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
+
+Numbers = int | Collection[int] | None
+PARAMETER = "Parameter"
+_OP_NUMBER = re.compile(r"-op[0-9]+$")
+_UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
+
+
+class Slot(NamedTuple):
+    """Number among the inputs or outputs; `part` is the index in a list of tensors that is one argument, `keyword` the
+    name of an argument that has no place among the others."""
+
+    number: int
+    part: int = 0
+    keyword: str = ""
+
+    def __str__(self) -> str:
+        name = self.keyword or str(self.number)
+        return f"{name}.{self.part}" if self.part else name
+
+
+class StepKey(NamedTuple):
+    """One iteration of one graph of one process; None where the folders do not tell it."""
+
+    rank_id: int | None
+    graph_id: int | None
+    iteration: int | None
+
+    def __str__(self) -> str:
+        named = zip(("rank", "graph", "iteration"), self, strict=True)
+        return ", ".join(f"{name} {value}" for name, value in named if value is not None) or "the dump"
+
+    def iteration_text(self, tells_graph: bool) -> str:
+        """A cell of a table; `tells_graph` where graphs count their own steps, whose numbers alone say little."""
+        iteration = "-" if self.iteration is None else str(self.iteration)
+        return f"{iteration} of graph {self.graph_id}" if tells_graph and self.graph_id is not None else iteration
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator of one step with whatever was dumped of it.
+
+    op_name    as the files' names say it
+    full_name  with scope, where the dump tells it
+    parts      the operators that this one stands for, when a mapping makes a chain one operator
+    original   in a compiled graph whose operators were gathered under the names that the user's program has for them:
+               that name, "" for an operator in between. None elsewhere
+    """
+
+    op_type: str
+    op_name: str
+    full_name: str | None = None
+    position: int | None = None
+    task_id: int | None = None
+    stream_id: int | None = None
+    inputs: Mapping[Slot, DumpedTensor] = field(default_factory=dict)
+    outputs: Mapping[Slot, DumpedTensor] = field(default_factory=dict)
+    parts: tuple[Operator, ...] = ()
+    original: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The longest name that is known."""
+        return self.full_name or self.op_name or self.op_type
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name by which a user may mean it."""
+        return frozenset(
+            name
+            for name in (self.full_name, self.op_name, f"{self.op_type}.{self.op_name}", self.original or None)
+            if name is not None
+        )
+
+    @property
+    def originals(self) -> tuple[tuple[str, int], ...]:
+        """What its outputs are in the program as the user wrote it, where the files tell: operators and outputs."""
+        return tuple(tensor.original for tensor in self.outputs.values() if tensor.original is not None)
+
+    @property
+    def safe_name(self) -> str:
+        """The longest name, spelled alike whether it comes from a file's name, a header or an execution order."""
+        return safe_text(self.label)
+
+    @property
+    def scope(self) -> str:
+        """`safe_name` without the operator's number, which changes from compile to compile."""
+        return _OP_NUMBER.sub("", self.safe_name)
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.op_type == PARAMETER
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tensor.shape for tensor in self.inputs.values())
+
+    @property
+    def output_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tensor.shape for tensor in self.outputs.values())
+
+    def tensors(self, io: str) -> Mapping[Slot, DumpedTensor]:
+        return self.inputs if io == INPUT else self.outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a dump: operators in execution order, parameters last.
+
+    time_us   of its last file where each graph counts steps of its own, so that only time tells which came first
+    """
+
+    key: StepKey
+    operators: tuple[Operator, ...]
+    time_us: int | None = None
+
+
+def safe_text(name: str) -> str:
+    """A name as file names spell it."""
+    return name.translate(_UNSAFE_IN_NAME)
+
+
+def read_steps(
+    dump: DumpDir,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | str | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> list[Step]:
+    """Steps of a dump in the order in which they ran; constants, which belong to no step, are left out.
+
+    Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
+    """
+    gathered: dict[StepKey, list[DumpedTensor]] = {}
+    for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
+        if not tensor.file.place.is_constants:
+            key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
+            gathered.setdefault(key, []).append(tensor)
+    return [Step(key, operators_of(tensors), _time_of(tensors)) for key, tensors in gathered.items()]
+
+
+def has_several_graphs(keys: Iterable[StepKey]) -> bool:
+    """True when the number of an iteration alone does not tell a step."""
+    return len({key.graph_id for key in keys}) > 1
+
+
+def _time_of(tensors: Iterable[DumpedTensor]) -> int | None:
+    times = (tensor.timestamp_us for tensor in tensors if tensor.file.place.layout == FX)
+    return max((time for time in times if time is not None), default=None)
+
+
+def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
+    """Operators of one step, by first appearance; parameters last."""
+    by_operator: dict[tuple[object, ...], dict[tuple[str, Slot], DumpedTensor]] = {}
+    for tensor in tensors:
+        identity = (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
+        slots = by_operator.setdefault(identity, {})
+        slot = tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
+        known = slots.get(slot)
+        if known is None or (tensor.timestamp_us or 0) >= (known.timestamp_us or 0):
+            slots[slot] = tensor
+    operators = [_operator(slots) for slots in by_operator.values()]
+    return tuple(sorted(operators, key=lambda operator: operator.is_parameter))
+
+
+def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
+    first = next(iter(tensors.values()))
+    full_names = [tensor.full_name for tensor in tensors.values() if tensor.full_name is not None]
+    return Operator(
+        first.op_type,
+        first.op_name,
+        full_names[0] if full_names else None,
+        first.position,
+        first.task_id,
+        first.stream_id,
+        {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == INPUT},
+        {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == OUTPUT},
+    )
+
+
+STATISTIC = "statistic"  # form of the file of a tensor without bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticSteps:
+    """Steps whose tensors have no bytes, and the row behind each of them."""
+
+    steps: tuple[Step, ...]
+    _rows: dict[tuple[str, int], StatisticRow]
+
+    def row(self, tensor: DumpedTensor) -> StatisticRow:
+        """The statistics of a tensor of these steps."""
+        return self._rows[tensor.path, tensor.offset]
+
+
+def read_statistic_steps(
+    dump: DumpDir,
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> tuple[StatisticSteps, list[tuple[str, FormatError]]]:
+    """All statistics of a dump (statistic.csv, or ACL's csv of one operator), and the files that are damaged."""
+    rows: dict[tuple[str, int], StatisticRow] = {}
+    damaged: list[tuple[str, FormatError]] = []
+    tensors: dict[StepKey, list[DumpedTensor]] = {}
+    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = [
+        *((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files()),
+        *((place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()),
+    ]
+    for place, path, reader in readers:
+        key = StepKey(place.rank_id, place.graph_id, place.iteration)
+        if not all(is_selected(value, numbers) for value, numbers in zip(key, (rank, graph, iteration), strict=True)):
+            continue
+        try:
+            read = reader()
+        except FormatError as error:
+            damaged.append((os.fspath(path), error))
+            continue
+        except OSError as error:
+            damaged.append((os.fspath(path), FormatError(f"{path}: expected to read it, got: {error.strerror}.")))
+            continue
+        order = dump.order_in(Folder(os.fspath(path.parent), place, (path.name,)))
+        for line, row in enumerate(read):
+            rows[os.fspath(path), line] = row
+            tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
+    steps = tuple(
+        Step(key, operators_of(sorted(found, key=_place_in_order)))
+        for key, found in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
+    )
+    return StatisticSteps(steps, rows), damaged
+
+
+def _tensor(path: Path, place: Place, line: int, row: StatisticRow, order: OperatorOrder) -> DumpedTensor:
+    """A tensor without bytes; its `offset` is its row."""
+    position = order.find(row.op_name)
+    full_name = None if position is None else order.full_names[position]
+    name = DumpName(STATISTIC, row.op_type, row.op_name, row.task_id, row.stream_id, row.timestamp_us, row.io, row.slot)
+    file = DumpedFile(os.fspath(path), place, name, path.name, position, full_name)
+    return DumpedTensor(file, row.io, row.slot, row.dtype, row.shape, DEFAULT_FORMAT, line, row.size_bytes, full_name)
+
+
+def _place_in_order(tensor: DumpedTensor) -> tuple[int, int]:
+    last = 1 << 62
+    return (last if tensor.position is None else tensor.position, tensor.timestamp_us or 0)
+
+
+def is_selected(value: int | None, numbers: Numbers) -> bool:
+    """Whether a rank, graph or iteration is among those that were selected; None selects all."""
+    return numbers is None or (value == numbers if isinstance(numbers, int) else value in numbers)
+
+
+def nothing_selected(
+    dump: DumpDir,
+    *,
+    expected: str,
+    rank: Numbers = None,
+    graph: int | str | Collection[int] | None = None,
+    iteration: Numbers = None,
+    advice: str = "Is it the folder that holds rank_0, or one below it?",
+) -> ConfigError:
+    """The error that names the selector which fits nothing, with what would fit; `advice` where the dump is empty.
+
+    expected   what was looked for, such as "tensors or statistics"
+    """
+    places = _places(dump)
+    if not places:
+        return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
+    selectors = (
+        ("rank", rank, {place.rank_id for place in places}),
+        ("graph", None if isinstance(graph, str) else graph, {place.graph_id for place in places}),
+        ("iteration", iteration, {place.iteration for place in places}),
+    )
+    for name, numbers, values in selectors:
+        if not any(is_selected(value, numbers) for value in values):
+            held = ranges_text(value for value in values if value is not None)
+            fix = f"The dump holds {held}." if held else f"The folders of the dump tell no {name}: leave it out."
+            return ConfigError(f"{name}: expected a number that {dump.path} holds, got {_text(numbers)}. {fix}")
+    selected = [f"{name} {_text(numbers)}" for name, numbers, _ in selectors if numbers is not None]
+    if isinstance(graph, str):
+        selected.append(f'graph "{graph}"')
+    if not selected:
+        return ConfigError(f"{dump.path}: expected {expected}, got none. {advice}")
+    return ConfigError(
+        f"{dump.path}: expected {expected} of {', '.join(selected)}, got none. No step has all of these: leave one out."
+    )
+
+
+def ranges_text(numbers: Iterable[int]) -> str:
+    """Numbers in the form of the configuration: "0|5-8"."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return "|".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _text(numbers: Numbers) -> str:
+    if isinstance(numbers, (list, tuple, set, frozenset)):
+        return ranges_text(numbers)
+    return str(numbers)
+
+
+def _places(dump: DumpDir) -> list[Place]:
+    """Places of data files and of statistics, each once."""
+    places = dict.fromkeys(file.place for file in dump.files() if not file.place.is_constants)
+    places |= dict.fromkeys(place for place, _ in dump.statistic_files())
+    places |= dict.fromkeys(place for place, _, _ in dump.statistic_dump_files())
+    return list(places)

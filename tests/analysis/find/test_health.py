@@ -1,0 +1,58 @@
+"""What is not finite in a tensor, and how large the rest is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msdump.analysis.find.health import HealthTable, _health
+from msdump.formats.dump_dir import DumpDir
+from tests.analysis.small_dump import write_dump
+
+
+@given(
+    st.lists(st.floats(width=16), max_size=8),
+    st.sampled_from([np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2]),
+)
+def test_counts_are_those_of_numpy(values: list[float], dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        array = np.array(values, np.float32).astype(dtype)
+    wide = array.astype(np.float64)
+    health = _health(array)
+    assert health.nan == np.isnan(wide).sum()
+    assert (health.negative_inf, health.positive_inf) == ((wide == -np.inf).sum(), (wide == np.inf).sum())
+    finite = np.abs(wide[np.isfinite(wide)])
+    assert health.largest == (None if not finite.size else finite.max())
+    assert health.is_bad == (not np.isfinite(wide).all())
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([1, 448, -448, np.nan], (1, 1, 1)), ([1, 440], (0, 0, 1)), ([1, -416], (0, 0, 0))]
+)
+def test_a_dtype_without_inf_counts_where_it_saturates(values: list[float], expected: tuple[int, int, int]) -> None:
+    health = _health(np.array(values, ml_dtypes.float8_e4m3fn))
+    assert (health.nan, health.negative_inf, health.positive_inf) == expected
+
+
+def test_either_part_of_a_complex_number_counts() -> None:
+    health = _health(np.array([1 + 2j, complex(np.nan, np.inf)], np.complex64))
+    assert (health.nan, health.negative_inf, health.positive_inf) == (1, 0, 1)
+
+
+def test_integers_are_not_read_and_damaged_files_are_named(tmp_path: Path) -> None:
+    tensors = {("input", 0): np.array([1], np.int32), ("output", 0): np.array([1.0], np.float32)}
+    write_dump(tmp_path, [("D/Cast-op1", tensors)])
+    listed = list(DumpDir.open(tmp_path))
+    for path in tmp_path.rglob("*.npy"):
+        path.write_bytes(path.read_bytes()[:-1])
+    damaged: list[Any] = []
+    table = HealthTable()
+    table.add_tensors(listed, damaged)
+    assert [Path(path).name.split(".")[5] for path, _ in damaged] == ["output"]
+    assert not any(table.of(tensor).is_bad for tensor in listed)
