@@ -17,7 +17,7 @@ from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
 from msdump.config.environment import disk_limits
-from msdump.config.iterations import ALL_ITERATIONS
+from msdump.config.ranges import EVERY_NUMBER
 from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
@@ -384,7 +384,7 @@ class ModelFolder:
         self.model_id = model_id
         self._folders = folders
         self._plan = plan
-        self._counts = plan.iterations == ALL_ITERATIONS
+        self._counts = plan.iterations == EVERY_NUMBER
         self._index_by_iteration: dict[int, int] = {}
 
     def begins(self, iteration: int) -> bool:

@@ -159,7 +159,6 @@ class Session:
 
     def report(self) -> RunReport:
         """Counts up to now."""
-        from msdump.config.iterations import format_iterations
         from msdump.config.plan import unmatched_selectors
 
         tally = self._tally
@@ -167,7 +166,7 @@ class Session:
         unmatched = unmatched_selectors(self.plan, tally.names_seen)
         return RunReport(
             path=str(self.plan.path),
-            iterations_asked=format_iterations(self.plan.iterations),
+            iterations_asked=str(self.plan.iterations),
             iterations_run=tally.iterations_run,
             iterations_dumped=tally.iterations_dumped,
             operators_seen=tally.operators_seen,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from msdump.cli.main import COMMANDS
-from msdump.cli.number_ranges import parse_number_ranges
 from msdump.cli.printing import complain, is_terminal, say
 from msdump.cli.tables import print_table, progress_bar
 from msdump.errors import ConfigError, MsdumpError
@@ -49,6 +48,25 @@ def add_parser(subparsers: Any) -> None:
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
     add("-q", "--quiet", action="store_true", help="print nothing, tell by the exit status")
+
+
+def parse_number_ranges(text: str) -> Collection[int] | None:
+    """Read "all" (None, which selects everything), or ranges such as "0|5-8"; a comma separates as well as a bar.
+
+    Raises: argparse.ArgumentTypeError, which the parser shows with the name of the option.
+    """
+    from msdump.config.ranges import parse_ranges
+
+    if text == "all":
+        return None
+    try:
+        return parse_ranges(text.replace(",", "|").replace(" ", ""))
+    except ConfigError as error:
+        reason = str(error).partition("The piece ")[2]
+        detail = f" The piece {reason}" if reason else ""
+        raise argparse.ArgumentTypeError(
+            f'expected "all" or numbers and ranges such as "0|5-8" or 0,3, got "{text}".{detail}'
+        ) from error
 
 
 def add_step_options(parser: Any) -> None:

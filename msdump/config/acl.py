@@ -25,10 +25,9 @@ from msdump.config.acl_rules import (
 )
 from msdump.config.acl_sections import DUMP, DumpSection, parse_section, unknown_keys
 from msdump.config.acl_selection import blacklist_warnings, list_entry
-from msdump.config.acl_steps import parse_steps
 from msdump.config.environment import BRIEF, DETAIL, NORM
-from msdump.config.iterations import ALL_ITERATIONS
 from msdump.config.json_file import JsonFile
+from msdump.config.ranges import ACL, EVERY_NUMBER, parse_ranges
 from msdump.errors import did_you_mean
 
 
@@ -91,7 +90,7 @@ def plan_acl(config: AclConfig, current: Path | None = None) -> AclPlan | None:
         entries=tuple(map(list_entry, section.dump_list)) if is_plain else (),
         dumps_input=not is_plain or section.dump_mode in (INPUT, ALL),
         dumps_output=not is_plain or section.dump_mode in (OUTPUT, ALL),
-        iterations=parse_steps(section.dump_step) if is_plain and measuring.folder is None else ALL_ITERATIONS,
+        iterations=parse_ranges(section.dump_step, ACL) if is_plain and measuring.folder is None else EVERY_NUMBER,
         statistics=_statistics(section) if is_plain else (),
         config_text=config.file.text,
         config_path=config.file.path,

@@ -11,7 +11,7 @@ from msdump.config.acl_ranges import NameRange, in_ranges
 from msdump.config.acl_rules import WATCHER
 from msdump.config.acl_selection import EVERY_MODEL, NO_POSITIONS, Choice, ListEntry, Operator, Position
 from msdump.config.environment import BRIEF, DETAIL, NORM
-from msdump.config.iterations import IterationSet
+from msdump.config.ranges import NumberRanges
 from msdump.errors import did_you_mean
 
 _DUMP_TYPES = {BRIEF: 3, NORM: 2, DETAIL: 5}
@@ -39,7 +39,7 @@ class AclPlan:
     entries: tuple[ListEntry, ...]
     dumps_input: bool
     dumps_output: bool
-    iterations: IterationSet
+    iterations: NumberRanges
     statistics: tuple[str, ...]
     config_text: bytes
     config_path: Path

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msdump.config.acl_error import CHOICE, CONTENT, VALUE, conflict, item_refusal, missing_item
 from msdump.config.acl_sections import DumpListItem, DumpSection
-from msdump.config.acl_steps import parse_steps
 from msdump.config.environment import BRIEF, DETAIL, NORM
+from msdump.config.ranges import ACL, parse_ranges
 from msdump.errors import did_you_mean
 
 ON, OFF = "on", "off"
@@ -52,7 +52,7 @@ def check_section(section: DumpSection) -> None:
     _check_overflow(section)
     if section.dump_debug == ON:
         return
-    parse_steps(section.dump_step)
+    parse_ranges(section.dump_step, ACL)
     for index, item in enumerate(section.dump_list):
         for check in _ITEM_CHECKS:
             check(section, f"dump_list[{index}]", item)

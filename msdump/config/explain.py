@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msdump import dtypes
-from msdump.config.iterations import ALL_ITERATIONS, format_iterations
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, unmatched_selectors
 from msdump.config.sections import ASCEND, CPU, DUMP_MARKED, SYNC
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
@@ -119,7 +118,7 @@ def _engine_text(plan: DumpPlan) -> str:
 
 
 def _iterations_text(plan: DumpPlan) -> str:
-    text = "all" if plan.iterations == ALL_ITERATIONS else format_iterations(plan.iterations)
+    text = str(plan.iterations)
     if text != "all":
         count = plan.iterations.count
         text = f"{text} ({count} {'iteration' if count == 1 else 'iterations'})"

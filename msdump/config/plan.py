@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from msdump.config.environment import Environment
-from msdump.config.iterations import ALL_ITERATIONS, IterationSet, format_iterations
 from msdump.config.mindspore import MindSporeConfig, load_mindspore_config
+from msdump.config.ranges import EVERY_NUMBER, NumberRanges
 from msdump.config.sections import (
     ASCEND,
     COMMON,
@@ -56,7 +56,7 @@ class DumpPlan:
     engine: str
     path: Path
     net_name: str
-    iterations: IterationSet
+    iterations: NumberRanges
     saves_tensor: bool
     saves_statistic: bool
     dumps_input: bool
@@ -151,10 +151,10 @@ def plan_mindspore(
         jit_level=jit_level,
         is_acl_dump=environment.is_acl_dump,
     )
-    if is_pynative and plan.op_debug_mode in OVERFLOW_MODES and plan.iterations != ALL_ITERATIONS:
+    if is_pynative and plan.op_debug_mode in OVERFLOW_MODES and plan.iterations != EVERY_NUMBER:
         raise ConfigError(
             f'{COMMON}.iteration: expected "all" for overflow detection (op_debug_mode {plan.op_debug_mode}) in '
-            f'PYNATIVE_MODE, got "{format_iterations(plan.iterations)}". Set it to "all".\n'
+            f'PYNATIVE_MODE, got "{plan.iterations}". Set it to "all".\n'
             f"Configuration file: {config.file.path}"
         )
     for text in (*config.warnings, *_limits(plan)):

@@ -25,8 +25,8 @@ from msdump.config.fields import (
     refusal,
     where,
 )
-from msdump.config.iterations import IterationSet, parse_iterations
 from msdump.config.json_file import json_type, shown
+from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.config.selectors import parse_selectors
 from msdump.errors import ConfigError, did_you_mean
 
@@ -205,8 +205,8 @@ def _check_input_output(value: int, info: ValidationInfo) -> int:
     return value
 
 
-def _parse_iteration(value: str, info: ValidationInfo) -> IterationSet:
-    return parse_iterations(value, _context(info).profile.is_strict)
+def _parse_iteration(value: str, info: ValidationInfo) -> NumberRanges:
+    return parse_ranges(value, MINDSPORE_STRICT if _context(info).profile.is_strict else MINDSPORE)
 
 
 def _parse_kernels(value: Any, info: ValidationInfo) -> tuple[str, ...]:
@@ -314,7 +314,7 @@ def _check_overflow_number(value: int, info: ValidationInfo) -> int:
 
 
 def _check_initial_iteration(value: int, info: ValidationInfo) -> int:
-    iterations: IterationSet | None = info.data.get("iteration")
+    iterations: NumberRanges | None = info.data.get("iteration")
     is_reached = iterations is None or any(last >= value for _, last in iterations.ranges)
     if not is_reached and not _context(info).profile.is_strict:
         raise ConfigError(
@@ -332,7 +332,7 @@ class CommonDumpSettings(BaseModel):
     dump_mode: Annotated[Unsigned, AfterValidator(_check_dump_mode)]
     path: Annotated[String, AfterValidator(_check_path)] = Field(default="", validate_default=True)
     net_name: Annotated[String, AfterValidator(_check_net_name)]
-    iteration: Annotated[IterationSet, BeforeValidator(_parse_iteration), BeforeValidator(check_string)]
+    iteration: Annotated[NumberRanges, BeforeValidator(_parse_iteration), BeforeValidator(check_string)]
     input_output: Annotated[Unsigned, AfterValidator(_check_input_output)]
     kernels: Annotated[tuple[str, ...], BeforeValidator(_parse_kernels)]
     support_device: Annotated[tuple[int, ...], BeforeValidator(_parse_support_device)]

@@ -14,11 +14,10 @@ from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_error import AclConfigError
 from msdump.config.acl_ranges import NameRange, RangeState, RangeWalk, in_ranges
 from msdump.config.acl_selection import Operator, parse_position
-from msdump.config.acl_steps import parse_steps
 from msdump.config.environment import AclEnvironment, exception_folder
-from msdump.config.iterations import ALL_ITERATIONS, LAST
 from msdump.config.json_file import JsonFile
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, node_masks
+from msdump.config.ranges import ACL, EVERY_NUMBER, LAST, parse_ranges
 from msdump.testing.acl_configs import step_texts
 
 # x -> conv1 -> relu1 -> add(+ y) -> pool
@@ -49,7 +48,7 @@ def chosen(plan, *model_names, operators=NETWORK):
 @given(step_texts(), st.integers(0, 50))
 def test_a_step_is_in_the_set_when_a_piece_holds_it(text, step):
     ends = [[int(number) for number in piece.split("-")] for piece in text.split("|") if piece]
-    assert (step in parse_steps(text)) == (not text or any(pair[0] <= step <= pair[-1] for pair in ends))
+    assert (step in parse_ranges(text, ACL)) == (not text or any(pair[0] <= step <= pair[-1] for pair in ends))
 
 
 @given(st.text("0123456789-| a", max_size=12))
@@ -57,7 +56,7 @@ def test_any_step_text_is_read_or_refused(text):
     is_right = all(re.fullmatch("[0-9]+(-[0-9]+)?", piece) for piece in text.split("|")) or not text
     found = None
     try:
-        parse_steps(text)
+        parse_ranges(text, ACL)
     except AclConfigError as error:
         found = error
     if found is None:
@@ -68,10 +67,10 @@ def test_any_step_text_is_read_or_refused(text):
 
 
 def test_huge_steps():
-    assert parse_steps("") == ALL_ITERATIONS
-    assert parse_steps("9" * 5000).ranges == ((2**63 - 1, 2**63 - 1),)
-    assert parse_steps(f"{LAST + 5}-{2**63 - 1}").count == 1
-    assert 3 in parse_steps("0" * 5000 + "3")
+    assert parse_ranges("", ACL) == EVERY_NUMBER
+    assert parse_ranges("9" * 5000, ACL).ranges == ((2**63 - 1, 2**63 - 1),)
+    assert parse_ranges(f"{LAST + 5}-{2**63 - 1}", ACL).count == 1
+    assert 3 in parse_ranges("0" * 5000 + "3", ACL)
 
 
 # -- opname_range -----------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ def test_the_watcher():
 def test_exception_scenes(scene, name, number):
     plan = plan_of(dump_scene=scene, dump_list=[{"layer": ["a"]}], dump_step="not read", dump_mode="input")
     assert (plan.scene, plan.dump_type, plan.is_exception) == (name, number, True)
-    assert plan.entries == () and plan.iterations == ALL_ITERATIONS
+    assert plan.entries == () and plan.iterations == EVERY_NUMBER
     assert plan.dumps_input and plan.dumps_output
     assert chosen(plan, "m") == NAMES
     assert plan_acl_exception(name).path is None and plan_acl_exception(name).dump_type == number

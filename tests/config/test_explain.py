@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.config.explain import PARAMETER_ROW, describe, estimate, known_names, never_matches
-from msdump.config.iterations import parse_iterations
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
+from msdump.config.ranges import MINDSPORE_STRICT, parse_ranges
 from msdump.config.selectors import parse_selectors
 from msdump.graph.compile import finish
 from msdump.graph.emit_pb import model_bytes
@@ -27,7 +27,7 @@ PLAN = DumpPlan(
     engine="sync",
     path=Path("/dump"),
     net_name="Net",
-    iterations=parse_iterations("0|2-4"),
+    iterations=parse_ranges("0|2-4"),
     saves_tensor=True,
     saves_statistic=False,
     dumps_input=True,
@@ -159,7 +159,7 @@ def test_words_for_the_whole_plan():
     ("fields", "row"),
     [
         ({"engine": "async"}, ("engine", "async: an operator is written as soon as it has ended")),
-        ({"iterations": parse_iterations("all")}, ("iterations", "all")),
+        ({"iterations": parse_ranges("all")}, ("iterations", "all")),
         ({"initial_iteration": 2}, ("iterations", "0|2-4 (4 iterations), counted from 2")),
         ({"dumps_output": False}, ("tensors", "inputs of operators; no parameters, no constants")),
         ({"dumps_input": False}, ("tensors", "outputs of operators, parameters, constants")),
@@ -190,7 +190,7 @@ def test_what_never_matches():
     assert never_matches(plan(["Mull"])) == []  # without a graph nobody knows
     assert never_matches(plan([])) == ["kernels is empty: no operator will be dumped."]
     assert never_matches(dataclasses.replace(PLAN, selectors=(), dump_mode=2)) == []  # marks are known to the script
-    assert "iteration matches" in never_matches(plan(iterations=parse_iterations("|", is_strict=True)))[0]
+    assert "iteration matches" in never_matches(plan(iterations=parse_ranges("|", MINDSPORE_STRICT)))[0]
 
 
 def test_one_of_several_outputs_is_the_same_tensor_where_it_is_used():

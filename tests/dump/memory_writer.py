@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msdump.config.iterations import parse_iterations
 from msdump.config.plan import DumpPlan
+from msdump.config.ranges import parse_ranges
 from msdump.errors import WriteError
 from msdump.formats.writer import WriteCounts
 from msdump.records import TensorRecord
@@ -53,7 +53,7 @@ def make_plan(**changes: Any) -> DumpPlan:
         engine="async",
         path=Path("/nowhere"),
         net_name="Net",
-        iterations=parse_iterations("all"),
+        iterations=parse_ranges("all"),
         saves_tensor=True,
         saves_statistic=False,
         dumps_input=True,

@@ -9,7 +9,7 @@ import pytest
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.arrays import Array
-from msdump.config.iterations import parse_iterations
+from msdump.config.ranges import parse_ranges
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.tally import Tally
 from msdump.graph.compile import finish
@@ -55,7 +55,7 @@ def boom_graph(parameter: Parameter) -> Graph:
 
 def test_what_the_kernel_read_and_wrote_is_dumped_and_the_exception_goes_on() -> None:
     writer, tally = MemoryWriter(), Tally()
-    dumper = ExceptionDumper(make_plan(op_debug_mode=4, iterations=parse_iterations("0")), [writer], tally)
+    dumper = ExceptionDumper(make_plan(op_debug_mode=4, iterations=parse_ranges("0")), [writer], tally)
     executor = Executor(boom_graph(Parameter("w", np.zeros(3, np.float32), "float32")), (dumper,))
     executor.run([np.ones(3, np.float32)], 0)
     assert writer.records == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.config.iterations import parse_iterations
+from msdump.config.ranges import parse_ranges
 from msdump.dump.overflow import AI_CORE_MODE, ATOMIC_MODE, ATOMIC_OP_TYPES, BOTH_MODE, OverflowDumper
 from msdump.dump.tally import Tally
 from msdump.events import AFTER, BEFORE, OpEvent
@@ -162,7 +162,7 @@ def test_overflow_number_ends_the_watch(caplog: pytest.LogCaptureFixture) -> Non
 
 def test_only_iterations_of_the_plan_are_watched() -> None:
     graph = square_graph(TensorType("float16", (2,)))
-    dumper, tensors, debug, _ = open_dumper(iterations=parse_iterations("1|3"))
+    dumper, tensors, debug, _ = open_dumper(iterations=parse_ranges("1|3"))
     executor = Executor(graph, (dumper,))
     with np.errstate(all="ignore"):
         for iteration in range(5):

@@ -33,7 +33,7 @@ _OTHERS = {
     "msdump/config/acl_rules.py": ("tests/config/test_acl.py", "tests/config/test_acl_plan.py"),
     "msdump/config/acl_sections.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_selection.py": ("tests/config/test_acl_plan.py",),
-    "msdump/config/acl_steps.py": ("tests/config/test_acl_plan.py", "tests/config/test_acl.py"),
+    "msdump/config/ranges.py": ("tests/config/test_acl_plan.py", "tests/config/test_acl.py"),
     "msdump/config/fields.py": ("tests/config/test_mindspore.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
     "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),

@@ -5,11 +5,13 @@ The first line of each message is TorchAir's; the second one is where and how to
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from msdump.config.linear_regex import LinearPattern, is_costly
 from msdump.errors import ConfigError, did_you_mean
 
 INT64_MAX = 2**63 - 1
@@ -177,13 +179,18 @@ def integer(minimum: int, maximum: int) -> Check:
     return check
 
 
-def text(default: str, pattern: str, example: str, quick: str | None = None) -> Check:
+@functools.cache
+def _matcher(pattern: str) -> re.Pattern[str] | LinearPattern:
+    compiled = re.compile(pattern)
+    return LinearPattern(compiled) if is_costly(compiled) else compiled
+
+
+def text(default: str, pattern: str, example: str) -> Check:
     """A check that takes text of a given form; None stands for the default.
 
-    pattern  as TorchAir writes it in its message
-    quick    the same language in a form that no text makes slow; None when `pattern` is one
+    pattern  as TorchAir writes it in its message; matched in bounded time
     """
-    matcher = re.compile(quick or pattern)
+    matcher = _matcher(pattern)
 
     def check(where: str, value: Any) -> Any:
         if value is None:

@@ -11,9 +11,6 @@ from msdump.frontends.torchair.process_rank import process_rank
 __all__ = ["CompilerConfig"]
 
 _STEPS = r"^(((\d+)|(\d+-{0,1}\d+))\|{0,1})*$"
-# A range ends in one digit at least and the next may follow at once: "1-23-4" is 1-2 and 3-4.
-_RANGES = r"[0-9]+(?:-[0-9]{2,}(?=-))*(?:-[0-9]+)?"
-_QUICK_STEPS = rf"(?:{_RANGES}(?:\|{_RANGES})*\|?)?"
 
 # Modes in which an option does something here: by its second name, what captures calls.
 _GE = frozenset({"max-autotune"})
@@ -143,7 +140,7 @@ def _dump_config() -> OptionGroup:
         dump_path=Option("./", takes.folder, _ALL),
         dump_mode=Option("all", ["input", "output", "all"], _GE),
         quant_dumpable=_switch(False, _GE),
-        dump_step=Option("", takes.text("", _STEPS, "0|1|2-5|6", _QUICK_STEPS), _GE),
+        dump_step=Option("", takes.text("", _STEPS, "0|1|2-5|6"), _GE),
         dump_layer=Option("", takes.text("", r'^[0-9a-zA-Z_" "/\\.]*$', "Mul_1 Add1 Conv2D_1"), _GE),
         dump_data=Option("tensor", ["tensor", "stats"], _GE),
         dump_config_path=Option(None, takes.json_file, _GE),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from msdump.config.iterations import LAST, IterationSet, format_iterations, parse_iterations
+from msdump.config.ranges import LAST, MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.errors import ConfigError
 from msdump.testing.configs import iteration_texts
 
@@ -30,7 +30,7 @@ def is_matched(text: str, iteration: int) -> bool:
 
 @given(iteration_texts(), st.integers(0, 50) | st.integers(0, LAST))
 def test_membership(text, iteration):
-    assert (iteration in parse_iterations(text)) == is_matched(text, iteration)
+    assert (iteration in parse_ranges(text)) == is_matched(text, iteration)
 
 
 @given(st.text("0123456789|-", max_size=12), st.integers(0, 50))
@@ -39,22 +39,22 @@ def test_membership(text, iteration):
 @example(f"{2**64}|1", 1)
 def test_strict_takes_what_the_original_takes(text, iteration):
     if text:
-        assert (iteration in parse_iterations(text, is_strict=True)) == is_matched(text, iteration)
+        assert (iteration in parse_ranges(text, MINDSPORE_STRICT)) == is_matched(text, iteration)
 
 
 @given(iteration_texts())
 def test_parse_format_inverse(text):
-    iterations = parse_iterations(text)
-    assert parse_iterations(format_iterations(iterations)) == iterations
-    assert format_iterations(parse_iterations(format_iterations(iterations))) == format_iterations(iterations)
+    iterations = parse_ranges(text)
+    assert parse_ranges(str(iterations)) == iterations
+    assert str(parse_ranges(str(iterations))) == str(iterations)
 
 
 @given(iteration_texts())
 def test_ranges_are_sorted_disjoint_and_never_touch(text):
-    ranges = parse_iterations(text).ranges
+    ranges = parse_ranges(text).ranges
     assert all(first <= last for first, last in ranges)
     assert all(before[1] + 1 < after[0] for before, after in itertools.pairwise(ranges))
-    assert parse_iterations(text).count == sum(last - first + 1 for first, last in ranges) > 0
+    assert parse_ranges(text).count == sum(last - first + 1 for first, last in ranges) > 0
 
 
 @given(st.text() | st.text("0123456789|- al", max_size=10), st.booleans())
@@ -62,17 +62,27 @@ def test_ranges_are_sorted_disjoint_and_never_touch(text):
 @example("9" * 5000 + "-1", True)
 def test_any_text_parses_or_raises_config_error(text, is_strict):
     try:
-        iterations = parse_iterations(text, is_strict)
+        iterations = parse_ranges(text, MINDSPORE_STRICT if is_strict else MINDSPORE)
     except ConfigError:
         return
     assert is_strict or iterations.ranges
 
 
+def test_zeros_in_front_count_for_nothing():
+    assert parse_ranges("0" * 5000 + "3-" + "0" * 5000 + "7") == parse_ranges("3-7")
+
+
+def test_a_set_of_all_numbers_is_true_and_counts_them():
+    assert NumberRanges(((0, LAST),)) and not NumberRanges(())
+    assert NumberRanges(((0, LAST),)).count == LAST + 1
+    assert None not in parse_ranges("all") and "1" not in parse_ranges("all")
+
+
 def test_the_guides_example():
-    assert parse_iterations("0|5-8|100-120") == IterationSet(((0, 0), (5, 8), (100, 120)))
-    assert parse_iterations("|0|") == parse_iterations("0")
-    assert parse_iterations("3-5|0-4|6") == IterationSet(((0, 6),))
-    assert format_iterations(parse_iterations("|", is_strict=True)) == "|"
+    assert parse_ranges("0|5-8|100-120") == NumberRanges(((0, 0), (5, 8), (100, 120)))
+    assert parse_ranges("|0|") == parse_ranges("0")
+    assert parse_ranges("3-5|0-4|6") == NumberRanges(((0, 6),))
+    assert str(parse_ranges("|", MINDSPORE_STRICT)) == "|"
 
 
 @pytest.mark.parametrize(
@@ -88,11 +98,11 @@ def test_the_guides_example():
 )
 def test_pieces_that_never_match_are_named(text, piece, fix):
     with pytest.raises(ConfigError) as caught:
-        parse_iterations(text)
+        parse_ranges(text)
     message = str(caught.value)
     assert message.startswith(f'common_dump_settings.iteration: expected "all" or ranges such as "0|5-8", got "{text}"')
     assert f'The piece "{piece}" can never match' in message and fix in message
-    assert isinstance(parse_iterations(text, is_strict=True), IterationSet)
+    assert isinstance(parse_ranges(text, MINDSPORE_STRICT), NumberRanges)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +110,6 @@ def test_pieces_that_never_match_are_named(text, piece, fix):
 )
 def test_wrong_characters_get_advice(text, advice):
     with pytest.raises(ConfigError, match=advice) as caught:
-        parse_iterations(text, is_strict=True)
+        parse_ranges(text, MINDSPORE_STRICT)
     first_line = str(caught.value).splitlines()[0]
     assert first_line == f"iteration only supports digits, {{'-', '|'}}, or just \"all\" but got: {text}"
