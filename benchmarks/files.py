@@ -19,7 +19,7 @@ from parts import alternate, row, scratch, timed
 
 def write_dump(folder: Path, count: int, largest: int) -> int:
     """Dump files of one float32 tensor each, sizes spread evenly over the powers of two from 1 KiB on; all bytes."""
-    from msdump.formats.bin_writer import bin_chunks
+    from msdump.formats.bin import bin_chunks
     from msdump.records import TensorRecord
 
     rng = np.random.default_rng(0)

@@ -30,7 +30,7 @@ from msdump.dump.staging import staging_budget
 from msdump.dump.tally import Tally
 from msdump.engine import claim_time
 from msdump.errors import DumpError
-from msdump.formats import bin_writer
+from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.paths.acl import AclDumpLayout, format_time
@@ -105,7 +105,7 @@ class AclDump:
         self._sink = None if callback is None else ChunkSink(callback)
         self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
         # Where data begin matters to files on the disk alone.
-        offsets = bin_writer.data_offsets if callback is None and not plan.statistics else None
+        offsets = bin.data_offsets if callback is None and not plan.statistics else None
         self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets, goes_on="the model")
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
@@ -319,7 +319,7 @@ class AclDump:
         if self.plan.statistics:
             writer = AclStatsWriter(folder.directory, self.plan.statistics, _FILE_MODE, open_folder=open_folder)
         else:
-            writer = bin_writer.BinWriter(folder.directory, _FILE_MODE, is_direct=True, open_folder=open_folder)
+            writer = bin.BinWriter(folder.directory, _FILE_MODE, is_direct=True, open_folder=open_folder)
         if sink is None:
             footprint = ACL_STATS_FOOTPRINT if self.plan.statistics else BIN_FOOTPRINT
             directory = None if rotation is None else folder.directory

@@ -31,14 +31,13 @@ from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
 from msdump.errors import ConfigError
-from msdump.formats import bin_writer, npy
-from msdump.formats.acl_json import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
+from msdump.formats import bin, npy
 from msdump.formats.atomic import claim_dir, make_dirs
-from msdump.formats.folder_hold import FolderHold
-from msdump.formats.metadata import write_metadata
+from msdump.formats.folders import FolderHold
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
 from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json, write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
@@ -147,8 +146,8 @@ def _async_writers(
         return LimitedWriter(writer, guard, footprint, directory)
 
     if plan.file_format == "bin":
-        binary = bin_writer.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag, is_direct=True)
-        offsets = functools.partial(bin_writer.data_offsets, is_host_format=plan.trans_flag)
+        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag, is_direct=True)
+        offsets = functools.partial(bin.data_offsets, is_host_format=plan.trans_flag)
         return (limited(binary, BIN_FOOTPRINT),), offsets
     writers: list[Writer] = []
     if plan.saves_tensor:
@@ -163,7 +162,7 @@ def _async_writers(
 
 def _opdebug_writer(plan: DumpPlan, guard: DiskGuard, directory: Directory) -> Writer:
     if plan.file_format == "bin":
-        return LimitedWriter(bin_writer.BinWriter(directory, _ASYNC_MODE), guard, BIN_FOOTPRINT, directory)
+        return LimitedWriter(bin.BinWriter(directory, _ASYNC_MODE), guard, BIN_FOOTPRINT, directory)
     return LimitedWriter(OpdebugJsonWriter(directory, _ASYNC_MODE), guard, NPY_FOOTPRINT, directory)
 
 

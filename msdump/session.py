@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
     from msdump.dump.tally import Tally
     from msdump.dump.writer_pool import WriterPool
-    from msdump.formats.folder_hold import FolderHold
+    from msdump.formats.folders import FolderHold
     from msdump.formats.writer import Writer
     from msdump.graph.run import Observer
 

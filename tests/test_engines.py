@@ -16,7 +16,7 @@ import pytest
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import session
 from msdump.errors import DumpError
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import read_opdebug
 from msdump.formats.statistic_csv import read_statistic_csv

@@ -11,15 +11,13 @@ import pytest
 
 from msdump.analysis.graph_info import read_graph
 from msdump.errors import FormatError
-from msdump.formats.acl_core import read_core
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.formats.dump_file import read_dump
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.metadata import CONFIG_COPY_FILE, read_metadata
+from msdump.formats.exception import read_core
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import read_opdebug
-from msdump.formats.order_csv import read_history, read_order
+from msdump.formats.sidecars import CONFIG_COPY_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph_files.read_ge import read_ge_originals
 from msdump.graph_files.read_pb import read_model

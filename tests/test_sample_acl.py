@@ -15,7 +15,7 @@ import pytest
 
 import msdump
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.bin_reader import BinFile, read_bin
+from msdump.formats.bin import BinFile, read_bin
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

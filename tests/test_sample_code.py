@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump.formats.bin_reader import BinFile, read_bin
+from msdump.formats.bin import BinFile, read_bin
 from msdump.formats.npy import read_npy
 from msdump.frontends.mindspore.dataset import Cifar10Dataset
 

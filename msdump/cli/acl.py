@@ -197,8 +197,7 @@ def _write(folder: Path, number: int, name: str, array: Any) -> str:
     """Raises: WriteError."""
     from msdump import dtypes
     from msdump.formats.atomic import make_dirs, write_file
-    from msdump.formats.npy import npy_array
-    from msdump.formats.numpy_save import numpy_chunks
+    from msdump.formats.npy import npy_array, numpy_chunks
 
     make_dirs(folder)
     plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

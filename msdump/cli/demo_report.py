@@ -10,8 +10,8 @@ from typing import TextIO
 from msdump.cli.printing import draw, is_terminal, printable, put
 from msdump.cli.report_text import format_bytes
 from msdump.errors import DumpError
-from msdump.formats.order_csv import read_order
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
+from msdump.formats.sidecars import read_order
 
 LINE = "x = self.conv3(x)"
 PARAMETER_TYPE = "Parameter"  # how the layout calls the operator type of graph inputs

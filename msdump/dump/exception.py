@@ -23,21 +23,20 @@ from msdump.dump.capture import Clock, InputCopies, Operand, WatchedGraph, op_re
 from msdump.dump.tally import Tally
 from msdump.errors import MsdumpError, WriteError
 from msdump.events import BEFORE, OpEvent, TensorInfo
-from msdump.formats.acl_core import core_chunks
-from msdump.formats.acl_exception import (
+from msdump.formats.direct import Buffer
+from msdump.formats.exception import (
     FailedOperand,
     OperatorFailure,
     brief_chunks,
     brief_file_name,
+    core_chunks,
     core_file_name,
     exception_dir,
     format_stamp,
     norm_chunks,
     norm_file_name,
 )
-from msdump.formats.direct import Buffer
-from msdump.formats.dump_folder import DumpFolder
-from msdump.formats.writer import Counter, WriteCounts, Writer
+from msdump.formats.writer import Counter, DumpFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.layouts import host_format

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
-from msdump.formats.mapping_csv import read_mapping
 from msdump.formats.paths.acl import bin_file_name, npy_file_name, overflow_json_name, stats_file_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE, data_file_name
+from msdump.formats.sidecars import read_mapping
 from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")

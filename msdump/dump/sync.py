@@ -17,8 +17,8 @@ from msdump.dump.recorders import GraphRecorder
 from msdump.dump.tally import Tally
 from msdump.errors import DumpError, unwritten
 from msdump.events import BEFORE, KEEP, OpEvent
-from msdump.formats.order_csv import append_history
 from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msdump.errors import WriteError
 from msdump.formats.direct import Buffer
-from msdump.formats.dump_folder import LongNames
 from msdump.formats.paths.sync import MAPPING_FILE
+from msdump.formats.writer import LongNames
 
 LARGEST_CHUNK = 128 << 20
 APPEND = -1

@@ -22,9 +22,9 @@ from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.direct import Buffer
-from msdump.formats.operator_files import OpenFolder, OperatorFileWriter
 from msdump.formats.paths.acl import BinFileName, parse_stats_file_name, stats_file_name
 from msdump.formats.statistic_csv import StatisticRow
+from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.packing import packed_size
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorRecord

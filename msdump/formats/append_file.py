@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msdump.errors import WriteError
 from msdump.formats.atomic import Folder, set_mode
-from msdump.formats.system_errors import close_written, write_error
+from msdump.formats.folders import close_written, write_error
 from msdump.plain_files import kind_of
 
 

@@ -20,8 +20,7 @@ from collections.abc import Callable, Sequence
 from msdump.errors import WriteError
 from msdump.formats import direct
 from msdump.formats.direct import Buffer
-from msdump.formats.make_dirs import claim_dir, make_dirs
-from msdump.formats.system_errors import close_written, write_error
+from msdump.formats.folders import claim_dir, close_written, make_dirs, write_error
 from msdump.plain_files import OPEN_FLAGS
 
 __all__ = ["Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "set_mode", "write_file"]

@@ -20,12 +20,11 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.order_csv import read_order
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
+from msdump.formats.sidecars import read_mapping, read_order
 from msdump.plain_files import SIDE_BYTES, open_plain
 
 _MAX_DEPTH = 40

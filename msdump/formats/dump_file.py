@@ -17,12 +17,10 @@ import numpy as np
 
 from msdump import dtypes, layouts
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.formats.acl_core import CORE_MAGIC, ELF_MAGIC, read_core
-from msdump.formats.acl_exception import CORE_SUFFIX
-from msdump.formats.bin_reader import BinFile, BinTensor, read_bin
-from msdump.formats.mapped import map_file
+from msdump.formats.bin import BinFile, BinTensor, read_bin
+from msdump.formats.exception import CORE_MAGIC, CORE_SUFFIX, ELF_MAGIC, read_core
 from msdump.formats.npy import read_npy
-from msdump.plain_files import SIDE_BYTES, open_plain
+from msdump.plain_files import SIDE_BYTES, map_file, open_plain
 from msdump.records import INPUT, MAX_NDIM, OUTPUT
 
 NANO_MAGIC = 0x5A5A5A5A

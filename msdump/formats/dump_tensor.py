@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from dataclasses import dataclass, replace
 
@@ -12,13 +11,13 @@ import numpy as np
 from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
-from msdump.formats.bin_reader import BinTensor
+from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
 from msdump.formats.npy import read_marked_npy, read_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.packing import packed_size
-from msdump.plain_files import open_plain
+from msdump.plain_files import mapping, open_plain
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 _NO_BYTES = np.empty(0, np.uint8)
@@ -339,5 +338,4 @@ def _mapped(path: str, offset: int, size: int) -> Array:
             raise TruncatedFileError(
                 f"{path} at offset {offset}: expected {size} bytes, got {max(0, actual - offset)}."
             )
-        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.frombuffer(buffer, np.uint8, size, offset)
+        return np.frombuffer(mapping(file), np.uint8, size, offset)

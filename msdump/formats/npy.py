@@ -1,13 +1,16 @@
-"""One .npy file per tensor, as MindSpore's synchronous dump leaves them, and a strict reader of such files.
+"""One .npy file per tensor, as MindSpore's synchronous dump leaves them; a strict reader; and what `numpy.save` writes.
 
-A tensor that several operators share is written once per iteration and hard-linked under its other names.
+npy knows no bfloat16, so such tensors are stored in a wider dtype. The text of the header ends in padding, which every
+reader passes over: numpy fills it with blanks. Here it begins with tabs, as many as the number of the dtype that the
+tensor had among CANN's OutputDataType (27 for bfloat16, 34 for float8_e5m2). Length, alignment and the dictionary stay
+what the format asks for.
 """
 
 from __future__ import annotations
 
 import functools
+import io
 import math
-import mmap as mmap_module
 import os
 import re
 import struct
@@ -22,16 +25,17 @@ from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
 from msdump.formats.atomic import Folder
-from msdump.formats.dump_folder import DumpFolder, OpenFolders
-from msdump.formats.npy_mark import ALIGNMENT, dtype_of_mark, with_mark
+from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import data_file_name
-from msdump.formats.writer import Counter, WriteCounts, finish_all
-from msdump.plain_files import open_plain
+from msdump.formats.writer import Counter, DumpFolder, OpenFolders, WriteCounts, finish_all
+from msdump.plain_files import mapping, open_plain
 from msdump.records import MAX_NDIM, TensorKey, TensorRecord
 from msdump.stats import raw_bytes
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER_BYTES = 1 << 16
+_ALIGNMENT = 64
+_PREFIX_BYTES = 10  # magic, version and the length of the text, of version 1.0
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
     r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
@@ -56,7 +60,7 @@ def npy_header(dtype_name: str, shape: tuple[int, ...]) -> bytes:
     dimensions = "".join(f"{size}," for size in shape)
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}"
     unpadded = len(_MAGIC) + 4 + len(text) + 1
-    blanks = -unpadded % ALIGNMENT
+    blanks = -unpadded % _ALIGNMENT
     length = unpadded + blanks - len(_MAGIC) - 4
     header = _MAGIC + b"\x01\x00" + struct.pack("<H", length) + text.encode("ascii") + b" " * blanks + b"\n"
     return with_mark(header, dtype_name)
@@ -232,8 +236,7 @@ def read_marked_npy(path: str | os.PathLike[str], mmap: bool = True) -> tuple[Ar
             if not expected:
                 return np.empty(shape, dtype), original
             if mmap:
-                buffer = mmap_module.mmap(file.fileno(), 0, access=mmap_module.ACCESS_READ)
-                flat = np.frombuffer(buffer, dtype, count, offset)
+                flat = np.frombuffer(mapping(file), dtype, count, offset)
             else:
                 flat = np.fromfile(file, dtype, count)
                 if flat.size != count:
@@ -285,3 +288,55 @@ def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:
         return dtype
     except TypeError as error:
         raise UnknownDtypeError(f"{where}: expected the descr of a dtype of the table, got {descr!r}.") from error
+
+
+# -- the dtype before widening -----------------------------------------------------------------------------------------
+
+
+def mark_of(dtype_name: str) -> str:
+    """Tabs for a float dtype that npy stores in a wider one, "" for all others."""
+    row = dtypes.dtype(dtype_name)
+    return "\t" * row.acl_number if row.is_float and row.is_widened and row.acl_number else ""
+
+
+def dtype_of_mark(padding: str, stored: np.dtype[Any]) -> str | None:
+    """Dtype that the padding of a header tells; None for plain padding, and where it does not fit the stored dtype."""
+    count = len(padding) - len(padding.lstrip("\t"))
+    row = dtypes.BY_ACL_NUMBER.get(count)
+    if row is None or not mark_of(row.name):
+        return None
+    return row.name if dtypes.dtype(row.npy_name).numpy == stored.newbyteorder("=") else None
+
+
+def with_mark(header: bytes, dtype_name: str) -> bytes:
+    """A header of version 1.0 that tells the dtype; longer by a multiple of 64 bytes where its padding is too short."""
+    mark = mark_of(dtype_name).encode()
+    if not mark:
+        return header
+    text = header[_PREFIX_BYTES:].rstrip() + mark
+    missing = max(0, _PREFIX_BYTES + len(text) + 1 - len(header))
+    total = len(header) + -(-missing // _ALIGNMENT) * _ALIGNMENT
+    length = total - _PREFIX_BYTES
+    return header[: _PREFIX_BYTES - 2] + struct.pack("<H", length) + text.ljust(length - 1) + b"\n"
+
+
+# -- numpy.save --------------------------------------------------------------------------------------------------------
+
+
+def numpy_chunks(array: Array, original_dtype: str | None = None) -> tuple[Buffer, Buffer]:
+    """(header, data) of the file.
+
+    original_dtype   of the tensor before it was widened for the file; the header's padding tells it
+    Edges:   the data is the array's own memory where it lies in one piece, in either order.
+    Raises:  DtypeError for arrays of objects, which only a pickle could hold.
+    """
+    if array.dtype.hasobject:
+        raise DtypeError(f"npy: expected an array of numbers or text, got one of {array.dtype}.")
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = np.ascontiguousarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    # A header of a column-major array says so, and its data is the transpose row by row.
+    flat = (array if array.flags.c_contiguous else array.T).reshape(-1)
+    text = header.getvalue() if original_dtype is None else with_mark(header.getvalue(), original_dtype)
+    return text, flat.view(np.uint8).data if flat.size else b""

@@ -25,7 +25,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.formats.paths.acl import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_json_name
 from msdump.formats.writer import Counter, WriteCounts
 from msdump.plain_files import read_plain

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.metadata import write_metadata
 from msdump.formats.npy import NpyWriter
-from msdump.formats.order_csv import ORDER_TITLE, append_history, write_order
 from msdump.formats.paths.sync import (
     CONSTANTS,
     DATA,
@@ -23,6 +20,7 @@ from msdump.formats.paths.sync import (
     parse_data_file_name,
     parse_sync_path,
 )
+from msdump.formats.sidecars import ORDER_TITLE, append_history, read_mapping, write_metadata, write_order
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.records import TensorRecord
 from msdump.testing.strategies import records

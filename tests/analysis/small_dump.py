@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from msdump.formats.npy import npy_array, npy_header
-from msdump.formats.order_csv import ORDER_TITLE
+from msdump.formats.sidecars import ORDER_TITLE
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Tensors = Mapping[tuple[str, int], Any]

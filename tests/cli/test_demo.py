@@ -17,8 +17,8 @@ import pytest
 from msdump.cli import demo
 from msdump.cli.demo_report import LINE, find_example, print_table, summaries
 from msdump.errors import ConfigError, DumpError, WriteError
-from msdump.formats.order_csv import write_order
 from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.sidecars import write_order
 
 CONV3 = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op4"
 

@@ -24,10 +24,9 @@ from msdump.acl_engine import AclDump
 from msdump.config.acl import plan_acl_exception
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.errors import DumpError, ExecutionError
-from msdump.formats.acl_core import read_core
-from msdump.formats.acl_exception import parse_stamp
-from msdump.formats.bin_reader import BinFile
+from msdump.formats.bin import BinFile
 from msdump.formats.dump_file import read_dump
+from msdump.formats.exception import parse_stamp, read_core
 from msdump.frontends.onnx import load_model
 from tests.frontends.onnx.models import model_of, same_bits, value
 

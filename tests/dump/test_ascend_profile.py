@@ -17,8 +17,7 @@ from msdump import dtypes, session
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import device_npy_size
 from msdump.dump.tally import Tally
-from msdump.formats.bin_reader import read_bin
-from msdump.formats.bin_writer import BinWriter
+from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter, read_npy
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import parse_data_file_name

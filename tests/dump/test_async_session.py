@@ -19,7 +19,7 @@ import pytest
 from msdump import session
 from msdump.dump.staging import free_memory, staging_budget
 from msdump.errors import ConfigError, DumpError
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.acl import parse_async_path, parse_bin_file_name
 from msdump.formats.paths.sync import parse_data_file_name

@@ -24,8 +24,7 @@ from msdump.dump.capture import Clock
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.formats.bin_reader import read_bin
-from msdump.formats.bin_writer import BinWriter
+from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter, read_npy
 from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name

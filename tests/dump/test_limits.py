@@ -29,7 +29,7 @@ from msdump.dump.limits import (
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.tally import Tally
 from msdump.errors import ConfigError, WriteError
-from msdump.formats.bin_writer import BinWriter
+from msdump.formats.bin import BinWriter
 from msdump.formats.npy import NpyWriter, read_npy
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import Writer

@@ -21,7 +21,7 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.formats.bin_writer import BinWriter
+from msdump.formats.bin import BinWriter
 from msdump.formats.npy import NpyWriter
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.statistic_csv import read_statistic_csv

@@ -16,10 +16,9 @@ from pathlib import Path
 from types import TracebackType
 
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.bin_reader import read_bin
-from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
-from msdump.formats.order_csv import read_history, read_order
+from msdump.formats.sidecars import read_history, read_mapping, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph_files.read_ir import parse_ir
 from msdump.graph_files.read_pb import read_model

@@ -39,7 +39,7 @@ def _import_all(family: str) -> None:
 
     import msdump.cli.run
     import msdump.engine
-    import msdump.formats.bin_writer
+    import msdump.formats.bin
     import msdump.formats.statistic_csv
     import msdump.stats
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import WriteError
 from msdump.formats.acl_chunks import LARGEST_CHUNK, ChunkFolder, ChunkSink, DumpChunk
-from msdump.formats.bin_writer import BinWriter, bin_chunks
+from msdump.formats.bin import BinWriter, bin_chunks
 from tests.contracts.writer_contract import record
 
 

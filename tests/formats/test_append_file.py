@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from msdump.errors import WriteError
 from msdump.formats.append_file import AppendFile, append_text
 from msdump.formats.atomic import Folder
-from msdump.formats.dump_folder import DumpFolder
-from msdump.formats.order_csv import append_history
+from msdump.formats.sidecars import append_history
 from msdump.formats.statistic_csv import StatisticWriter
+from msdump.formats.writer import DumpFolder
 from tests.contracts.writer_contract import record
 
 

@@ -15,7 +15,7 @@ import msdump
 from msdump import testing
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir, Folder, _rank_beside
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array, npy_header

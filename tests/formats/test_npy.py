@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import io
 import os
 import tempfile
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from msdump import dtypes
+from msdump import dtypes, testing
+from msdump.analysis.convert.tensor_form import Value, npy_chunks
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.npy import NpyWriter, npy_array, npy_header, read_npy
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.npy import (
+    NpyWriter,
+    dtype_of_mark,
+    mark_of,
+    npy_array,
+    npy_header,
+    numpy_chunks,
+    read_marked_npy,
+    read_npy,
+    with_mark,
+)
 from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
+from msdump.formats.sidecars import read_mapping
 from msdump.formats.writer import Writer
-from msdump.records import TensorKey
+from msdump.records import OUTPUT, TensorKey, TensorRecord
 from msdump.testing import assert_same_array, records, shapes, tensors
 from tests.contracts.writer_contract import Directory, WriterContract, by_iteration, record
 
@@ -254,3 +270,112 @@ def test_the_most_axes_that_an_array_can_have(ndim: int, tmp_path: Path) -> None
     else:
         with pytest.raises(FormatError, match="expected at most 64 dimensions, got 65"):
             read_npy(path)
+
+
+NAMES = [row.name for row in dtypes.TABLE if row.numpy_type is not None and row.kind != dtypes.OTHER]
+MARKED = ["bfloat16", "float8_e5m2", "float8_e4m3fn", "float8_e8m0", "float6_e3m2", "float6_e2m3", "float4_e2m1"]
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=9, min_side=0, max_side=2)
+
+
+def read(data: bytes) -> tuple[Array, str | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.npy")
+        path.write_bytes(data)
+        array, original = read_marked_npy(path, mmap=False)
+        testing.assert_same_array(np.load(path), array)
+        return array, original
+
+
+@given(st.sampled_from(NAMES), SHAPES)
+def test_every_writer_tells_it_and_numpy_reads_the_file(name: str, shape: tuple[int, ...]) -> None:
+    stored = npy_array(np.zeros(shape, dtypes.dtype(name).numpy), name)
+    files = [
+        npy_header(name, shape) + stored.tobytes(),
+        b"".join(map(bytes, numpy_chunks(stored, name))),
+        b"".join(map(bytes, npy_chunks(Value(np.zeros(shape, dtypes.dtype(name).numpy), name)))),
+    ]
+    for data in files:
+        array, original = read(data)
+        testing.assert_same_array(array, stored)
+        assert original == (name if name in MARKED else None)
+        length = int.from_bytes(data[8:10], "little")
+        assert (10 + length) % 64 == 0 and data[9 + length : 10 + length] == b"\n"
+        # Also a reader that takes nothing but blanks for padding sees no more than the dictionary.
+        assert set(ast.literal_eval(data[10 : 10 + length].decode())) == {"descr", "fortran_order", "shape"}
+
+
+@given(st.sampled_from(MARKED), st.integers(0, 200), st.integers(1, 120))
+def test_a_header_grows_only_where_its_padding_is_too_short(name: str, text_length: int, blanks: int) -> None:
+    text = b"{" + b"x" * text_length + b"}"
+    padding = blanks + -(10 + len(text) + blanks + 1) % 64
+    length = len(text) + padding + 1
+    header = b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text + b" " * padding + b"\n"
+    marked = with_mark(header, name)
+    assert len(marked) % 64 == 0 and int.from_bytes(marked[8:10], "little") == len(marked) - 10
+    assert marked[10:].rstrip() == text
+    needed = len(mark_of(name))
+    assert len(marked) - len(header) == (0 if needed <= padding else 64)
+    assert dtype_of_mark(marked[10 + len(text) :].decode(), np.dtype(np.float32)) == name
+
+
+@given(st.text(" \t\n", max_size=60), st.sampled_from(["<f4", ">f4", "<f8", "|u1"]))
+def test_any_padding_is_read(padding: str, descr: str) -> None:
+    name = dtype_of_mark(padding, np.dtype(descr))
+    assert name is None or (name in MARKED and padding.startswith(mark_of(name)) and descr[1:] == "f4")
+
+
+def test_files_of_numpy_tell_nothing() -> None:
+    for array in (np.zeros((2, 3), np.float32), np.float32(1), np.zeros((3, 2), np.float32).T):
+        file = io.BytesIO()
+        np.save(file, array)
+        assert read(file.getvalue())[1] is None
+
+
+def test_a_dump_tells_the_dtype_of_its_tensors(tmp_path: Path) -> None:
+    writer = NpyWriter(lambda record: tmp_path)
+    data = np.array([0.1, 3], ml_dtypes.bfloat16)
+    writer.write([
+        TensorRecord("Add", "Add-op1", 0, 0, 1, OUTPUT, 0, "bfloat16", data, "DefaultFormat"),
+        TensorRecord("Add", "Add-op1", 0, 0, 2, OUTPUT, 1, "float32", data.astype(np.float32), "DefaultFormat"),
+    ])  # fmt: skip
+    writer.close()
+    tensors = list(DumpDir.open(tmp_path).tensors())
+    assert [(tensor.dtype, tensor.original_dtype, tensor.true_dtype) for tensor in tensors] == [
+        ("float32", "bfloat16", "bfloat16"), ("float32", None, "float32"),
+    ]  # fmt: skip
+    testing.assert_same_array(tensors[0].load(), tensors[1].load())
+
+
+@pytest.mark.parametrize("name", ["int4", "uint1", "float32", "bool"])
+def test_other_dtypes_have_no_mark(name: str) -> None:
+    assert mark_of(name) == "" and with_mark(b"any header", name) == b"any header"
+
+
+ARRAYS = hnp.arrays(
+    st.sampled_from(["?", "<i8", "<f2", "<f4", ">f4", "<c16", "u1", "<U5", "<U0"]),
+    hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
+)
+
+
+@given(ARRAYS, st.booleans(), st.booleans())
+def test_the_bytes_are_those_of_numpy(array: Array, is_transposed: bool, is_strided: bool) -> None:
+    array = array.T if is_transposed else array
+    array = array[::2] if is_strided and array.ndim else array
+    expected = io.BytesIO()
+    np.save(expected, array, allow_pickle=False)
+    chunks = b"".join(bytes(chunk) for chunk in numpy_chunks(array))
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        assert chunks == expected.getvalue()
+    found = np.load(io.BytesIO(chunks), allow_pickle=False)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+
+
+def test_data_in_one_piece_is_not_copied() -> None:
+    for array in (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T):
+        assert np.shares_memory(np.frombuffer(numpy_chunks(array)[1]), array)
+
+
+def test_objects_are_refused() -> None:
+    with pytest.raises(DtypeError, match="numbers or text"):
+        numpy_chunks(np.array([None, 1]))

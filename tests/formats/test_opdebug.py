@@ -15,8 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
-from msdump.formats.bin_reader import read_bin
-from msdump.formats.bin_writer import BinWriter
+from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.opdebug import (
     AcceleratorRecord,
     Opdebug,

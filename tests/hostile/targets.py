@@ -15,16 +15,13 @@ from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.mindspore import load_mindspore_config
 from msdump.errors import ConfigError, FormatError
-from msdump.formats.acl_core import read_core
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
-from msdump.formats.mapping_csv import read_mapping
-from msdump.formats.metadata import CONFIG_COPY_FILE, CONFIG_FILE, read_metadata
+from msdump.formats.exception import read_core
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
-from msdump.formats.order_csv import read_history, read_order
 from msdump.formats.paths.acl import (
     parse_acl_path,
     parse_async_path,
@@ -40,6 +37,7 @@ from msdump.formats.paths.torchair import (
     parse_torchair_name,
     parse_torchair_path,
 )
+from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph_files.read_ge import read_ge_originals
 from msdump.graph_files.read_ir import parse_ir

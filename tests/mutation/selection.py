@@ -9,18 +9,18 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Modules without a test file of their own name: the files of the module that uses them most directly. Beside one of
 # their own name: files whose tests reach what is written for their sake.
 _OTHERS = {
-    "msdump/formats/acl_core.py": ("tests/formats/test_acl_exception.py",),
-    "msdump/formats/acl_json.py": ("tests/test_engines.py",),
-    "msdump/formats/dump_file.py": ("tests/formats/test_acl_exception.py",),
-    "msdump/formats/dump_folder.py": ("tests/formats/test_append_file.py", "tests/formats/test_dump_dir.py"),
+    "msdump/formats/sidecars.py": ("tests/formats/test_bin.py", "tests/test_engines.py"),
+    "msdump/formats/dump_file.py": ("tests/formats/test_exception.py",),
+    "msdump/formats/writer.py": (
+        "tests/formats/test_npy.py",
+        "tests/formats/test_bin.py",
+        "tests/formats/test_append_file.py",
+        "tests/formats/test_dump_dir.py",
+        "tests/formats/test_acl_stats_csv.py",
+    ),
     "msdump/formats/paths/parse.py": ("tests/formats/test_dump_dir.py", "tests/formats/paths/test_acl.py"),
     "msdump/formats/dump_tensor.py": ("tests/formats/test_dump_dir.py",),
-    "msdump/formats/mapped.py": ("tests/formats/test_npy.py", "tests/formats/test_bin_reader.py"),
-    "msdump/formats/mapping_csv.py": ("tests/formats/test_csv_and_metadata.py", "tests/formats/test_bin_reader.py"),
-    "msdump/formats/metadata.py": ("tests/formats/test_csv_and_metadata.py",),
-    "msdump/formats/operator_files.py": ("tests/formats/test_bin_writer.py", "tests/formats/test_acl_stats_csv.py"),
-    "msdump/formats/order_csv.py": ("tests/formats/test_csv_and_metadata.py",),
-    "msdump/formats/writer.py": ("tests/formats/test_npy.py", "tests/formats/test_bin_writer.py"),
+    "msdump/plain_files.py": ("tests/formats/test_npy.py", "tests/formats/test_bin.py"),
     "msdump/config/acl_dump_plan.py": ("tests/config/test_acl_plan.py", "tests/engines/test_acl.py"),
     "msdump/config/environment.py": (
         "tests/config/test_acl_plan.py",

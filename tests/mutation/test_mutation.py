@@ -13,7 +13,10 @@ from tests.mutation import selection
 from tests.mutation.selection import ROOT, files_for
 from tests.mutation.survivors import KINDS, SURVIVORS, reason_for
 
-PLACES = (*("msdump/formats", "msdump/config", "msdump/dump"), *("msdump/stats.py", "msdump/stats_kernels.py"))
+PLACES = (
+    *("msdump/formats", "msdump/config", "msdump/dump"),
+    *("msdump/stats.py", "msdump/stats_kernels.py", "msdump/plain_files.py"),
+)
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
     for place in PLACES
@@ -53,7 +56,7 @@ def test_kinds_are_whole_lines() -> None:
 def test_a_seed_chooses_the_same_mutants() -> None:
     pytest.importorskip("cosmic_ray")
     mutants = importlib.import_module("tests.mutation.mutants")
-    modules = ["msdump/config/environment.py", "msdump/formats/folder_hold.py"]
+    modules = ["msdump/config/environment.py", "msdump/formats/folders.py"]
     spots = mutants.sample(modules, 4, "1")
     again, other = mutants.sample(modules, 4, "1"), mutants.sample(modules, 4, "2")
     places = [[(spot.module, spot.start, str(mutants.mutant(spot))) for spot in some] for some in (spots, again, other)]

@@ -56,7 +56,7 @@ TESTS = (
 TESTS_OF_PAGES = (
     "tests/test_tiny.py",
     "tests/formats/test_atomic.py",
-    "tests/formats/test_bin_reader.py",
+    "tests/formats/test_bin.py",
     "tests/formats/test_direct.py",
     "tests/formats/test_npy.py",
     "tests/graph/test_executor.py",

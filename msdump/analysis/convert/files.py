@@ -35,14 +35,14 @@ from msdump.analysis.convert.tensor_form import (
 from msdump.analysis.exit_codes import AnalysisError, ExitCode, exit_code_of
 from msdump.errors import DtypeError, FormatError, LayoutError, WriteError
 from msdump.formats.atomic import Folder, make_dirs
-from msdump.formats.bin_reader import BUFFER, SPACE, BinFile, BinTensor
+from msdump.formats.bin import BUFFER, SPACE, BinFile, BinTensor
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
-from msdump.formats.mapped import populate
-from msdump.formats.mapping_csv import append_mapping, read_mapping
 from msdump.formats.opdebug import is_new_content, opdebug_json, parse_opdebug_content
 from msdump.formats.paths import parse
 from msdump.formats.paths.sync import MAPPING_FILE
+from msdump.formats.sidecars import append_mapping, read_mapping
+from msdump.plain_files import populate
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.formats.bin_reader import BinFile, BinTensor
+from msdump.formats.bin import BinFile, BinTensor
 from msdump.plain_files import open_plain
 from msdump.records import INPUT, OUTPUT
 

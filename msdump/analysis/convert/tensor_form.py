@@ -19,9 +19,8 @@ from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
 from msdump.errors import UnknownDtypeError
-from msdump.formats.bin_reader import BinTensor
-from msdump.formats.npy import npy_array
-from msdump.formats.npy_mark import with_mark
+from msdump.formats.bin import BinTensor
+from msdump.formats.npy import npy_array, with_mark
 from msdump.stats import raw_bytes
 
 Chunk: TypeAlias = "bytes | memoryview"

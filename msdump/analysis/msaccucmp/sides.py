@@ -11,7 +11,7 @@ import numpy as np
 from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
-from msdump.formats.bin_reader import BinTensor, read_bin
+from msdump.formats.bin import BinTensor, read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array

@@ -18,7 +18,7 @@ import numpy as np
 from msdump.analysis.compare.report import safe_cell
 from msdump.arrays import Array
 from msdump.errors import WriteError
-from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.sidecars import read_mapping
 from msdump.plain_files import plain_opener
 
 MAPPING_FILE = "simple_op_mapping.csv"

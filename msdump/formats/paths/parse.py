@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from msdump import dtypes
-from msdump.formats.acl_exception import parse_core_file_name
+from msdump.formats.exception import parse_core_file_name
 from msdump.formats.paths.acl import BinFileName, parse_async_path, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, parse_data_file_name, parse_sync_path
 from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path

@@ -8,8 +8,7 @@ import threading
 from contextlib import suppress
 
 from msdump.errors import ConfigError
-from msdump.formats.folder_hold import FolderHold
-from msdump.formats.make_dirs import make_dirs
+from msdump.formats.folders import FolderHold, make_dirs
 
 log = logging.getLogger("msdump")
 

@@ -16,9 +16,9 @@ from msdump.config.environment import disk_limits
 from msdump.dump.capture import Clock
 from msdump.dump.limits import LimitedFiles
 from msdump.errors import DtypeError, FormatError, WriteError
-from msdump.formats import mapping_csv
+from msdump.formats import sidecars
 from msdump.formats.atomic import Buffer, Folder, make_dirs
-from msdump.formats.numpy_save import numpy_chunks
+from msdump.formats.npy import numpy_chunks
 from msdump.formats.paths.sync import NAME_MAX_BYTES
 from msdump.formats.paths.torchair import (
     INPUT,
@@ -193,8 +193,8 @@ class StepFiles:
             self._owner.fail(error)
 
     def _short_name(self, folder: Folder, text: str) -> str:
-        short = mapping_csv.mapped_name(text, ".npy", folder.has)
-        mapping_csv.append_mapping(folder, short, text, self._owner.file_mode)
+        short = sidecars.mapped_name(text, ".npy", folder.has)
+        sidecars.append_mapping(folder, short, text, self._owner.file_mode)
         return short
 
     def _write(self, name: str, chunks: Sequence[Buffer], replace: bool = False) -> int:

@@ -24,7 +24,7 @@ from msdump.analysis.compare.bounds import BOUNDS, real_dtype
 from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.compare.report import summary, table_rows
 from msdump.errors import ConfigError, FormatError
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.records import TensorRecord
 from tests.analysis.small_dump import floats, write_dump
 

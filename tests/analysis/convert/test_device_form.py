@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from msdump.analysis import show_operator, tensor_statistics, write_statistic_files
 from msdump.cli.main import main
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.records import TensorRecord
 from msdump.stats import statistics

@@ -21,7 +21,7 @@ from msdump.analysis.convert.files import Converter, ConvertOptions, Result, Sou
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
 from msdump.records import INPUT, OUTPUT, TensorRecord

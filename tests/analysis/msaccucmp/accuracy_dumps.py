@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from msdump.cli.msaccucmp import main
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.records import TensorRecord
 
 Array = np.ndarray[Any, np.dtype[Any]]

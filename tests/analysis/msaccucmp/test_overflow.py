@@ -13,7 +13,7 @@ import pytest
 from msdump.analysis.msaccucmp.overflow import find_overflows, summary_text, write_overflow_report
 from msdump.arrays import Array
 from msdump.cli.msaccucmp import main
-from msdump.formats.bin_writer import bin_chunks
+from msdump.formats.bin import bin_chunks
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_content, opdebug_text
 from msdump.records import OUTPUT, TensorRecord
 

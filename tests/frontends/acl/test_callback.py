@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.frontends import acl
 from tests.frontends.acl.scripts import everything, files, ok, run_small, small_model
 

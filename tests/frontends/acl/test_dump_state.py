@@ -19,7 +19,7 @@ pytest.importorskip("onnxruntime")
 
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.errors import DumpError
-from msdump.formats.acl_json import initial_acl_json, step_acl_json
+from msdump.formats.sidecars import initial_acl_json, step_acl_json
 from msdump.frontends import acl
 from msdump.frontends.acl.dump_in_force import DumpInForce
 from msdump.frontends.acl.process import process

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from msdump.arrays import Array
-from msdump.formats.bin_reader import read_bin
+from msdump.formats.bin import read_bin
 from msdump.frontends.torch.arrays import array_of
 from msdump.frontends.torchair import graph_mode_dump
 from msdump.frontends.torchair.ge.graph import GeGraph

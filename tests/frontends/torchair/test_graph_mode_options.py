@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from msdump.config.acl_error import AclConfigError  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
-from msdump.formats.bin_reader import read_bin  # noqa: E402
+from msdump.formats.bin import read_bin  # noqa: E402
 from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import (  # noqa: E402
     RANK,

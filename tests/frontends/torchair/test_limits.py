@@ -15,7 +15,7 @@ import msdump.torchair as torchair
 import torch
 from torch._dynamo.exc import BackendCompilerFailed
 
-from msdump.formats.mapping_csv import read_mapping
+from msdump.formats.sidecars import read_mapping
 from msdump.frontends.torchair.dump_tally import captured, eager
 from tests.frontends.torchair.dumps import backend_for, read_steps
 

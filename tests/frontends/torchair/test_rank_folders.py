@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from msdump.errors import ConfigError, WriteError
-from msdump.formats.folder_hold import FolderHold
+from msdump.formats.folders import FolderHold
 from msdump.frontends.torchair.rank_folders import RankFolders, rank_folders
 
 torch = pytest.importorskip("torch")

@@ -14,22 +14,26 @@ from hypothesis import strategies as st
 
 from msdump import dtypes
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.formats.acl_core import CORE_MAGIC, _described_operands, _tensor, core_chunks, read_core
-from msdump.formats.acl_exception import (
+from msdump.formats.bin import BinFile
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_file import ELF, read_dump
+from msdump.formats.exception import (
+    CORE_MAGIC,
     FailedOperand,
     OperatorFailure,
+    _described_operands,
+    _tensor,
     brief_chunks,
     brief_file_name,
+    core_chunks,
     core_file_name,
     format_stamp,
     norm_chunks,
     norm_file_name,
     parse_core_file_name,
     parse_stamp,
+    read_core,
 )
-from msdump.formats.bin_reader import BinFile
-from msdump.formats.dump_dir import DumpDir
-from msdump.formats.dump_file import ELF, read_dump
 from msdump.formats.paths.parse import parse_dump_name
 from msdump.layouts import host_format
 from msdump.records import INPUT, OUTPUT

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 from msdump.errors import WriteError
-from msdump.formats.make_dirs import claim_dir, make_dirs
+from msdump.formats.folders import _FIXES, FolderHold, claim_dir, close_written, make_dirs, write_error
 
 
 def failing(number: int) -> Callable[..., None]:
@@ -154,3 +157,106 @@ def test_what_is_in_the_way_need_not_be_readable(tmp_path: Path, monkeypatch: py
         patch.setattr(os, "stat", fail_by_handle)
         with pytest.raises(WriteError, match="file: expected"):
             make_dirs(tmp_path / "file")
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    first = FolderHold.take(tmp_path)
+    assert first is not None
+    assert FolderHold.take(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+    first.release()
+    first.release()
+    second = FolderHold.take(tmp_path)
+    assert second is not None
+    second.release()
+
+
+def test_only_folders_are_held(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match="file: expected a folder to dump into, got Not a directory"):
+        FolderHold.take(tmp_path / "file")
+
+
+def test_other_folders_are_free(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    holds = [FolderHold.take(tmp_path), FolderHold.take(tmp_path / "below")]
+    for hold in holds:
+        assert hold is not None
+        hold.release()
+
+
+def test_a_copy_that_a_forked_process_closes_keeps_the_folder(tmp_path: Path) -> None:
+    first = FolderHold.take(tmp_path)
+    assert first is not None
+    shared = FolderHold(os.dup(first._descriptor))
+    shared.leave_to_parent()
+    assert FolderHold.take(tmp_path) is None
+    first.release()
+
+
+def test_a_folder_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"nothing: expected a folder to dump into, got No such file"):
+        FolderHold.take(tmp_path / "nothing")
+
+
+def test_a_process_without_standard_input_lets_a_folder_go(tmp_path: Path) -> None:
+    """Its first descriptor is 0."""
+    script = """
+import os, sys
+from msdump.formats.folders import FolderHold
+os.close(0)
+first = FolderHold.take(sys.argv[1])
+assert first._descriptor == 0 and FolderHold.take(sys.argv[1]) is None
+first.release()
+first.release()
+assert FolderHold.take(sys.argv[1])._descriptor == 0
+os.fstat(1)
+"""
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True)
+
+
+def test_an_error_when_a_folder_is_closed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = FolderHold.take(tmp_path)
+    assert hold is not None
+    close = os.close
+
+    def fail(descriptor: int) -> None:
+        close(descriptor)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", fail)
+        assert FolderHold.take(tmp_path) is None
+        hold.release()
+    again = FolderHold.take(tmp_path)
+    assert again is not None
+    again.release()
+
+
+def test_a_file_system_without_locks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    holds = [FolderHold.take(tmp_path), FolderHold.take(tmp_path)]
+    for hold in holds:
+        assert hold is not None
+        hold.release()
+
+
+@pytest.mark.parametrize("number", sorted(_FIXES), ids=errno.errorcode.__getitem__)
+def test_an_error_has_a_reason_and_a_fix(number: int) -> None:
+    error = write_error("x", "room", OSError(number, os.strerror(number)))
+    assert str(error) == f"x: expected room, got {os.strerror(number)}. {_FIXES[number]}"
+
+
+def test_an_error_without_a_number_or_a_known_fix_is_told_as_it_is() -> None:
+    assert str(write_error("x", "room", OSError("odd"))) == "x: expected room, got odd."
+    assert str(write_error("x", "room", OSError(errno.ENOTTY, "no terminal"))) == "x: expected room, got no terminal."
+
+
+def test_what_cannot_be_closed_is_not_written() -> None:
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    close_written(descriptor, "x")
+    with pytest.raises(WriteError, match="x: expected to close it after writing, got Bad file descriptor"):
+        close_written(descriptor, "x")

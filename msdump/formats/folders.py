@@ -1,18 +1,52 @@
-"""Folders of a dump, made one below the other by handles, so that no link can take their places meanwhile."""
+"""Folders of a dump: made one below the other by handles, so that no link can take their places meanwhile, and held by
+one process at a time. What the system refuses becomes a WriteError with a fix."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import stat
 
 from msdump.errors import WriteError
-from msdump.formats.system_errors import write_error
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # A handle that only leads to names needs no permission to list them.
 _FOLDER_HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | _O_CLOEXEC
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES)
+_FIXES = {
+    errno.ENOSPC: "The disk is full: free space, or dump fewer iterations or operators.",
+    errno.EDQUOT: "The quota is used up: free space, or dump fewer iterations or operators.",
+    errno.EACCES: "The folder is not writable for this user: choose another path or change its mode.",
+    errno.EPERM: "The system refuses it: choose another path.",
+    errno.EROFS: "The filesystem is read-only: choose another path.",
+    errno.ENOTDIR: "A file sits where a folder should be: move it away or choose another path.",
+    errno.EEXIST: "It is there already: move it away or choose another path.",
+    errno.ELOOP: "A symbolic link has this name: remove it, what is written could land anywhere.",
+    errno.ENOENT: "The folder is gone: do not remove it while the dump runs.",
+    errno.EMFILE: "Too many files are open: raise the limit (ulimit -n).",
+    errno.ENFILE: "Too many files are open on this machine.",
+    errno.ENAMETOOLONG: "The path is too long: choose a shorter one.",
+    errno.EFBIG: "The file is larger than the filesystem or `ulimit -f` allows.",
+    errno.EIO: "The device reports an error: look at the system log.",
+}
+
+
+def write_error(where: str, expected: str, error: OSError) -> WriteError:
+    """What the system refused, with a fix where one is known."""
+    reason = error.strerror or str(error)
+    fix = _FIXES.get(error.errno or 0, "")
+    return WriteError(f"{where}: expected {expected}, got {reason}. {fix}".rstrip())
+
+
+def close_written(fd: int, where: str) -> None:
+    """Close what was written to.   Raises: WriteError: some filesystems say only now that the data is lost."""
+    try:
+        os.close(fd)
+    except OSError as error:
+        raise write_error(where, "to close it after writing", error) from error
 
 
 def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
@@ -117,3 +151,47 @@ def _set_folder_mode(parent_fd: int, name: str, mode: int) -> None:
         os.chmod(name, mode, dir_fd=parent_fd)
     finally:
         _close_handle(fd)
+
+
+class FolderHold:
+    """Holds a folder until `release`, or until the process ends, however it ends. Leaves nothing in the folder.
+
+    Edges:   a file system that knows no locks on folders holds nothing, and no process is refused.
+    Source:  flock(2): the lock belongs to the open folder, which a forked process shares.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @staticmethod
+    def take(path: str | os.PathLike[str]) -> FolderHold | None:
+        """Hold a folder that exists; None when another process, or another hold of this one, has it.
+
+        Raises: WriteError when it cannot be opened.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise write_error(os.fspath(path), "a folder to dump into", error) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _BUSY:
+                FolderHold(descriptor).leave_to_parent()
+                return None
+        return FolderHold(descriptor)
+
+    def release(self) -> None:
+        """Let others have the folder. Idempotent."""
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self.leave_to_parent()
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the parent keeps the folder, and alone decides how long."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            # The lock and the descriptor are gone also where a filesystem says so with an error; nothing was written.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)

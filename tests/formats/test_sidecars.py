@@ -14,10 +14,19 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import Folder
-from msdump.formats.mapping_csv import append_mapping, mapped_name, read_mapping
-from msdump.formats.metadata import DumpMetadata, read_metadata, write_metadata
-from msdump.formats.order_csv import append_history, read_history, read_order, write_order
 from msdump.formats.paths.sync import safe_op_name
+from msdump.formats.sidecars import (
+    DumpMetadata,
+    append_history,
+    append_mapping,
+    mapped_name,
+    read_history,
+    read_mapping,
+    read_metadata,
+    read_order,
+    write_metadata,
+    write_order,
+)
 from msdump.testing import op_names
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sync"
@@ -149,7 +158,7 @@ def test_metadata_that_two_processes_write_at_once_is_written_once(tmp_path: Pat
 
     write_metadata(tmp_path, b"first", "CPU", "2.0.0")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("msdump.formats.metadata.Folder", Unseeing)
+        patch.setattr("msdump.formats.sidecars.Folder", Unseeing)
         assert write_metadata(tmp_path, b"second", "GPU", "2.0.0") is False
     assert read_metadata(tmp_path) == DumpMetadata(b"first", "CPU", "2.0.0")
 

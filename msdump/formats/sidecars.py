@@ -1,0 +1,219 @@
+"""Small files beside the tensors: the csv files of execution_order, mapping.csv, .dump_metadata, the JSON for ACL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msdump.errors import FormatError, WriteError
+from msdump.formats.append_file import append_text
+from msdump.formats.atomic import Folder, make_dirs, write_file
+from msdump.formats.paths.sync import MAPPING_FILE
+from msdump.plain_files import read_plain
+
+ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
+_HASH_BYTES = 8
+CONFIG_COPY_FILE = "data_dump.json"
+CONFIG_FILE = "config.json"
+_ACL_JSON_MODE = 0o400
+# A step that never comes: ACL is started before the first step that is asked for.
+_NEVER = "2147483647"
+
+
+# -- execution_order: which operators run in which order, and in which iterations a graph ran --------------------------
+
+
+def write_order(path: str | os.PathLike[str], text: str, mode: int = 0o400, dir_mode: int = 0o700) -> None:
+    """Write the order of one graph over that of an earlier run.   Raises: WriteError."""
+    make_dirs(os.path.dirname(os.fspath(path)) or ".", dir_mode)
+    write_file(path, [text.encode()], mode, replace=True)
+
+
+def append_history(path: str | os.PathLike[str], iteration: int, mode: int = 0o400, dir_mode: int = 0o700) -> None:
+    """Note that the graph ran in a dumped iteration.   Raises: WriteError."""
+    make_dirs(os.path.dirname(os.fspath(path)) or ".", dir_mode)
+    append_text(path, f"{iteration}\n", mode)
+
+
+def read_order(path: str | os.PathLike[str]) -> list[str]:
+    """Full names of operators in launch order.
+
+    Raises: FormatError; OSError when the file cannot be opened.
+    """
+    lines = _read_lines(path)
+    if not lines or lines[0] != ORDER_TITLE:
+        got = lines[0][:80] if lines else "nothing"
+        raise FormatError(f"{os.fspath(path)}, line 1: expected {ORDER_TITLE}, got {got}.")
+    for number, name in enumerate(lines[1:], 2):
+        if not name:
+            raise FormatError(f"{os.fspath(path)}, line {number}: expected the full name of an operator, got nothing.")
+    return lines[1:]
+
+
+def read_history(path: str | os.PathLike[str]) -> list[int]:
+    """Dumped iterations in the order in which they ran; other columns of later versions are left out.
+
+    Raises: FormatError with the line's number; OSError when the file cannot be opened.
+    """
+    iterations = []
+    for number, line in enumerate(_read_lines(path), 1):
+        first = line.split(",", 1)[0].strip()
+        if not (first.isascii() and first.isdigit() and len(first) <= 20):
+            raise FormatError(f"{os.fspath(path)}, line {number}: expected an iteration number, got {line[:80]!r}.")
+        iterations.append(int(first))
+    return iterations
+
+
+def _read_lines(path: str | os.PathLike[str]) -> list[str]:
+    """Whole lines; a last line without its end was cut and is left out."""
+    data = read_plain(path)
+    try:
+        return data.decode().replace("\r\n", "\n").split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{os.fspath(path)}: expected UTF-8 text, got byte {data[error.start]}.") from error
+
+
+# -- mapping.csv: which short name stands for a file name that the filesystem would refuse as too long -----------------
+
+
+def mapped_name(original: str, suffix: str, is_taken: Callable[[str], bool]) -> str:
+    """Decimal number that stands for a name: its 64-bit hash, or the next one that is free.
+
+    Stable: the same name gives the same number while nobody else has it.
+    Source: MindSpore dump guide, mapping.csv; the number itself is not specified.
+    """
+    digest = hashlib.blake2b(original.encode(errors="surrogatepass"), digest_size=_HASH_BYTES).digest()
+    number = int.from_bytes(digest, "big")
+    while is_taken(f"{number}{suffix}"):
+        number = (number + 1) % (1 << (8 * _HASH_BYTES))
+    return f"{number}{suffix}"
+
+
+def append_mapping(folder: Folder, mapped: str, original: str, mode: int = 0o400) -> None:
+    """Add the line `{mapped},{original}` to the folder's mapping.csv.   Raises: WriteError."""
+    append_text(os.path.join(folder.path, MAPPING_FILE), f"{mapped},{original}\n", mode, folder)
+
+
+def read_mapping(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Original name by mapped name; a later line wins. A last line without its end is a cut one and left out.
+
+    Raises: FormatError with the line's number; OSError when the file cannot be opened.
+    """
+    lines = read_plain(path).split(b"\n")[:-1]
+    original_by_mapped = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            mapped, comma, original = line.decode().partition(",")
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{os.fspath(path)}, line {number}: expected UTF-8 text, got {line[:80]!r}.") from error
+        if not (mapped and comma and original) or "/" in mapped or "\0" in mapped:
+            raise FormatError(f"{os.fspath(path)}, line {number}: expected `mapped,original`, got {line[:80]!r}.")
+        original_by_mapped[mapped] = original
+    return original_by_mapped
+
+
+# -- .dump_metadata: what the user asked for and for which device ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DumpMetadata:
+    """Content of .dump_metadata. Without a config.json the target is "Ascend", as MindSpore's readers take it."""
+
+    config_text: bytes
+    device_target: str = "Ascend"
+    ms_version: str | None = None
+
+
+def write_metadata(
+    directory: str | os.PathLike[str],
+    config_text: bytes,
+    device_target: str,
+    ms_version: str,
+    mode: int = 0o400,
+    dir_mode: int = 0o700,
+) -> bool:
+    """Write both files; False when an earlier run has left them, which are then kept as they are.
+
+    Raises: WriteError.
+    Source: MindSpore 2.0.0: a byte copy of the user's JSON, and a compact config.json without a line end.
+    """
+    config = json.dumps({"device_target": device_target, "ms_version": ms_version}, separators=(",", ":"))
+    make_dirs(directory, dir_mode)
+    is_new = True
+    with Folder(directory) as folder:
+        for name, content in ((CONFIG_COPY_FILE, config_text), (CONFIG_FILE, config.encode())):
+            if folder.has(name):
+                is_new = False
+                continue
+            try:
+                folder.write(name, [content], mode)
+            except WriteError:
+                if not folder.has(name):  # another process of the same rank was faster
+                    raise
+                is_new = False
+    return is_new
+
+
+def read_metadata(directory: str | os.PathLike[str]) -> DumpMetadata:
+    """Both files.   Raises: FormatError for a damaged config.json; OSError when the user's JSON is not there."""
+    config_text = read_plain(Path(directory) / CONFIG_COPY_FILE)
+    path = Path(directory) / CONFIG_FILE
+    if not path.exists():
+        return DumpMetadata(config_text)
+    try:
+        config = json.loads(read_plain(path))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: expected JSON, got something else: {error}.") from error
+    if not isinstance(config, dict) or not isinstance(config.get("device_target"), str):
+        raise FormatError(f'{path}: expected an object with "device_target", got {str(config)[:120]}.')
+    version = config.get("ms_version")
+    return DumpMetadata(config_text, config["device_target"], None if version is None else str(version))
+
+
+# -- the JSON that MindSpore hands to ACL before each step; `MS_ACL_DUMP_CFG_PATH` -------------------------------------
+
+
+def acl_json_path(root: Path, device_id: int) -> Path:
+    return root / f"acl_dump_{device_id}.json"
+
+
+def initial_acl_json(root: Path) -> str:
+    """Text of the file before any step."""
+    return _acl_json({"dump": {"dump_path": str(root), "dump_step": _NEVER}})
+
+
+def step_acl_json(folder: Path, dump_mode: str, layers: Sequence[str], op_debug_mode: int) -> str:
+    """Text of the file for one step.
+
+    folder     of the step, `{path}/{step_id}`
+    dump_mode  "all", "input" or "output"
+    layers     names that `kernels` lists; none: every operator
+    Edges:     overflow detection (3) and the exception dump (4) have keys of their own, and stand alone: ACL refuses
+               a scene beside `dump_op_switch`.
+    """
+    if op_debug_mode == 3:
+        return _acl_json({"dump": {"dump_path": str(folder), "dump_debug": "on"}})
+    if op_debug_mode == 4:
+        return _acl_json({"dump": {"dump_path": str(folder), "dump_scene": "lite_exception"}})
+    dump: dict[str, Any] = {
+        "dump_list": [{"layer": list(layers)}] if layers else [],
+        "dump_mode": dump_mode,
+        "dump_op_switch": "on",
+        "dump_path": str(folder),
+    }
+    return _acl_json({"dump": dump})
+
+
+def write_acl_json(path: Path, text: str) -> None:
+    """Raises: WriteError."""
+    make_dirs(path.parent)
+    write_file(path, [text.encode()], _ACL_JSON_MODE, replace=True)
+
+
+def _acl_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
