@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,6 +49,23 @@ def no_session_left_open(clean_environment: None) -> Iterator[None]:
     session = sys.modules.get("msdump.session")
     if session is not None:
         session.reset_for_tests()
+
+
+@pytest.fixture(scope="session")
+def plain_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder whose path is letters, digits and _ . - alone: some programs, msaccucmp among them, take no other."""
+    folder = tmp_path_factory.mktemp("plain")
+    if re.fullmatch(r"[\w./-]+", os.fspath(folder), re.ASCII):
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(dir="/tmp") as name:
+            yield Path(name)
+
+
+@pytest.fixture
+def plain_path(plain_root: Path) -> Path:
+    """As `tmp_path`, below `plain_root`."""
+    return Path(tempfile.mkdtemp(dir=plain_root))
 
 
 @pytest.fixture

@@ -30,6 +30,12 @@ COMMANDS = {
 }
 
 
+@pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
 @pytest.fixture(params=["pipe", "device", "link out", "linked folder"])
 def hostile_dump(request: pytest.FixtureRequest, own_dump: Path, tmp_path: Path) -> Path:
     """One file of each kind is something else; the rest of the dump is as it was."""

@@ -75,9 +75,20 @@ def test_a_progress_bar_only_on_a_terminal(tmp_path: Path, monkeypatch: pytest.M
     assert len(list((tmp_path).iterdir())) == 2
 
 
-def test_the_module_door(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "msdump.msaccucmp", "convert", "-d", "v1", "-v", "1", "-out", str(tmp_path / "o")]
+def test_the_module_door(plain_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "msdump.msaccucmp",
+        "convert",
+        "-d",
+        "v1",
+        "-v",
+        "1",
+        "-out",
+        str(plain_path / "o"),
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(command, cwd=SAMPLES, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list((tmp_path / "o").iterdir())) == 2
+    assert len(list((plain_path / "o").iterdir())) == 2

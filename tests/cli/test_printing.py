@@ -33,6 +33,12 @@ DIRECT = {
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\r"
 
 
+@pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
 @given(st.text(st.characters()))
 def test_only_what_a_terminal_shows_is_left(text: str) -> None:
     shown = printable(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,7 @@ class Servers:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers(plain_root: Path) -> Iterator[Servers]:
+    # LD_PRELOAD takes no path with blanks.
     with ExitStack() as stack:
-        yield Servers(build_library(tmp_path_factory.mktemp("library")), stack)
+        yield Servers(build_library(plain_root), stack)

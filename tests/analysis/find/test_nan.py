@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -174,9 +175,8 @@ def test_command(tmp_path: Path) -> None:
     assert "output 0: float32 [2], 1 NaN, 0 Inf" in text and "infects: 1 operators\n    D/Mul-op3" in text
     write_statistic_files(tmp_path / "bad", tmp_path / "statistics")
     assert "for its tensors: msdump zoom" not in text
-    assert (
-        f"for its tensors: msdump zoom {tmp_path}/statistics Log-op2 --run SCRIPT" in nan(f"{tmp_path}/statistics")[1]
-    )
+    quoted = shlex.quote(f"{tmp_path}/statistics")
+    assert f"for its tensors: msdump zoom {quoted} Log-op2 --run SCRIPT" in nan(f"{tmp_path}/statistics")[1]
     assert nan(str(tmp_path / "good")) == (0, "finite: 2 tensors of 1 steps hold no NaN and no Inf.\n")
     code, text = nan(str(tmp_path / "missing"))
     assert code == 2 and text.startswith("msdump nan: ")

@@ -34,6 +34,12 @@ NO_METRICS = ",".join(["NaN"] * len(METRICS))
 
 
 @pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
+@pytest.fixture
 def fused(tmp_path: Path) -> tuple[Path, Path, Path]:
     """A model of two operators, the first of which stands for two original ones."""
     y, z = X * 2, X * 3

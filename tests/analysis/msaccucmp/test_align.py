@@ -21,6 +21,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ORDERS = ("NCHW", "NHWC", "HWCN")
 
 
+@pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
 def numbers(shape: tuple[int, ...]) -> Array:
     """No two elements are equal."""
     return np.arange(1, math.prod(shape) + 1, dtype=np.float32).reshape(shape)

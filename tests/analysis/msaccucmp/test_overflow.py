@@ -20,6 +20,12 @@ from msdump.records import OUTPUT, TensorRecord
 STAMP = 1_700_000_000_000_000
 
 
+@pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
 def dump(path: Path, op_name: str, data: Array, dtype: str = "float16") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     record = TensorRecord("X", op_name, 0, 0, STAMP, OUTPUT, 0, dtype, data, "ND")

@@ -25,6 +25,12 @@ LINES = [
 ]
 
 
+@pytest.fixture
+def tmp_path(plain_path: Path) -> Path:
+    """msaccucmp takes no other paths."""
+    return plain_path
+
+
 def lines(path: Path) -> list[str]:
     text = path.read_text()
     assert text.endswith("\n")

@@ -34,18 +34,18 @@ Tensors = dict[tuple[str, str, int], Array]
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def config(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes a configuration and names it in the environment; returns the folder of the dump."""
 
     def write(is_sync: bool = True, **changes: Any) -> Path:
         common = {
-            "dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "all", "input_output": 0,
+            "dump_mode": 0, "path": str(plain_path / "dump"), "net_name": "Net", "iteration": "all", "input_output": 0,
             "kernels": [], "support_device": [0], "op_debug_mode": 0, "file_format": "npy", **changes,
         }  # fmt: skip
         e2e = {"e2e_dump_settings": {"enable": is_sync, "trans_flag": True}}
-        (tmp_path / "dump.json").write_text(json.dumps({"common_dump_settings": common, **e2e}))
-        monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(tmp_path / "dump.json"))
-        return tmp_path / "dump"
+        (plain_path / "dump.json").write_text(json.dumps({"common_dump_settings": common, **e2e}))
+        monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
+        return plain_path / "dump"
 
     return write
 

@@ -119,7 +119,7 @@ class Wrapped(torch.nn.Module):
 
 def ran_outside(report: str) -> dict[str, int]:
     """Function of the script -> operators that ran there and in no graph."""
-    found = re.findall(r"not in a graph: \S+ in (\w+): (\d+) operators?$", report, re.MULTILINE)
+    found = re.findall(r"not in a graph: .+ in (\w+): (\d+) operators?$", report, re.MULTILINE)
     return {function: int(count) for function, count in found}
 
 
