@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.frontends.mindspore import common, communication, context, log, nn, ops, train
-from msdump.frontends.mindspore.common import dtype, get_seed, set_seed
+from msdump.frontends.mindspore.common import dtype as dtype
+from msdump.frontends.mindspore.common import get_seed, set_seed
 from msdump.frontends.mindspore.common.api import JitConfig, jit, ms_function, ms_memory_recycle
 from msdump.frontends.mindspore.common.dtype import (
     Type,
@@ -49,7 +50,7 @@ from msdump.frontends.mindspore.context import (
     set_deterministic,
     set_device,
 )
-from msdump.frontends.mindspore.missing import explain_missing
+from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.composite import grad, value_and_grad
 from msdump.frontends.mindspore.train import (
     Callback,
@@ -70,83 +71,6 @@ from msdump.frontends.mindspore.train import (
     save_checkpoint,
 )
 
-__all__ = [
-    "GRAPH_MODE",
-    "PYNATIVE_MODE",
-    "Callback",
-    "CheckpointConfig",
-    "DynamicLossScaleManager",
-    "FixedLossScaleManager",
-    "JitConfig",
-    "LossMonitor",
-    "LossScaleManager",
-    "Model",
-    "ModelCheckpoint",
-    "ParallelMode",
-    "Parameter",
-    "ParameterTuple",
-    "RunContext",
-    "Tensor",
-    "TimeMonitor",
-    "Type",
-    "__version__",
-    "amp",
-    "bfloat16",
-    "bool_",
-    "build_train_network",
-    "common",
-    "communication",
-    "complex64",
-    "complex128",
-    "context",
-    "double",
-    "dtype",
-    "dtype_to_nptype",
-    "dtype_to_pytype",
-    "export",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "from_numpy",
-    "get_context",
-    "get_seed",
-    "grad",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "jit",
-    "load_checkpoint",
-    "load_param_into_net",
-    "log",
-    "ms_function",
-    "ms_memory_recycle",
-    "nn",
-    "ops",
-    "pytype_to_dtype",
-    "reset_auto_parallel_context",
-    "save_checkpoint",
-    "set_auto_parallel_context",
-    "set_context",
-    "set_deterministic",
-    "set_device",
-    "set_dump",
-    "set_seed",
-    "single",
-    "string",
-    "tensor",
-    "train",
-    "uint",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "value_and_grad",
-]
-
 __version__ = "2.0.0"
 
 # `dataset` brings Pillow and `numpy` is rarely used: both are loaded when they are asked for.
@@ -161,3 +85,6 @@ def from_numpy(array: Any) -> Tensor:
 def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None) -> Tensor:
     """A tensor of data."""
     return Tensor(input_data, dtype, shape, init)
+
+
+publish_all(__name__, "__version__", "amp", "common", "communication", "context", "dtype", "log", "nn", "ops", "train")

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from msdump.config.environment import LOG_LEVEL
-from msdump.frontends.mindspore.missing import explain_missing
+from msdump.frontends.mindspore.names import explain_missing
 
 # Source: GLOG_v: 0 debug, 1 info, 2 warning (default), 3 error, 4 critical.
 _LEVELS = {"0": logging.DEBUG, "1": logging.INFO, "2": logging.WARNING, "3": logging.ERROR, "4": logging.CRITICAL}

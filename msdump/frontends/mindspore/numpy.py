@@ -8,7 +8,7 @@ import numpy as _np
 
 from msdump.frontends.mindspore.common.dtype import DType, float16, float32, float64, int32, int64
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.missing import explain_missing
+from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.function import (
     abs,
     add,
@@ -44,54 +44,6 @@ from msdump.frontends.mindspore.ops.function import (
 )
 from msdump.frontends.mindspore.ops.function import concat as concatenate
 
-__all__ = [
-    "DType",
-    "Tensor",
-    "abs",
-    "add",
-    "arange",
-    "argmax",
-    "array",
-    "asarray",
-    "concatenate",
-    "cos",
-    "exp",
-    "expand_dims",
-    "eye",
-    "float16",
-    "float32",
-    "float64",
-    "full",
-    "int32",
-    "int64",
-    "linspace",
-    "log",
-    "matmul",
-    "maximum",
-    "mean",
-    "minimum",
-    "multiply",
-    "ones",
-    "ones_like",
-    "pi",
-    "reshape",
-    "sin",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "subtract",
-    "sum",
-    "tanh",
-    "tile",
-    "transpose",
-    "where",
-    "zeros",
-    "zeros_like",
-]
-
-__getattr__ = explain_missing(__name__)
-
 pi = float(_np.pi)
 
 
@@ -109,3 +61,8 @@ asarray = array
 def linspace(start: float, stop: float, num: int = 50, dtype: DType | None = None) -> Tensor:
     """Evenly spaced numbers."""
     return Tensor(_np.linspace(start, stop, num), dtype or float32)
+
+
+publish_all(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import msdump
 from msdump.errors import ConfigError
+from msdump.frontends.mindspore.names import OTHER_PATHS
 
 ROOT = Path(msdump.__file__).parent.parent
 
@@ -103,3 +105,27 @@ def test_all_is_complete_and_true(name: str) -> None:
     )
     assert len(set(module.__all__)) == len(module.__all__)
     assert [entry for entry in module.__all__ if not hasattr(module, entry)] == []
+
+
+@pytest.mark.parametrize("path", sorted(OTHER_PATHS))
+def test_paths_of_older_scripts_show_the_names_of_other_modules(path: str) -> None:
+    module = importlib.import_module(f"msdump.mindspore.{path}")
+    assert module is importlib.import_module(f"msdump.frontends.mindspore.{path}")
+    parent, _, name = path.rpartition(".")
+    assert getattr(importlib.import_module(f"msdump.mindspore.{parent}".rstrip(".")), name) is module
+    sources = [importlib.import_module(f"msdump.frontends.mindspore.{source}") for source in OTHER_PATHS[path]]
+    assert module.__all__ == sorted({entry for source in sources for entry in source.__all__})
+    assert [
+        entry
+        for entry in module.__all__
+        if not any(getattr(module, entry) is getattr(source, entry, None) for source in sources)
+    ] == []
+    with pytest.raises(AttributeError, match=f"module 'mindspore.{path}' has no attribute 'no_such_name'"):
+        _ = module.no_such_name
+
+
+def test_an_operator_class_calls_the_function_that_declares_it() -> None:
+    assert ms.ops.TensorAdd is ms.ops.Add and ms.ops.operations.Add is ms.ops.Add
+    assert ms.ops.Add.__name__ == "Add" and ms.ops.Add.__doc__ == ms.ops.add.__doc__
+    assert ms.ops.ReLU()(ms.Tensor([-1.0, 2.0])).asnumpy().tolist() == [0.0, 2.0]
+    assert {"Add", "ReLU", "Conv2D"} <= set(ms.ops.operations.__all__)

@@ -8,9 +8,8 @@ from typing import Any
 
 from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
 from msdump.frontends.mindspore.context import JitConfig, check_jit_level
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.tracer import current_tracer
-
-__all__ = ["JitConfig", "jit", "ms_function", "ms_memory_recycle"]
 
 
 def jit(
@@ -51,3 +50,6 @@ ms_function = jit
 
 def ms_memory_recycle() -> None:
     """Nothing is kept that could be recycled."""
+
+
+publish(__name__, "JitConfig")

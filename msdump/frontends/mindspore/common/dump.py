@@ -6,12 +6,10 @@ import warnings
 
 from msdump.config.environment import Environment
 from msdump.frontends.mindspore.context import PYNATIVE_MODE, get_context
-from msdump.frontends.mindspore.missing import explain_missing
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops.primitive import Primitive
 from msdump.frontends.mindspore.tracer import MARK
-
-__all__ = ["set_dump"]
 
 
 def set_dump(target: Cell | Primitive, enabled: bool = True) -> None:
@@ -61,5 +59,7 @@ def _warnings() -> list[str]:
         )
     return found
 
+
+publish(__name__)
 
 __getattr__ = explain_missing(__name__)

@@ -11,8 +11,7 @@ import numpy as np
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations, step
-from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
-from msdump.frontends.mindspore.dataset.transforms.operation import apply_operation
+from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, apply_operation
 
 MakeGenerator = Callable[..., np.random.Generator]
 

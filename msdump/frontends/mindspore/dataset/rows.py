@@ -6,6 +6,7 @@ a row waits in a shuffle buffer: it holds the few bytes it was made from, and a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.frontends.mindspore.dataset import config
 
 Values = tuple[Array, ...]
 Row = Callable[[], Values]
@@ -53,3 +55,25 @@ def constant(values: Sequence[Any]) -> Row:
     """Row of values that are already there."""
     arrays = tuple(np.asarray(value) for value in values)
     return lambda: arrays
+
+
+class RandomTransform(ABC):
+    """A transform that draws numbers: from the pipeline's generator in a pipeline, from its own when called by hand."""
+
+    @abstractmethod
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
+        """The transformed values; all random numbers come from `generator`."""
+
+    def __call__(self, *values: Any) -> Any:
+        return self.draw(config.eager_generator(), *values)
+
+
+def apply_operation(
+    operation: Callable[..., Any], values: tuple[Any, ...], make_generator: Callable[[], np.random.Generator]
+) -> tuple[Any, ...]:
+    """Values that an operation makes of `values`; a generator is made only for those that draw."""
+    if isinstance(operation, RandomTransform):
+        made = operation.draw(make_generator(), *values)
+    else:
+        made = operation(*values)
+    return made if isinstance(made, tuple) else (made,)

@@ -13,10 +13,9 @@ from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter,
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
-from msdump.frontends.mindspore.open_inputs import check_inputs, has_open_shape
-from msdump.frontends.mindspore.precision import computing_in
-from msdump.frontends.mindspore.promotion import cast
+from msdump.frontends.mindspore.dispatch import cast, computing_in
 from msdump.frontends.mindspore.pynative import run_step, step_session
+from msdump.frontends.mindspore.structure import check_inputs, has_open_shape
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
 
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.missing import explain_missing
-from msdump.frontends.mindspore.ops import composite, function, functional, operations, primitive
-from msdump.frontends.mindspore.ops.composite import *  # noqa: F403
-from msdump.frontends.mindspore.ops.function import *  # noqa: F403
-from msdump.frontends.mindspore.ops.operations import *  # noqa: F403
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.ops import composite, function, operations, primitive
+from msdump.frontends.mindspore.ops.composite import *
+from msdump.frontends.mindspore.ops.function import *
+from msdump.frontends.mindspore.ops.operations import *
 from msdump.frontends.mindspore.ops.primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer
 
-__all__ = [
-    "Primitive",
-    "PrimitiveWithCheck",
-    "PrimitiveWithInfer",
-    "composite",
-    "function",
-    "functional",
-    "operations",
-    "primitive",
-]
-__all__ += composite.__all__
-__all__ += function.__all__
-__all__ += operations.__all__
+publish_all(__name__, "composite", "function", "functional", "operations", "primitive")
 
 __getattr__ = explain_missing(
     __name__, {"print": "Call the builtin print outside of a graph, or ops.Print() inside of it."}

@@ -9,85 +9,24 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call
-from msdump.frontends.mindspore.ops.shapes import broadcast_to, expand_dims, reshape, squeeze
-from msdump.frontends.mindspore.promotion import as_tensor, promoted
-from msdump.frontends.mindspore.promotion import cast as _cast
-
-__all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "addn",
-    "bias_add",
-    "bmm",
-    "ceil",
-    "clamp",
-    "clip",
-    "clip_by_value",
-    "cos",
-    "div",
-    "divide",
-    "equal",
-    "erf",
-    "exp",
-    "floor",
-    "floor_div",
-    "floor_mod",
-    "ge",
-    "greater",
-    "greater_equal",
-    "gt",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "le",
-    "less",
-    "less_equal",
-    "log",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "masked_fill",
-    "matmul",
-    "maximum",
-    "minimum",
-    "mm",
-    "mul",
-    "multiply",
-    "ne",
-    "neg",
-    "negative",
-    "not_equal",
-    "pow",
-    "reciprocal",
-    "relu",
-    "relu6",
-    "round",
-    "rsqrt",
-    "select",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sqrt",
-    "square",
-    "sub",
-    "subtract",
-    "tanh",
-    "true_divide",
-    "where",
-]
+from msdump.frontends.mindspore.dispatch import as_tensor, call, promoted
+from msdump.frontends.mindspore.dispatch import cast as _cast
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.array import broadcast_to, expand_dims, reshape, squeeze
+from msdump.frontends.mindspore.ops.primitive import operator_class
 
 
-def _binary(op_type: str, doc: str) -> Callable[[Any, Any], Tensor]:
+def _binary(op_type: str, doc: str, *aliases: str) -> Callable[[Any, Any], Tensor]:
+    """Function and operator class of two operands in their common dtype."""
+
     def function(input: Any, other: Any) -> Tensor:
         return call(op_type, *promoted(input, other))
 
     function.__doc__ = doc
-    return function
+    return operator_class(op_type, *aliases)(function)
 
 
-add = _binary("Add", "input + other, broadcast.")
+add = tensor_add = _binary("Add", "input + other, broadcast.", "TensorAdd")
 sub = subtract = _binary("Sub", "input - other, broadcast.")
 mul = multiply = _binary("Mul", "input * other, broadcast.")
 maximum = _binary("Maximum", "The larger of each pair.")
@@ -115,6 +54,7 @@ def div(input: Any, other: Any) -> Tensor:
 divide = true_divide = div
 
 
+@operator_class("Pow")
 def pow(input: Any, exponent: Any) -> Tensor:
     """input ** exponent; a square is one Square."""
     if isinstance(input, Tensor) and not isinstance(exponent, Tensor) and exponent == 2:
@@ -123,6 +63,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
 
 
 def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], Tensor]:
+    """Function and operator class of one operand; with `is_float` other dtypes become float32."""
+
     def function(input: Tensor) -> Tensor:
         tensor = as_tensor(input)
         if is_float and not dtypes.dtype(tensor.type_.dtype).is_float:
@@ -130,7 +72,7 @@ def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], 
         return call(op_type, tensor)
 
     function.__doc__ = doc
-    return function
+    return operator_class(op_type)(function)
 
 
 neg = negative = _unary("Neg", "-input.", False)
@@ -158,6 +100,7 @@ sigmoid = _unary("Sigmoid", "1 / (1 + e ** -input).")
 tanh = _unary("Tanh", "Hyperbolic tangent.")
 
 
+@operator_class("AddN")
 def addn(x: Sequence[Tensor]) -> Tensor:
     """Sum of tensors of one type."""
     return call("AddN", *x)
@@ -173,6 +116,7 @@ def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = N
 clamp = clip = clip_by_value
 
 
+@operator_class("Select")
 def select(cond: Tensor, x: Any, y: Any) -> Tensor:
     """x where cond, y elsewhere."""
     return call("Select", _cast(as_tensor(cond), "bool"), *promoted(x, y))
@@ -218,3 +162,6 @@ mm = bmm = matmul
 def bias_add(input_x: Tensor, bias: Tensor) -> Tensor:
     """input_x plus one number per channel."""
     return call("BiasAdd", input_x, bias, format="NCHW")
+
+
+publish(__name__)

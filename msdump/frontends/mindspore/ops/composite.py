@@ -7,24 +7,15 @@ from types import FunctionType
 from typing import Any
 
 from msdump.errors import GraphError
-from msdump.frontends.mindspore.common.dtype import DType
+from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
 from msdump.frontends.mindspore.differentiate import Differentiated, differentiate
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.pynative import run_step, step_session
 from msdump.frontends.mindspore.tracer import current_tracer
-
-__all__ = [
-    "Function",
-    "GradOperation",
-    "HyperMap",
-    "Map",
-    "MultitypeFuncGraph",
-    "grad",
-    "value_and_grad",
-]
 
 Function = Callable[..., Any]
 
@@ -188,7 +179,7 @@ _PYTHON_KINDS: dict[str, tuple[type, ...]] = {
     "List": (list,),
     "None": (type(None),),
     "TypeNone": (type(None),),
-    "TypeType": (DType,),
+    "TypeType": (Type,),
 }
 
 
@@ -221,3 +212,6 @@ def _mapped(function: Any, items: Sequence[Any], is_reversed: bool) -> Any:
     if is_reversed:
         results.reverse()
     return results if isinstance(items[0], list) else tuple(results)
+
+
+publish(__name__)

@@ -1,4 +1,4 @@
-"""Operator classes of `mindspore.ops`, as `mindspore.ops.operations` names them; here those with attributes."""
+"""`mindspore.ops.operations`: operator classes. Those with attributes stand here, the others beside their functions."""
 
 from __future__ import annotations
 
@@ -8,57 +8,10 @@ from typing import Any
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name
 from msdump.frontends.mindspore.common.dtype import int32 as _int32
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.dispatch import call, execute, promoted
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import function as F
-from msdump.frontends.mindspore.ops import plain_operations
-from msdump.frontends.mindspore.ops.plain_operations import *  # noqa: F403
-from msdump.frontends.mindspore.ops.primitive import Primitive
-from msdump.frontends.mindspore.promotion import promoted
-
-__all__ = [
-    "AllReduce",
-    "ApplyMomentum",
-    "ArgMaxWithValue",
-    "ArgMinWithValue",
-    "Argmax",
-    "Argmin",
-    "AvgPool",
-    "BatchMatMul",
-    "BatchNorm",
-    "BiasAdd",
-    "BroadcastTo",
-    "Concat",
-    "Conv2D",
-    "CumSum",
-    "DType",
-    "Div",
-    "Dropout",
-    "GeLU",
-    "LogSoftmax",
-    "MatMul",
-    "MaxPool",
-    "OneHot",
-    "Pad",
-    "RealDiv",
-    "ReduceAll",
-    "ReduceAny",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "Slice",
-    "Softmax",
-    "SoftmaxCrossEntropyWithLogits",
-    "SparseSoftmaxCrossEntropyWithLogits",
-    "Split",
-    "Squeeze",
-    "Stack",
-    "StridedSlice",
-    "Unstack",
-    "pair",
-]
-__all__ += plain_operations.__all__
+from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
 class RealDiv(Primitive):
@@ -397,3 +350,7 @@ def pair(value: Any) -> tuple[int, int]:
     """(h, w) of an int, a pair, or (1, 1, h, w)."""
     sizes = (value, value) if isinstance(value, int) else tuple(value)
     return int(sizes[-2]), int(sizes[-1])
+
+
+globals().update(functional_classes)
+publish(__name__, *functional_classes)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from msdump.frontends.mindspore.dispatch import execute
-from msdump.frontends.mindspore.promotion import as_tensor
+from msdump.frontends.mindspore.dispatch import as_tensor, execute
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.tracer import MARK, current_tracer
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# Classes that `operator_class` made, by their names in `mindspore.ops.operations`.
+functional_classes: dict[str, type[Primitive]] = {}
 
 
 class Primitive:
@@ -49,16 +54,26 @@ class Primitive:
 PrimitiveWithInfer = PrimitiveWithCheck = Primitive
 
 
-def functional_primitive(name: str, function: Callable[..., Any], doc: str) -> type[Primitive]:
-    """Class of an operator without attributes whose call is a function of `mindspore.ops`."""
+def operator_class(*names: str) -> Callable[[_Function], _Function]:
+    """Decorator: gives a function of `mindspore.ops` an operator class without attributes, whose call it is.
 
-    class Functional(Primitive):
-        def __init__(self) -> None:
-            super().__init__(name)
+    names    what `mindspore.ops.operations` calls the class; the first is the operator's type
+    """
 
-        def compute(self, *inputs: Any, **kwargs: Any) -> Any:
-            return function(*inputs, **kwargs)
+    def declare(function: _Function) -> _Function:
+        class Functional(Primitive):
+            def __init__(self) -> None:
+                super().__init__(names[0])
 
-    Functional.__name__ = Functional.__qualname__ = name
-    Functional.__doc__ = doc
-    return Functional
+            def compute(self, *inputs: Any, **kwargs: Any) -> Any:
+                return function(*inputs, **kwargs)
+
+        Functional.__name__ = Functional.__qualname__ = names[0]
+        Functional.__doc__ = function.__doc__ or f"`ops.{function.__name__}` as an operator object."
+        functional_classes.update(dict.fromkeys(names, Functional))
+        return function
+
+    return declare
+
+
+publish(__name__)

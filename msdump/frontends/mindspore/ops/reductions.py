@@ -8,23 +8,10 @@ import numpy as np
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
-from msdump.frontends.mindspore.ops.shapes import cast, expand_dims, reshape
-from msdump.frontends.mindspore.promotion import cast as _cast
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "cumsum",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "sum",
-    "unique",
-]
+from msdump.frontends.mindspore.dispatch import cast as _cast
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.array import cast, expand_dims, reshape
+from msdump.frontends.mindspore.ops.primitive import operator_class
 
 
 def _axes(axis: Any) -> Any:
@@ -44,9 +31,6 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     elif input.type_.dtype == "bool":
         input = _cast(input, "int64")
     return call("ReduceSum", input, axis=_axes(dim), keep_dims=keepdim)
-
-
-reduce_sum, reduce_mean = sum, mean
 
 
 def amax(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -98,6 +82,7 @@ def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     return call("CumSum", x if dtype is None else cast(x, dtype), axis=axis)
 
 
+@operator_class("Unique")
 def unique(x: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct elements by first appearance, and for each element its place among them.
 
@@ -110,3 +95,6 @@ def unique(x: Tensor) -> tuple[Tensor, Tensor]:
     place[order] = np.arange(order.size)
     values = array.reshape(-1)[np.sort(first)]
     return Tensor.of_array(values), Tensor.of_array(place[inverse.reshape(array.shape)].astype(np.int32))
+
+
+publish(__name__)

@@ -1,10 +1,16 @@
-"""`mindspore.train`."""
+"""`mindspore.train`: training and evaluation of a model, callbacks, metrics, checkpoints, mixed precision."""
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.missing import explain_missing
-from msdump.frontends.mindspore.train import amp, callback, loss_scale_manager, metrics, model, serialization
-from msdump.frontends.mindspore.train.amp import auto_mixed_precision, build_train_network
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.train import amp, callback, metrics, model, serialization
+from msdump.frontends.mindspore.train.amp import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+    auto_mixed_precision,
+    build_train_network,
+)
 from msdump.frontends.mindspore.train.callback import (
     Callback,
     CheckpointConfig,
@@ -12,11 +18,6 @@ from msdump.frontends.mindspore.train.callback import (
     ModelCheckpoint,
     RunContext,
     TimeMonitor,
-)
-from msdump.frontends.mindspore.train.loss_scale_manager import (
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
 )
 from msdump.frontends.mindspore.train.metrics import (
     MAE,
@@ -30,45 +31,8 @@ from msdump.frontends.mindspore.train.metrics import (
     get_metric_fn,
 )
 from msdump.frontends.mindspore.train.model import Model
-from msdump.frontends.mindspore.train.serialization import (
-    export,
-    load_checkpoint,
-    load_param_into_net,
-    save_checkpoint,
-)
+from msdump.frontends.mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
 
-__all__ = [
-    "MAE",
-    "MSE",
-    "Accuracy",
-    "Callback",
-    "CheckpointConfig",
-    "DynamicLossScaleManager",
-    "FixedLossScaleManager",
-    "Loss",
-    "LossMonitor",
-    "LossScaleManager",
-    "Metric",
-    "Model",
-    "ModelCheckpoint",
-    "RunContext",
-    "TimeMonitor",
-    "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy",
-    "TopKCategoricalAccuracy",
-    "amp",
-    "auto_mixed_precision",
-    "build_train_network",
-    "callback",
-    "export",
-    "get_metric_fn",
-    "load_checkpoint",
-    "load_param_into_net",
-    "loss_scale_manager",
-    "metrics",
-    "model",
-    "save_checkpoint",
-    "serialization",
-]
+publish_all(__name__, "amp", "callback", "loss_scale_manager", "metrics", "model", "serialization")
 
 __getattr__ = explain_missing(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
 
 
 class Metric:
@@ -208,15 +208,4 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     return _BY_NAME[name](*args, **kwargs)
 
 
-def get_metrics(metrics: Any) -> dict[str, Metric]:
-    """Metrics by name, of a dict, a set or list of names, or None."""
-    if metrics is None:
-        return {}
-    if isinstance(metrics, Mapping):
-        for name, metric in metrics.items():
-            if not isinstance(metric, Metric):
-                raise TypeError(f"metrics[{name!r}]: expected a Metric, got {type(metric).__name__}.")
-        return dict(metrics)
-    if isinstance(metrics, set | list | tuple):
-        return {name: get_metric_fn(name) for name in metrics}
-    raise TypeError(f"For 'Model', the argument 'metrics' must be None, dict or set, but got {metrics}.")
+publish(__name__)

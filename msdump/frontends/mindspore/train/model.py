@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import WithEvalCell
 from msdump.frontends.mindspore.train.amp import build_train_network
-from msdump.frontends.mindspore.train.callback.callback import CallbackList, RunContext, RunParameters
-from msdump.frontends.mindspore.train.metrics import Loss, get_metrics
+from msdump.frontends.mindspore.train.callback import CallbackList, RunContext, RunParameters
+from msdump.frontends.mindspore.train.metrics import Loss, Metric, get_metric_fn
 
 
 class Model:
@@ -40,7 +42,7 @@ class Model:
         if unknown:
             raise TypeError(f"Model: unexpected arguments {sorted(unknown)}.")
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
-        self._metrics = get_metrics(metrics)
+        self._metrics = _metrics_by_name(metrics)
         self._eval_indexes = eval_indexes
         self._amp_level = amp_level
         self._train_network = self._make_train_network(kwargs.get("loss_scale_manager"))
@@ -218,3 +220,20 @@ class Model:
 def _batches(dataset: Any) -> Any:
     """One round of a dataset, as tuples of tensors."""
     return dataset.create_tuple_iterator(num_epochs=1)
+
+
+def _metrics_by_name(metrics: Any) -> dict[str, Metric]:
+    """Metrics by name, of a dict, a set or list of names, or None."""
+    if metrics is None:
+        return {}
+    if isinstance(metrics, Mapping):
+        for name, metric in metrics.items():
+            if not isinstance(metric, Metric):
+                raise TypeError(f"metrics[{name!r}]: expected a Metric, got {type(metric).__name__}.")
+        return dict(metrics)
+    if isinstance(metrics, set | list | tuple):
+        return {name: get_metric_fn(name) for name in metrics}
+    raise TypeError(f"For 'Model', the argument 'metrics' must be None, dict or set, but got {metrics}.")
+
+
+publish(__name__)

@@ -13,6 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError, did_you_mean
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.plain_files import plain_opener
 
@@ -231,3 +232,6 @@ def export(net: Cell, *inputs: Any, file_name: str, file_format: str, **kwargs: 
     raise ValueError(
         f"export: writing {file_format} files is not supported. Use save_checkpoint for weights. {known}".rstrip()
     )
+
+
+publish(__name__)

@@ -15,7 +15,6 @@ from msdump.frontends.mindspore.dataset.vision.geometry import (
     Resize,
     VerticalFlip,
 )
-from msdump.frontends.mindspore.dataset.vision.modes import Border, Inter
 from msdump.frontends.mindspore.dataset.vision.pixels import (
     HWC2CHW,
     Decode,
@@ -28,31 +27,9 @@ from msdump.frontends.mindspore.dataset.vision.pixels import (
     ToTensor,
     ToType,
 )
-from msdump.frontends.mindspore.missing import explain_missing
+from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter
+from msdump.frontends.mindspore.names import explain_missing, publish_all
 
-__all__ = [
-    "HWC2CHW",
-    "Border",
-    "CenterCrop",
-    "Crop",
-    "Decode",
-    "Grayscale",
-    "HorizontalFlip",
-    "Inter",
-    "Invert",
-    "Normalize",
-    "Pad",
-    "RandomCrop",
-    "RandomCropDecodeResize",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Rescale",
-    "Resize",
-    "ToNumpy",
-    "ToPIL",
-    "ToTensor",
-    "ToType",
-    "VerticalFlip",
-]
+publish_all(__name__)
+
 __getattr__ = explain_missing(__name__)

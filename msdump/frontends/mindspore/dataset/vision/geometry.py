@@ -11,11 +11,10 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.mindspore.dataset import checks
-from msdump.frontends.mindspore.dataset.transforms.operation import RandomTransform
-from msdump.frontends.mindspore.dataset.vision.images import image_array
-from msdump.frontends.mindspore.dataset.vision.modes import Border, Inter
+from msdump.frontends.mindspore.dataset.rows import RandomTransform
 from msdump.frontends.mindspore.dataset.vision.pixels import Decode
 from msdump.frontends.mindspore.dataset.vision.resample import resize
+from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter, image_array
 
 
 class Resize:

@@ -11,7 +11,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
-from msdump.frontends.mindspore.dataset.vision.images import image_array, pillow
+from msdump.frontends.mindspore.dataset.vision.utils import image_array, pillow
 
 
 class Rescale:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.frontends.mindspore.dataset.vision.modes import Inter
+from msdump.frontends.mindspore.dataset.vision.utils import Inter
 
 
 def resize(image: Array, height: int, width: int, inter: Inter) -> Array:

@@ -1,1 +1,15 @@
-"""Layers, by family."""
+"""`mindspore.nn.layer`: layers, from their families."""
+
+from __future__ import annotations
+
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.nn.layer.activation import *
+from msdump.frontends.mindspore.nn.layer.basic import *
+from msdump.frontends.mindspore.nn.layer.container import *
+from msdump.frontends.mindspore.nn.layer.conv import *
+from msdump.frontends.mindspore.nn.layer.normalization import *
+from msdump.frontends.mindspore.nn.layer.pooling import *
+
+publish_all(__name__)
+
+__getattr__ = explain_missing(__name__)

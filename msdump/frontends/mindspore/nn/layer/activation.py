@@ -6,6 +6,7 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 
@@ -101,3 +102,6 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Any:
     if name not in _BY_NAME:
         raise KeyError(f"activation: expected one of {list(_BY_NAME)}, got {name!r}. {did_you_mean(name, _BY_NAME)}")
     return _BY_NAME[name]()
+
+
+publish(__name__)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 
 
@@ -83,3 +84,6 @@ class CellList(Cell):
     def construct(self, *inputs: Any, **kwargs: Any) -> Any:
         """Raises: NotImplementedError: a list is not called."""
         raise NotImplementedError("CellList: expected calls of its cells, got a call of the list. Loop over it.")
+
+
+publish(__name__)

@@ -11,6 +11,7 @@ from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, in
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.operations import pair
@@ -173,3 +174,6 @@ class Conv2dTranspose(_Convolution):
         if self.has_bias:
             output = self.bias_add(output, self.bias)
         return output
+
+
+publish(__name__)

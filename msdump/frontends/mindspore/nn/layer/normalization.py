@@ -9,6 +9,7 @@ from msdump.frontends.mindspore.common.initializer import initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import execute
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 
@@ -121,3 +122,6 @@ class GroupNorm(Cell):
         normal = F.reshape(F.div(centred, F.sqrt(F.add(variance, self.eps))), shape)
         per_channel = (1, self.num_channels, *(1,) * (len(shape) - 2))
         return F.add(F.mul(normal, F.reshape(self.gamma, per_channel)), F.reshape(self.beta, per_channel))
+
+
+publish(__name__)

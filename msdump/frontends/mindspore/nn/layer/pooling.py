@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import operations as P
@@ -118,3 +119,6 @@ class AdaptiveAvgPool2d(Cell):
         window = (image[0] // wanted[0], image[1] // wanted[1])
         result: Tensor = P.AvgPool(window, window)(x)
         return result
+
+
+publish(__name__)

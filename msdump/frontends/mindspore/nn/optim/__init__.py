@@ -1,14 +1,12 @@
-"""Optimizers."""
+"""`mindspore.nn.optim`: optimizers."""
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.missing import explain_missing
-from msdump.frontends.mindspore.nn.optim.adam import Adam, AdamWeightDecay
-from msdump.frontends.mindspore.nn.optim.momentum import Momentum
-from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
-from msdump.frontends.mindspore.nn.optim.rmsprop import RMSProp
-from msdump.frontends.mindspore.nn.optim.sgd import SGD
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.nn.optim.adam import *
+from msdump.frontends.mindspore.nn.optim.momentum import *
+from msdump.frontends.mindspore.nn.optim.optimizer import *
 
-__all__ = ["SGD", "Adam", "AdamWeightDecay", "Momentum", "Optimizer", "RMSProp"]
+publish_all(__name__)
 
 __getattr__ = explain_missing(__name__)

@@ -9,6 +9,7 @@ import numpy as np
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.ops import function as F
 
@@ -109,3 +110,6 @@ class AdamWeightDecay(Optimizer):
             gradient,
             use_locking=False,
         )
+
+
+publish(__name__)

@@ -11,6 +11,7 @@ import numpy as np
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.learning_rate_schedule import LearningRateSchedule
 from msdump.frontends.mindspore.ops import function as F
@@ -183,3 +184,6 @@ def _grouped(parameters: Any) -> tuple[list[Parameter], list[dict[str, Any]]]:
             raise ValueError("order_params: expected exactly the parameters of all groups.")
         found, settings = order, [of[id(parameter)] for parameter in order]
     return found, settings
+
+
+publish(__name__)

@@ -1,28 +1,11 @@
-"""Cells around a network."""
+"""`mindspore.nn.wrap`: cells around a network."""
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.missing import explain_missing
-from msdump.frontends.mindspore.nn.wrap.cell_wrapper import (
-    ForwardValueAndGrad,
-    TrainOneStepCell,
-    WithEvalCell,
-    WithLossCell,
-)
-from msdump.frontends.mindspore.nn.wrap.loss_scale import (
-    DynamicLossScaleUpdateCell,
-    FixedLossScaleUpdateCell,
-    TrainOneStepWithLossScaleCell,
-)
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.nn.wrap.cell_wrapper import *
+from msdump.frontends.mindspore.nn.wrap.loss_scale import *
 
-__all__ = [
-    "DynamicLossScaleUpdateCell",
-    "FixedLossScaleUpdateCell",
-    "ForwardValueAndGrad",
-    "TrainOneStepCell",
-    "TrainOneStepWithLossScaleCell",
-    "WithEvalCell",
-    "WithLossCell",
-]
+publish_all(__name__)
 
 __getattr__ = explain_missing(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.parameter import ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.differentiate import differentiate
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.ops import function as F
@@ -92,3 +93,6 @@ class ForwardValueAndGrad(Cell):
         if self.get_by_list:
             return result.outputs, result.weight_gradients
         return result.outputs, result.input_gradients if self.get_all else result.input_gradients[0]
+
+
+publish(__name__)

@@ -9,6 +9,7 @@ import numpy as np
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.differentiate import differentiate
+from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell
@@ -98,3 +99,6 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         if self.loss_scaling_manager is not None:
             self.scale_sense.set_data(Tensor(np.float32(self.loss_scaling_manager.update(float(scale), overflow))))
         return loss, Tensor(overflow), scale
+
+
+publish(__name__)

@@ -7,64 +7,90 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from msdump import dtypes
 from msdump.errors import GraphError
-from msdump.frontends.mindspore.common.dtype import dtype_name
+from msdump.frontends.mindspore.common.dtype import Type, dtype_name, float32
+from msdump.frontends.mindspore.common.dtype import int64 as int64_
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call, execute
-from msdump.frontends.mindspore.promotion import as_tensor, promoted
-from msdump.frontends.mindspore.promotion import cast as _cast
-
-__all__ = [
-    "broadcast_to",
-    "cast",
-    "cat",
-    "concat",
-    "expand_dims",
-    "flatten",
-    "gather",
-    "gather_d",
-    "gather_elements",
-    "one_hot",
-    "rank",
-    "reshape",
-    "shape",
-    "size",
-    "split",
-    "squeeze",
-    "stack",
-    "strided_slice",
-    "swapaxes",
-    "tile",
-    "transpose",
-    "unbind",
-    "unsqueeze",
-    "unstack",
-]
+from msdump.frontends.mindspore.dispatch import as_tensor, call, execute, promoted
+from msdump.frontends.mindspore.dispatch import cast as _cast
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.primitive import operator_class
 
 
+@operator_class("Zeros")
+def zeros(size: Any, dtype: Type | None = None) -> Tensor:
+    return full(size, 0, dtype=dtype or float32)
+
+
+@operator_class("Ones")
+def ones(shape: Any, dtype: Type | None = None) -> Tensor:
+    return full(shape, 1, dtype=dtype or float32)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
+    """A constant tensor of one value."""
+    wanted = dtypes.dtype(dtype_name(dtype)).numpy if dtype is not None else Tensor(fill_value).array.dtype
+    return Tensor.of_array(np.full(size, fill_value, wanted))
+
+
+@operator_class("Fill")
+def fill(type: Type, shape: Any, value: Any) -> Tensor:
+    return full(shape, value, dtype=type)
+
+
+@operator_class("ZerosLike")
+def zeros_like(input: Tensor, *, dtype: Type | None = None) -> Tensor:
+    return zeros(input.shape, dtype or input.dtype)
+
+
+@operator_class("OnesLike")
+def ones_like(input: Tensor, *, dtype: Type | None = None) -> Tensor:
+    return ones(input.shape, dtype or input.dtype)
+
+
+def eye(n: int, m: int | None = None, t: Type = float32) -> Tensor:
+    return Tensor.of_array(np.eye(n, m, dtype=dtypes.dtype(dtype_name(t)).numpy))
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Type | None = None) -> Tensor:
+    first, last = (0, start) if end is None else (start, end)
+    is_whole = builtins.all(isinstance(number, int) for number in (first, last, step))
+    wanted = dtype or (int64_ if is_whole else float32)
+    return Tensor.of_array(np.arange(first, last, step).astype(dtypes.dtype(dtype_name(wanted)).numpy))
+
+
+@operator_class("Cast")
 def cast(x: Any, dtype: Any) -> Tensor:
     """x in another dtype."""
     return _cast(as_tensor(x), dtype_name(dtype))
 
 
+@operator_class("Shape")
 def shape(input_x: Tensor) -> tuple[int, ...]:
     return input_x.shape
 
 
+@operator_class("Rank")
 def rank(input_x: Tensor) -> int:
     return input_x.ndim
 
 
+@operator_class("Size")
 def size(input_x: Tensor) -> int:
     return input_x.size
 
 
+@operator_class("Reshape")
 def reshape(input: Tensor, shape: Any) -> Tensor:
     """The same elements under another shape; one size may be -1."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
     return call("Reshape", input, shape=sizes)
 
 
+@operator_class("Flatten")
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes start_dim to end_dim as one.   Raises: ValueError for an order other than C."""
     if order != "C":
@@ -79,6 +105,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
     return reshape(input, (*input.shape[:start], math.prod(input.shape[start : end + 1]), *input.shape[end + 1 :]))
 
 
+@operator_class("Transpose")
 def transpose(input: Tensor, input_perm: Sequence[int]) -> Tensor:
     """Axis i of the result is axis input_perm[i]."""
     return call("Transpose", input, perm=tuple(int(axis) for axis in input_perm))
@@ -91,6 +118,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(input, perm)
 
 
+@operator_class("ExpandDims")
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
     """A new axis of size 1."""
     return call("ExpandDims", input_x, axis=axis)
@@ -105,6 +133,7 @@ def squeeze(input: Tensor, axis: Any = None) -> Tensor:
     return call("Squeeze", input, axis=axes)
 
 
+@operator_class("Tile")
 def tile(input: Tensor, multiples: Sequence[int]) -> Tensor:
     """The tensor repeated along each axis."""
     return call("Tile", input, multiples=tuple(multiples))
@@ -165,11 +194,13 @@ def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [_cast(tensor, wanted.type_.dtype) for tensor in found]
 
 
+@operator_class("Gather")
 def gather(input_params: Tensor, input_indices: Tensor, axis: int = 0) -> Tensor:
     """Slices of input_params along an axis, at the indices."""
     return call("Gather", input_params, as_tensor(input_indices), axis=axis)
 
 
+@operator_class("GatherD")
 def gather_elements(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """One element per index along an axis."""
     return call("GatherD", input, index, dim=dim)
@@ -187,3 +218,6 @@ def one_hot(indices: Tensor, depth: int, on_value: Any = 1.0, off_value: Any = 0
     """on_value at the position that each index names, off_value elsewhere."""
     on = as_tensor(on_value, None if isinstance(on_value, Tensor) else "float32")
     return call("OneHot", indices, on, as_tensor(off_value, on.type_.dtype), depth=depth, axis=axis)
+
+
+publish(__name__)

@@ -1,0 +1,136 @@
+"""Names that scripts import: what a module of the shim offers, what it answers for other names, and module paths
+that only show the names of other modules."""
+
+from __future__ import annotations
+
+import importlib
+import opcode
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from msdump.errors import did_you_mean
+
+ROOT = "msdump.frontends.mindspore"
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+# Paths that scripts import from MindSpore and that have no file here -> modules whose names they show.
+OTHER_PATHS: dict[str, tuple[str, ...]] = {
+    "amp": ("train.amp",),
+    "communication.management": ("communication",),
+    "dataset.transforms.c_transforms": ("dataset.transforms",),
+    "dataset.transforms.py_transforms": ("dataset.transforms",),
+    "dataset.transforms.transforms": ("dataset.transforms",),
+    "dataset.vision.c_transforms": ("dataset.vision",),
+    "dataset.vision.py_transforms": ("dataset.vision",),
+    "dataset.vision.transforms": ("dataset.vision",),
+    "nn.dynamic_lr": ("nn.learning_rate_schedule",),
+    "nn.layer.embedding": ("nn.layer.basic",),
+    "nn.loss.loss": ("nn.loss",),
+    "nn.metrics": ("train.metrics",),
+    "nn.optim.rmsprop": ("nn.optim.momentum",),
+    "nn.optim.sgd": ("nn.optim.momentum",),
+    "ops.functional": ("ops.function", "ops.composite"),
+    "train.loss_scale_manager": ("train.amp",),
+}
+
+
+def publish(module_name: str, *also: str) -> None:
+    """Give a module an `__all__` of the public functions, classes and objects that it defines itself, and of `also`."""
+    own = [
+        name
+        for name, value in vars(sys.modules[module_name]).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module_name
+    ]
+    _set_all(module_name, own, also)
+
+
+def publish_all(module_name: str, *also: str) -> None:
+    """Give a module that collects names of others an `__all__` of what it imports and defines, and of `also`.
+
+    Edges: modules count only when `also` names them; these may be modules of `OTHER_PATHS`.
+    """
+    names = [
+        name
+        for name, value in vars(sys.modules[module_name]).items()
+        if not (name.startswith("_") or isinstance(value, ModuleType) or _is_tool(value))
+    ]
+    _set_all(module_name, names, also)
+
+
+def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> None:
+    vars(sys.modules[module_name])["__all__"] = sorted({*names, *also})
+
+
+def _is_tool(value: Any) -> bool:
+    """Does a module use it rather than offer it?"""
+    return value is Any or getattr(value, "__module__", "") in (__name__, "__future__", "collections.abc")
+
+
+def explain_missing(
+    module_name: str, hints: dict[str, str] | None = None, lazy: Sequence[str] = ()
+) -> Callable[[str], Any]:
+    """A `__getattr__` for a module of the shim.
+
+    hints   name -> sentence that says what to use instead
+    lazy    submodules that are imported at their first use
+    Raises: AttributeError that lists what is supported and names the nearest; for `from module import name`
+            ImportError with the same text, because Python would replace the other by its own short one.
+    """
+    shown = "mindspore" + module_name.removeprefix(ROOT)
+
+    def __getattr__(name: str) -> Any:
+        path = f"{module_name}.{name}"
+        if name in lazy or path.removeprefix(f"{ROOT}.") in OTHER_PATHS:
+            return importlib.import_module(path)
+        namespace = vars(sys.modules[module_name])
+        if name.startswith("__"):
+            raise AttributeError(f"module '{shown}' has no attribute '{name}'")
+        public = sorted({*_public_names(namespace), *lazy})
+        hint = (hints or {}).get(name) or did_you_mean(name, public)
+        message = f"module '{shown}' has no attribute '{name}' in msdump. {hint}".rstrip()
+        message += f"\nSupported here: {', '.join(public)}."
+        if _is_import_from(sys._getframe(1)):
+            raise ImportError(message, name=shown)
+        raise AttributeError(message, name=name, obj=sys.modules[module_name])
+
+    return __getattr__
+
+
+def _public_names(namespace: dict[str, Any]) -> list[str]:
+    """`__all__`; without it, public names of the module that are not tools."""
+    if "__all__" in namespace:
+        return list(namespace["__all__"])
+    return [name for name, value in namespace.items() if not name.startswith("_") and not _is_tool(value)]
+
+
+def _is_import_from(frame: Any) -> bool:
+    return bool(frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM)
+
+
+class _OtherPaths(MetaPathFinder, Loader):
+    """Makes the modules of `OTHER_PATHS` when they are imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        is_known = fullname.startswith(f"{ROOT}.") and fullname.removeprefix(f"{ROOT}.") in OTHER_PATHS
+        return ModuleSpec(fullname, self) if is_known else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An ordinary module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        sources = OTHER_PATHS[module.__name__.removeprefix(f"{ROOT}.")]
+        module.__doc__ = f"The names of {' and '.join(f'`mindspore.{source}`' for source in sources)}."
+        names: dict[str, Any] = {}
+        for source in sources:
+            origin = importlib.import_module(f"{ROOT}.{source}")
+            names.update((name, getattr(origin, name)) for name in _public_names(vars(origin)))
+        vars(module).update(names, __all__=sorted(names), __getattr__=explain_missing(module.__name__))
+
+
+sys.meta_path.append(_OtherPaths())
