@@ -21,13 +21,12 @@ from msdump.frontends.torch import outside
 from msdump.frontends.torch.partition import partition
 from msdump.frontends.torchair.aclgraph.mode import compile_aclgraph_mode
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.debug_save.debug_log import EVENT
+from msdump.frontends.torchair.debug_save.debug_log import EVENT, TORCHAIR
 from msdump.frontends.torchair.debug_save.model_folder import (
     ModelFolder,
     PhaseFolder,
     open_model,
 )
-from msdump.frontends.torchair.debug_save.switch import TORCHAIR
 from msdump.frontends.torchair.dump_tally import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.interpreter import DumpingInterpreter

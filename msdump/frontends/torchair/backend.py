@@ -11,8 +11,7 @@ from typing import Any
 from msdump.errors import ConfigError
 from msdump.frontends.torch import OLDEST
 from msdump.frontends.torchair.configs.compiler_config import DATA_DUMP, CompilerConfig, without_effect
-from msdump.frontends.torchair.debug_save.debug_log import open_debug_log
-from msdump.frontends.torchair.debug_save.switch import TORCHAIR
+from msdump.frontends.torchair.debug_save.debug_log import TORCHAIR, open_debug_log
 
 log = logging.getLogger("torchair")
 

@@ -9,12 +9,13 @@ from torch.fx import GraphModule
 
 from msdump.errors import ConfigError, GraphError
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder, Trouble
+from msdump.frontends.torchair.debug_save.debug_log import OneWarning
+from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
 from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
 from msdump.frontends.torchair.plain import plain_run
 
 Observer = TypeVar("Observer")
-_no_graph = Trouble("The debug save has no GE graph of everything")
+_no_graph = OneWarning("The debug save has no GE graph of everything")
 
 
 def compile_ge_mode(
@@ -43,7 +44,7 @@ def compile_ge_mode(
     except GraphError as error:
         if has_custom_passes or isinstance(error, ConfigError):
             raise
-        _no_graph.tell(error)
+        _no_graph.warn(error)
         return None
     if folder is not None:
         _look(optimized, example_inputs, graph_id, config, folder)
@@ -68,7 +69,7 @@ def _ge_run(
     folder: PhaseFolder | None,
 ) -> Callable[[list[Any]], Any]:
     from msdump.frontends.torchair.ge.compile import compile_ge
-    from msdump.frontends.torchair.graph_dump.observer import open_graph_dump
+    from msdump.frontends.torchair.graph_dump.files import open_graph_dump
     from msdump.frontends.torchair.graph_mode_dump import dumped
 
     optimized = run_fx_passes(module, example_inputs, config, GE_MODE, _present(folder))
@@ -89,7 +90,7 @@ def _look(
     try:
         compile_ge(module, example_inputs, graph_id, config, [folder])
     except Exception as error:  # noqa: BLE001 - nobody asked for this graph, so nothing about it may stop the model
-        _no_graph.tell(error)
+        _no_graph.warn(error)
 
 
 def _present(*observers: Observer | None) -> list[Observer]:

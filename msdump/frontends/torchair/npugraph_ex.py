@@ -12,8 +12,7 @@ from typing import Any
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torchair.backend import require_torch
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig, without_effect
-from msdump.frontends.torchair.debug_save.debug_log import open_debug_log, setup_logger
-from msdump.frontends.torchair.debug_save.switch import NPUGRAPH_EX
+from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX, open_debug_log, setup_logger
 from msdump.frontends.torchair.options import Option, dictionary
 
 log = logging.getLogger("msdump")

@@ -21,7 +21,7 @@ import pytest
 
 from msdump.errors import ConfigError
 from msdump.frontends.torchair import npugraph_ex
-from msdump.frontends.torchair.debug_save import switch
+from msdump.frontends.torchair.debug_save import debug_log
 from tests.frontends.torchair.debug_saves import (
     CUSTOM,
     backend_for,
@@ -43,7 +43,7 @@ X = torch.linspace(-1, 1, 6).reshape(2, 3)
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Folder of this test's debug folders; the save is on."""
-    monkeypatch.setenv(switch.TORCH_DEBUG, "1")
+    monkeypatch.setenv(debug_log.TORCH_DEBUG, "1")
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
     with torch._dynamo.config.patch(debug_dir_root=str(tmp_path / "debug")):
         yield tmp_path / "debug"
@@ -54,7 +54,7 @@ def test_a_training_gives_the_same_bits(is_saved: bool, root: Path, monkeypatch:
     results = []
     for mode in ("npugraph_ex", "max-autotune"):
         if not is_saved or mode == "max-autotune":
-            monkeypatch.delenv(switch.TORCH_DEBUG, raising=False)
+            monkeypatch.delenv(debug_log.TORCH_DEBUG, raising=False)
         model = small_model()
         results.append(train(model, torch.compile(model, backend=backend_for(mode), fullgraph=True)))
         torch._dynamo.reset()

@@ -17,7 +17,7 @@ import msdump.torchair as torchair
 import pytest
 
 from msdump.errors import ConfigError
-from msdump.frontends.torchair.debug_save import debug_log, switch
+from msdump.frontends.torchair.debug_save import debug_log
 from tests.frontends.torchair import debug_saves
 from tests.frontends.torchair.debug_saves import (
     CATS,
@@ -54,12 +54,12 @@ LINE = re.compile(
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Folder that the debug folders of this test lie in; the save is on."""
     folder = tmp_path / "torch_compile_debug"
-    monkeypatch.setenv(switch.TORCH_DEBUG, "1")
+    monkeypatch.setenv(debug_log.TORCH_DEBUG, "1")
     monkeypatch.setattr(model_folder, "_numbers", defaultdict(itertools.count))
     # PyTorch leaves its own log open.
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
-    monkeypatch.setattr(model_folder, "trouble", model_folder.Trouble("The debug save is not complete"))
-    monkeypatch.setattr(ge_mode, "_no_graph", model_folder.Trouble("The debug save has no GE graph of everything"))
+    monkeypatch.setattr(debug_log.incomplete, "_has_warned", False)
+    monkeypatch.setattr(ge_mode, "_no_graph", debug_log.OneWarning("The debug save has no GE graph of everything"))
     with torch._dynamo.config.patch(debug_dir_root=str(folder)):
         yield folder
 
@@ -121,7 +121,7 @@ def test_files_of_forward_and_backward(
     traces = [name for name in model[""] if name.endswith(".json")]
     assert len(traces) == (0 if mode == "max-autotune" else 2)
     torch._dynamo.reset()
-    monkeypatch.delenv(switch.TORCH_DEBUG)
+    monkeypatch.delenv(debug_log.TORCH_DEBUG)
     for value, expected in zip(saved, train(halves, backend_for("max-autotune")), strict=True):
         assert torch.equal(value, expected)
 
@@ -203,7 +203,7 @@ def test_recompilation_gets_a_model_of_its_own(root: Path) -> None:
 def test_models_count_from_when_the_save_is_on(mode: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = torch.compile(lambda x: x * 2, backend=backend_for(mode), dynamic=False)
     for size, value in enumerate(("0", "1", "0", "1"), start=2):
-        monkeypatch.setenv(switch.TORCH_DEBUG, value)
+        monkeypatch.setenv(debug_log.TORCH_DEBUG, value)
         compiled(torch.ones(size))
     assert model_names(root) == ["model__0", "model__1"]
     torch.compile(lambda x: x * 3, backend="npugraph_ex")(X)
@@ -232,9 +232,9 @@ def test_nothing_happens_unless_the_variable_is_exactly_1(
     value: str | None, mode: str, root: Path, monkeypatch: pytest.MonkeyPatch, told: logging.Logger
 ) -> None:
     if value is None:
-        monkeypatch.delenv(switch.TORCH_DEBUG)
+        monkeypatch.delenv(debug_log.TORCH_DEBUG)
     else:
-        monkeypatch.setenv(switch.TORCH_DEBUG, value)
+        monkeypatch.setenv(debug_log.TORCH_DEBUG, value)
     with torch.no_grad():
         assert torch.equal(torch.compile(lambda x: x * 2, backend=backend_for(mode))(X), X * 2)
     assert not root.exists()
@@ -254,7 +254,7 @@ def test_lines_of_the_log(root: Path, told: logging.Logger, capsys: pytest.Captu
             # The rest of a message of several lines: a graph or a table.
             assert line.startswith(" ") and messages, line
             continue
-        assert int(match["pid"]) == os.getpid() and match["exe"] == switch.executable()
+        assert int(match["pid"]) == os.getpid() and match["exe"] == debug_log.executable()
         messages.append(match["text"])
     assert messages[0].startswith("compiler options: {'config.mode': 'npugraph_ex', ")
     assert any(message.startswith("[EVENT]") for message in text.splitlines())
@@ -326,7 +326,7 @@ def test_nothing_is_written_through_a_link(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_log_on_a_full_disk_is_said_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_folder.trouble, "_is_told", False)
+    monkeypatch.setattr(debug_log.incomplete, "_has_warned", False)
     handler = debug_log._DebugFile("/dev/full")
     for text in ("one", "two"):
         handler.handle(logging.LogRecord("torchair", logging.DEBUG, __file__, 1, text, (), None))
@@ -339,7 +339,7 @@ def test_a_log_on_a_full_disk_is_said_once(caplog: pytest.LogCaptureFixture, mon
 def test_pytorch_goes_on_without_its_own_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", OWN_LOG)
     root.write_text("in the way")
-    switch.guard_torch()
+    debug_log.guard_torch()
     logs = torch._dynamo.utils.setup_compile_debug()
     logs.close()
     assert root.is_file()
@@ -476,21 +476,21 @@ def test_custom_passes_that_fail_are_named(custom: Any, text: str, mode: str, ro
 
 
 def test_processes_have_folders_of_their_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parent = switch.run_dir()
+    parent = debug_log.run_dir()
     assert parent == Path(torch._dynamo.utils.get_debug_dir()) and parent.parent == root
     pid = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: pid)
-    assert switch.run_dir() == parent.with_name(f"{parent.name}-pid_{pid}")
+    assert debug_log.run_dir() == parent.with_name(f"{parent.name}-pid_{pid}")
 
 
 def test_ranks_have_folders_of_their_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = switch.run_dir()
+    alone = debug_log.run_dir()
     monkeypatch.setattr(torch._dynamo.utils, "get_debug_dir", torch._dynamo.utils.get_debug_dir)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 3)
     for _ in range(2):
-        assert switch.run_dir() == alone.with_name(f"{alone.name}-rank_3")
-    assert torch._dynamo.utils.get_debug_dir() == str(switch.run_dir())
+        assert debug_log.run_dir() == alone.with_name(f"{alone.name}-rank_3")
+    assert torch._dynamo.utils.get_debug_dir() == str(debug_log.run_dir())
 
 
 def test_modes_of_the_page_are_all_here() -> None:

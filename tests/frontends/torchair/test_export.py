@@ -19,7 +19,7 @@ from msdump.errors import ConfigError, WriteError
 
 torch = pytest.importorskip("torch")
 
-from msdump.frontends.torchair.export import weights  # noqa: E402
+from msdump.frontends.torchair.export import air  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -136,7 +136,7 @@ def test_the_same_model_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_weights_that_are_too_large_have_files(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "LIMIT_BYTES", 8 * dtype.itemsize * 2 - 1)
+    monkeypatch.setattr(air, "LIMIT_BYTES", 8 * dtype.itemsize * 2 - 1)
     model = Model(dtype)
     graph = exported(X.to(dtype), Y.to(dtype), model=model)
     assert not by_type(graph, "Const")

@@ -19,8 +19,8 @@ torch = pytest.importorskip("torch")
 from msdump.frontends.torchair.ge import registry  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp  # noqa: E402
 from msdump.frontends.torchair.ge.registry import NoConverterError  # noqa: E402
+from msdump.frontends.torchair.graph_dump.emit import graph_text  # noqa: E402
 from msdump.frontends.torchair.graph_dump.python import python_text  # noqa: E402
-from msdump.frontends.torchair.graph_dump.text import graph_text  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import backend, files, values  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
 

@@ -22,9 +22,7 @@ from msdump.frontends import torchair  # noqa: E402
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor  # noqa: E402
 from msdump.frontends.torchair.ge.passes import GE_PASSES  # noqa: E402
-from msdump.frontends.torchair.graph_dump.emit import ge_graph_text, write_ge_graph  # noqa: E402
-from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text  # noqa: E402
-from msdump.frontends.torchair.graph_dump.text import graph_text  # noqa: E402
+from msdump.frontends.torchair.graph_dump.emit import ge_graph_text, graph_text, tensorboard_text, write_ge_graph  # noqa: E402
 from tests.frontends.torchair.golden_graph import FOLDER, golden_texts, stages  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.frontends.torchair.passes.report import NodeCount, report  # noqa: E402
+from msdump.frontends.torchair._utils.graph_utils import NodeCount, report  # noqa: E402
 
 utils = importlib.import_module("msdump.torchair._utils.graph_utils")
 

@@ -77,9 +77,8 @@ def test_what_a_converter_takes_no_size_for_is_called_as_it_is() -> None:
     from torch import fx
 
     from msdump.frontends.torchair.ge.builder import Builder
-    from msdump.frontends.torchair.ge.convert import _call, _converted
+    from msdump.frontends.torchair.ge.convert import Streams, _call, _converted
     from msdump.frontends.torchair.ge.graph import GeGraph
-    from msdump.frontends.torchair.ge.streams import Streams
 
     graph = fx.Graph()
     size = graph.placeholder("s0")

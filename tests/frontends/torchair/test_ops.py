@@ -24,12 +24,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 from msdump.frontends.torchair.aclgraph import cuda_graph  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph  # noqa: E402
+from msdump.frontends.torchair.graph_dump.emit import graph_text, tensorboard_text  # noqa: E402
 from msdump.frontends.torchair.graph_dump.python import python_text  # noqa: E402
-from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text  # noqa: E402
-from msdump.frontends.torchair.graph_dump.text import graph_text  # noqa: E402
 from msdump.frontends.torchair.ops import library  # noqa: E402
-from msdump.frontends.torchair.ops.library import placeholder_for  # noqa: E402
-from msdump.frontends.torchair.ops.tensor_text import filled, tensor_text  # noqa: E402
+from msdump.frontends.torchair.ops.library import filled, placeholder_for, tensor_text  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402
 from tests.frontends.torchair.test_resize import aclgraph_dump, eager_dump, ge_dump  # noqa: E402
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from msdump.frontends.torch import backend as msdump_backend  # noqa: E402
 from msdump.frontends.torchair import npugraph_ex  # noqa: E402
-from msdump.frontends.torchair.debug_save import switch  # noqa: E402
+from msdump.frontends.torchair.debug_save import debug_log  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_dump")
@@ -98,7 +98,7 @@ def test_after_a_dump_of_torchair(
     make: Callable[[Path], Any], is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_saved:
-        monkeypatch.setenv(switch.TORCH_DEBUG, "1")
+        monkeypatch.setenv(debug_log.TORCH_DEBUG, "1")
         monkeypatch.setattr(torch._dynamo.utils, "add_file_handler", contextlib.ExitStack)
     folder = tmp_path / "dump"
     folder.mkdir()

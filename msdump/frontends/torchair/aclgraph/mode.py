@@ -1,20 +1,24 @@
-"""Modes reduce-overhead and npugraph_ex: FX passes, then a capture that is replayed."""
+"""Modes reduce-overhead and npugraph_ex: FX passes, then captured calls that are replayed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.fx import GraphModule
 
 from msdump.errors import ConfigError
-from msdump.frontends.torchair.aclgraph import tensor_saving
-from msdump.frontends.torchair.aclgraph.capture import capture
+from msdump.frontends.torch.program import Program
+from msdump.frontends.torchair.aclgraph import cuda_graph, tensor_saving
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
+from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
-from msdump.frontends.torchair.debug_save.switch import NPUGRAPH_EX
 from msdump.frontends.torchair.passes import pipeline
 from msdump.frontends.torchair.passes.pipeline import run_fx_passes
+from msdump.frontends.torchair.passes.storages import Storages
 from msdump.frontends.torchair.plain import plain_run
 
 
@@ -63,9 +67,112 @@ def _graph_dump(graph_id: int, config: CompilerConfig) -> Callable[[str, GraphMo
             f"config.debug.graph_dump.type: expected 'py' in mode {config.mode.value}, got {kind!r}. "
             "Set it to 'py', or config.mode to 'max-autotune'."
         )
-    from msdump.frontends.torchair.graph_dump.emit import write_fx_graph
+    from msdump.frontends.torchair.graph_dump.files import write_fx_graph
 
     def dump(stage: str, module: GraphModule) -> None:
         write_fx_graph(module, stage, graph_id, config)
 
     return dump
+
+
+_capture_ids = itertools.count(1)
+
+
+def capture(
+    module: GraphModule,
+    runs: GraphModule,
+    example_inputs: Sequence[Any],
+    graph_id: int,
+    config: CompilerConfig,
+    folder: PhaseFolder | None = None,
+) -> Callable[[list[Any]], Any]:
+    """What runs the graph: its calls as a list made once, or a CUDA graph where all of it is on one CUDA device.
+
+    module  the graph;   runs  the same with whatever is to happen beside it, such as a dump of its values
+
+    With a folder the first run leaves `output_code.py` and the trace of its calls there, and runs call by call.
+    """
+    program = Program(runs)
+    is_cuda = runs is module and torch.cuda.is_available() and cuda_graph.fits(module)
+    run = cuda_graph.CudaReplay(program, config).run if is_cuda else program.run
+    if folder is None:
+        return run
+    return _FirstRun(module, program, run, graph_id, config, folder, _device(example_inputs)).run
+
+
+class _FirstRun:
+    """Writes down what there is to know about the first run; every other one goes straight through."""
+
+    def __init__(
+        self,
+        module: GraphModule,
+        program: Program,
+        run: Callable[[list[Any]], Any],
+        graph_id: int,
+        config: CompilerConfig,
+        folder: PhaseFolder,
+        device: torch.device,
+    ) -> None:
+        self._module = module
+        self._program = program
+        self._run = run
+        self._graph_id = graph_id
+        self._config = config
+        self._folder = folder
+        self._device = device
+        self._is_first = threading.Lock()
+
+    def run(self, args: list[Any]) -> Any:
+        # Never released: there is one first run, whatever the threads.
+        if not self._is_first.acquire(blocking=False):
+            return self._run(args)
+        from msdump.frontends.torchair.aclgraph import kernel_trace
+
+        capture_id = next(_capture_ids)
+        model = self._folder.model
+        self._save_script(args, capture_id)
+        result, events = kernel_trace.timed_run(self._program, args, self._device)
+        name = kernel_trace.trace_name(self._graph_id, capture_id, self._device.index or 0)
+        model.write(model.path / name, lambda: kernel_trace.trace_text(events))
+        return result
+
+    def _save_script(self, args: Sequence[Any], capture_id: int) -> None:
+        from msdump.frontends.torchair.aclgraph import output_code
+
+        model, phase = self._folder.model, self._folder
+        title = f"graph_{self._graph_id}: {phase.phase} graph of {model.path.name}."
+        facts = {
+            "graph_id": self._graph_id,
+            "capture_id": capture_id,
+            "phase": phase.phase,
+            "device": str(self._device),
+            "mutated_inputs": _mutated(self._module),
+        }
+        options = _options(self._config)
+        model.write(
+            phase.path / output_code.FILE,
+            lambda: output_code.output_code(self._module, args, title, options, facts),
+            output_code.MODE,
+        )
+
+
+def _device(example_inputs: Sequence[Any]) -> torch.device:
+    for value in example_inputs:
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            return value.device
+    return torch.device("cpu")
+
+
+def _mutated(module: GraphModule) -> list[int]:
+    storages = Storages(module.graph)
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return [index for index, node in enumerate(inputs) if storages.is_written(node)]
+
+
+def _options(config: CompilerConfig) -> Mapping[str, str]:
+    """What the configuration sets, and the mode."""
+    chosen = {"mode": str(config.mode.value)}
+    for option in config.options():
+        if not option.is_default and not callable(option.raw):
+            chosen[option.where.removeprefix("config.")] = str(option.value)
+    return chosen

@@ -1,18 +1,128 @@
-"""The log of TorchAir: its lines, its console, and `debug.log` of a debug save."""
+"""Whether a debug save is on and where its files go; the log of TorchAir, with `debug.log` of a debug save.
+
+Needs no torch until it is asked for the folder.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from msdump.frontends.torchair.debug_save import switch
+from msdump.config.environment import TORCH_DEBUG
+
+log = logging.getLogger("msdump")
+
+# Folders in the run's folder: of TorchAir, and of the package npugraph_ex on its own.
+TORCHAIR, NPUGRAPH_EX = "torchair", "npugraph_ex"
+_PATCHED, _GUARDED = "_msdump_rank", "_msdump_guard"
+
+
+def is_on() -> bool:
+    """Is TORCH_COMPILE_DEBUG exactly "1"?   Source: TorchAir; PyTorch itself also takes other words."""
+    return os.environ.get(TORCH_DEBUG) == "1"
+
+
+def run_dir() -> Path:
+    """PyTorch's own debug folder of this process, `run_{time}-pid_{pid}`; nothing is made.
+
+    Edges:  with torch.distributed at work the name ends in `-rank_{rank}`, for what PyTorch writes as well. A forked
+            child has the folder of its parent in PyTorch's memory; it gets `-pid_{its own}` behind the name.
+    Source: TorchAir debug save; torch._dynamo.utils.get_debug_dir.
+    """
+    import torch
+    from torch._dynamo import utils
+
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized() and not hasattr(utils.get_debug_dir, _PATCHED):
+        utils.get_debug_dir = _with_rank(utils.get_debug_dir, distributed.get_rank())
+    path = Path(utils.get_debug_dir())
+    return path if f"-pid_{os.getpid()}" in path.name else path.with_name(f"{path.name}-pid_{os.getpid()}")
+
+
+def _with_rank(original: Any, rank: int) -> Any:
+    @functools.wraps(original)
+    def get_debug_dir() -> str:
+        return f"{original()}-rank_{rank}"
+
+    setattr(get_debug_dir, _PATCHED, rank)
+    return get_debug_dir
+
+
+def executable() -> str:
+    """Name of the program in log lines."""
+    return os.path.basename(sys.executable) or "python"
+
+
+def guard_torch() -> None:
+    """Let PyTorch go on without its own logs where the debug folder cannot be made: it would stop the training there.
+
+    They are torchdynamo/debug.log and, in newer versions, the trace in tlparse/.
+    """
+    from torch._dynamo import config, utils
+    from torch._logging import _internal
+
+    original = utils.add_file_handler
+    if not hasattr(original, _GUARDED):
+        utils.add_file_handler = _without_errors(original)
+    trace = getattr(_internal, "LOG_TRACE_HANDLER", None)
+    folder = getattr(trace, "root_dir", None)
+    if trace is None or folder is None or Path(folder).parent != Path(config.debug_dir_root):
+        return
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        # The handler then takes itself away.
+        trace.root_dir = None
+
+
+def _without_errors(original: Any) -> Any:
+    @functools.wraps(original)
+    def add_file_handler() -> contextlib.ExitStack:
+        try:
+            return original()  # type: ignore[no-any-return]
+        except OSError:
+            return contextlib.ExitStack()
+
+    setattr(add_file_handler, _GUARDED, True)
+    return add_file_handler
+
 
 EVENT = 35
 DEBUG_LOG = "debug.log"
 _LINE = "[%(levelname)s] TORCHAIR(%(process)d,%(executable)s):%(moment)s [%(filename)s:%(lineno)d]%(thread_id)d "
+
+
+class OneWarning:
+    """Says once, in this process, that something is missing. The training goes on."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._has_warned = False
+
+    def guard(self, action: Callable[[], None]) -> bool:
+        """Run something that writes; False when it failed.   Edges: Ctrl-C is none of its business."""
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training does not depend on it
+            self.warn(error)
+            return False
+        return True
+
+    def warn(self, error: BaseException) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("%s, the model goes on without it. %s", self._what, error)
+
+
+incomplete = OneWarning("The debug save is not complete")
 
 
 class LineFormatter(logging.Formatter):
@@ -23,7 +133,7 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__(f"{_LINE}%(message)s")
-        self._executable = switch.executable()
+        self._executable = executable()
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.datetime.fromtimestamp(record.created)
@@ -51,11 +161,10 @@ class _DebugFile(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         # A full disk must not fill the terminal with a traceback for each line.
-        from msdump.frontends.torchair.debug_save.model_folder import trouble
 
         error = sys.exc_info()[1]
         if error is not None:
-            trouble.tell(error)
+            incomplete.warn(error)
 
 
 def setup_logger() -> logging.Logger:
@@ -66,7 +175,7 @@ def setup_logger() -> logging.Logger:
     logging.addLevelName(EVENT, "EVENT")
     logger = logging.getLogger("torchair")
     if logger.level == logging.NOTSET:
-        logger.setLevel(logging.DEBUG if switch.is_on() else logging.ERROR)
+        logger.setLevel(logging.DEBUG if is_on() else logging.ERROR)
     if not any(isinstance(handler, _Console) for handler in logger.handlers):
         console = _Console()
         console.setFormatter(LineFormatter())
@@ -80,15 +189,14 @@ def open_debug_log(tool: str) -> None:
     Edges: there is none when the variable was set after the import; when it cannot be opened, one warning.
     """
     logger = logging.getLogger("torchair")
-    if not switch.is_on():
+    if not is_on():
         return
-    switch.guard_torch()
+    guard_torch()
     if not logger.isEnabledFor(EVENT):
         return
-    from msdump.frontends.torchair.debug_save.model_folder import trouble
     from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, refuse_link
 
-    folder = switch.run_dir() / tool
+    folder = run_dir() / tool
     path = folder / DEBUG_LOG
     for handler in list(logger.handlers):
         if isinstance(handler, _DebugFile):
@@ -105,4 +213,4 @@ def open_debug_log(tool: str) -> None:
         handler.setFormatter(LineFormatter())
         logger.addHandler(handler)
 
-    trouble.guard(action)
+    incomplete.guard(action)

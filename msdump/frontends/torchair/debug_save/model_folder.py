@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 from torch.fx import GraphModule
 
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.debug_save import switch
+from msdump.frontends.torchair.debug_save.debug_log import incomplete, is_on, run_dir
 from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, write_safe_text
 from msdump.frontends.torchair.passes.pipeline import GRAPH, REVISION
 
 if TYPE_CHECKING:
     from msdump.frontends.torchair.ge.graph import GeGraph
 
-log = logging.getLogger("msdump")
 torchair_log = logging.getLogger("torchair")
 
 DYNAMO_FILE = "dynamo_out_graph.txt"
@@ -30,31 +29,6 @@ OPTIMIZED_GE_GRAPH = "optimized_ge_graph"
 
 # For each tool (`torchair`, `npugraph_ex`): the numbers of the saved backend calls of this process.
 _numbers: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
-
-
-class Trouble:
-    """Says once, in this process, that something is missing. The training goes on."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._is_told = False
-
-    def guard(self, action: Callable[[], None]) -> bool:
-        """Run something that writes; False when it failed.   Edges: Ctrl-C is none of its business."""
-        try:
-            action()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training does not depend on it
-            self.tell(error)
-            return False
-        return True
-
-    def tell(self, error: BaseException) -> None:
-        if not self._is_told:
-            self._is_told = True
-            log.warning("%s, the model goes on without it. %s", self._what, error)
-
-
-trouble = Trouble("The debug save is not complete")
 
 
 class ModelFolder:
@@ -80,7 +54,7 @@ class ModelFolder:
             self.make(path.parent)
             write_safe_text(path, text(), mode)
 
-        return trouble.guard(action)
+        return incomplete.guard(action)
 
     def make(self, folder: Path) -> None:
         """Make a folder below, link-free from the model's folder downwards.   Raises: WriteError."""
@@ -119,7 +93,7 @@ class PhaseFolder:
             self.model.make(self.path)
             write_ge_graph(graph, path, self._ge_type, is_optimized=name == OPTIMIZED_GE_GRAPH)
 
-        trouble.guard(action)
+        incomplete.guard(action)
 
     def close(self) -> None:
         """Say where it all is."""
@@ -144,10 +118,10 @@ def open_model(tool: str) -> ModelFolder | None:
     Edges:  calls while the debug save is off have no number, so the first one that is saved is `model__0`.
     Source: TorchAir counts in the branch that saves; each of its two packages has a counter.
     """
-    if not switch.is_on():
+    if not is_on():
         return None
     with suppress(OSError):
-        return ModelFolder(switch.run_dir() / tool, next(_numbers[tool]))
+        return ModelFolder(run_dir() / tool, next(_numbers[tool]))
     return None
 
 

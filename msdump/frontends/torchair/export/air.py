@@ -1,12 +1,103 @@
-"""The bytes of an .air file: a ModelDef of ge_ir.proto with one graph."""
+"""The .air file of a model: weights become constants or files beside it, the graph a ModelDef of ge_ir.proto."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
+
 from msdump._proto import ge_ir_pb2
-from msdump.frontends.torchair.ge.graph import GeGraph
+from msdump.formats.atomic import write_file
+from msdump.frontends.torch.arrays import bytes_of
+from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, refuse_link
+from msdump.frontends.torchair.ge.builder import ge_number
+from msdump.frontends.torchair.ge.graph import CONST, DATA, GeGraph, GeOp
+from msdump.frontends.torchair.ge.numbers import DataType
+from msdump.frontends.torchair.ge.passes import mutated_input
 from msdump.frontends.torchair.graph_dump.definition import LAYOUT, graph_definition
+
+REF_DATA, FILE_CONSTANT = "RefData", "FileConstant"
+# protobuf takes 2 GiB at most.   Source: TorchAir, which keeps 200 MiB of it for the graph.
+LIMIT_BYTES = (2048 - 200) << 20
+
+
+@dataclass(frozen=True)
+class WeightFolder:
+    """Where weights get a file each: raw elements in row-major order, under their name with `_` for each dot."""
+
+    path: Path
+
+    def file_of(self, name: str) -> Path:
+        return self.path / name.replace(".", "_")
+
+    def write(self, name: str, tensor: torch.Tensor) -> None:
+        """Raises: WriteError."""
+        file = self.file_of(name)
+        refuse_link(file)
+        write_file(file, [bytes_of(tensor)], FILE_MODE, replace=True)
+
+
+def place_weights(graph: GeGraph, args: Sequence[Any], named: dict[str, torch.Tensor], folder: WeightFolder) -> None:
+    """Turn inputs that are weights into constants; the other inputs are numbered anew, those that are written last.
+
+    args   what the graph is called with: one per argument of the graph
+    named  parameters and buffers of the model by name
+    Edges: above LIMIT_BYTES all weights have files. A buffer that the model writes stays an input: a constant has no
+           place for what is written.
+    Source: TorchAir, dynamo_export.
+    """
+    name_by_key = {_key(tensor): name for name, tensor in named.items() if tensor.layout is torch.strided}
+    present = set(map(id, graph.ops))
+    written = {id(ref.op) for op in graph.ops if (ref := mutated_input(op)) is not None}
+    weights: dict[GeOp, tuple[str, torch.Tensor]] = {}
+    for op, value in zip(graph.arguments, args, strict=True):
+        if id(op) not in present or id(op) in written or not isinstance(value, torch.Tensor):
+            continue
+        name = name_by_key.get(_key(value)) if value.layout is torch.strided else None
+        if name is not None:
+            weights[op] = name, value
+    size = sum(tensor.numel() * tensor.element_size() for _, tensor in weights.values())
+    for op, (name, tensor) in weights.items():
+        if size > LIMIT_BYTES:
+            folder.write(name, tensor)
+            _become_file(op, tensor, folder.file_of(name))
+        else:
+            op.type, op.attrs, op.constant, op.hints = CONST, {}, tensor.detach(), {"is_weight": True}
+    _number_inputs(graph, args, written)
+
+
+def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def _become_file(op: GeOp, tensor: torch.Tensor, file: Path) -> None:
+    op.type = FILE_CONSTANT
+    op.output_names = ("y",)
+    op.attrs = {
+        "shape": list(tensor.shape),
+        "dtype": DataType(ge_number(tensor.dtype)),
+        "file_path": str(file),
+        "file_id": "",
+    }
+
+
+def _number_inputs(graph: GeGraph, args: Sequence[Any], written: set[int]) -> None:
+    """Data first, then RefData: inputs that the model writes, with what tells their memory apart in their name."""
+    value_by_op = dict(zip(map(id, graph.arguments), args, strict=True))
+    inputs = [op for op in graph.ops if op.type == DATA]
+    plain = [op for op in inputs if id(op) not in written]
+    references = [op for op in inputs if id(op) in written]
+    for index, op in enumerate([*plain, *references]):
+        op.attrs["index"] = index
+    for op in references:
+        value = value_by_op[id(op)]
+        sizes, strides = ("_".join(map(str, numbers)) for numbers in (value.shape, value.stride()))
+        op.type = REF_DATA
+        graph.rename(op, f"{REF_DATA}_{sizes}_{strides}_{value.storage_offset()}_{op.attrs['index']}")
+
 
 _INPUTS = ("Data", "RefData")
 _ND = 2

@@ -1,8 +1,12 @@
-"""dynamo_export: one graph of a model, its weights and what leads a person through it, as files."""
+"""dynamo_export: one graph of a model, its weights and what leads a person through it, as files.
+
+With several devices: the two JSON files that ATC takes for a model which runs on them.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import distributed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
@@ -17,13 +22,11 @@ from msdump.errors import ConfigError
 from msdump.formats.atomic import write_file
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, make_safe_dirs, refuse_link, write_safe_text
-from msdump.frontends.torchair.export.air import air_bytes
-from msdump.frontends.torchair.export.deployment import groups_of, write_deployment
-from msdump.frontends.torchair.export.weights import WeightFolder, place_weights
+from msdump.frontends.torchair.export.air import WeightFolder, air_bytes, place_weights
 from msdump.frontends.torchair.ge.convert import convert
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.passes import GE_PASSES
-from msdump.frontends.torchair.graph_dump.tensorboard import tensorboard_text
+from msdump.frontends.torchair.graph_dump.emit import tensorboard_text
 from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
 
 log = logging.getLogger("torchair")
@@ -154,3 +157,51 @@ def _record_modules(graph: GeGraph) -> None:
         if stack:
             names = [f"{path}: {getattr(kind, '__qualname__', kind)}" for path, kind in stack.values()]
             op.attrs["nn_module_stack"] = ", ".join(names)
+
+
+RELATION, CLUSTER = "model_relation_config.json", "numa_config.json"
+_COLLECTIVE = "Hcom"
+
+
+def groups_of(graph: GeGraph) -> dict[str, list[int]]:
+    """Process group -> its ranks, for each group that a collective of the graph names; collectives get `ranklist`."""
+    groups: dict[str, list[int]] = {}
+    for op in graph.ops:
+        if op.type.startswith(_COLLECTIVE) and "group" in op.attrs:
+            name = str(op.attrs["group"])
+            if name not in groups:
+                untyped: Any = distributed
+                group = untyped.distributed_c10d._resolve_process_group(name)
+                groups[name] = list(distributed.get_process_group_ranks(group))
+            op.attrs["ranklist"] = groups[name]
+    return groups
+
+
+def write_deployment(folder: Path, export_name: str, groups: dict[str, list[int]]) -> None:
+    """Which file runs on which device, and which devices there are: all of them on the first node.
+
+    Raises: WriteError.
+    Source: TorchAir, dynamo_export with `auto_atc_config_generated`; to be changed by hand for more nodes.
+    """
+    ranks = range(distributed.get_world_size())
+    models = {rank: f"{export_name}{rank}.air" for rank in ranks}
+    relation = {
+        "deploy_config": [{"submodel_name": models[rank], "deploy_device_id_list": f"0:0:{rank}"} for rank in ranks],
+        "model_name_to_instance_id": [{"submodel_name": models[rank], "model_instance_id": rank} for rank in ranks],
+        "comm_group": [{"group_name": name, "group_rank_list": str(members)} for name, members in groups.items()],
+        "rank_table": [{"rank_id": rank, "model_instance_id": rank} for rank in ranks],
+    }
+    node = {
+        "node_id": 0,
+        "node_type": "ATLAS800",
+        "ipaddr": "127.0.0.1",
+        "port": 29500,
+        "item_list": [{"item_id": rank} for rank in ranks],
+    }
+    cluster = {
+        "cluster": [{"cluster_nodes": [node], "nodes_toplogy": {}}],
+        "item_def": [{"item_type": "Ascend910"}],
+        "node_def": [{"item": [{"item_type": "Ascend910"}]}],
+    }
+    for name, content in ((RELATION, relation), (CLUSTER, cluster)):
+        write_safe_text(folder / name, json.dumps(content, indent=4, ensure_ascii=False))

@@ -1,7 +1,8 @@
-"""Builder: what a converter builds GE operators with."""
+"""What a converter builds GE operators with, and how it spells dtypes, devices and memory formats for the kernels."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +12,9 @@ from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from msdump.errors import GraphError
-from msdump.frontends.torchair.ge.dtypes import ge_number
+from msdump import dtypes
+from msdump.errors import DtypeError, GraphError
+from msdump.frontends.torch.arrays import dtype_name, torch_dtype
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor, Path, WholeCall
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for
 
@@ -239,3 +241,36 @@ def _dtype_of(value: Any) -> torch.dtype:
     if items and all(isinstance(item, bool) for item in items):
         return torch.bool
     return torch.float32 if any(isinstance(item, float) for item in items) else torch.int64
+
+
+@functools.cache
+def ge_number(dtype: torch.dtype) -> int:
+    """Raises: DtypeError for a dtype that GE does not have."""
+    name = dtype_name(dtype)
+    number = None if name is None else dtypes.dtype(name).ge_number
+    if number is None:
+        raise DtypeError(f"{dtype}: expected a dtype that GE has, got one without a number. Cast it before.")
+    return number
+
+
+@functools.cache
+def dtype_of_number(number: int) -> torch.dtype:
+    """The other way round."""
+    dtype: torch.dtype = torch_dtype(dtypes.BY_GE_NUMBER[number].name)
+    return dtype
+
+
+def placement_hints(memory_format: Any = None, device: Any = None) -> dict[str, Any]:
+    """Hints of a converter: nothing for the CPU and for the layout that an operator chooses itself."""
+    found: dict[str, Any] = {}
+    if memory_format is not None and memory_format is not torch.preserve_format:
+        found["memory_format"] = str(memory_format).removeprefix("torch.")
+    if device is not None and torch.device(device).type != "cpu":
+        found["device"] = str(device)
+    return found
+
+
+def memory_format_of(name: str) -> torch.memory_format:
+    """The other way round; "" is as the input lies."""
+    found: torch.memory_format = getattr(torch, name or "preserve_format")
+    return found

@@ -1,9 +1,9 @@
-"""From an FX graph of AOT Autograd to the GeGraph that stands for it."""
+"""convert: an FX graph becomes a GeGraph, node by node."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,11 +13,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from msdump.errors import GraphError
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.exact import note_call
-from msdump.frontends.torchair.ge.graph import DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of, is_registered
-from msdump.frontends.torchair.ge.streams import Event, Streams
 from msdump.frontends.torchair.ge.views import ViewChains
 from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
+from msdump.frontends.torchair.ops.library import RECORD, SCOPE_ENTER, SCOPE_EXIT, WAIT
+from msdump.frontends.torchair.scope import STREAM, stream_of
 
 
 def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -> GeGraph:
@@ -216,3 +217,58 @@ def _flat(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in _flat(item)]
     return [value]
+
+
+class Event:
+    """What `record` gave: the last operator of its stream at that moment; None when there was none."""
+
+    def __init__(self, last: GeOp | None) -> None:
+        self.last = last
+
+
+class Streams:
+    """The streams of one graph while it is converted, by the label of `scope.npu_stream_switch`; None: the default one.
+
+    Source: TorchAir; an event is the last operator of the stream, and whatever the waiting stream does next gets a
+    control edge from it.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str | None, GeOp] = {}
+        self._awaited: dict[str | None, list[GeOp]] = {}
+        self._entered: list[str | None] = []
+
+    def is_for(self, node: fx.Node) -> bool:
+        """Is it a node that orders others, and becomes no operator?"""
+        return str(node.target) in (RECORD, WAIT, SCOPE_ENTER, SCOPE_EXIT)
+
+    def call(self, node: fx.Node, args: Any) -> Event | None:
+        """Such a node.   args: with Events and GeTensors in place of nodes"""
+        stream = self._stream(node)
+        target = str(node.target)
+        if target == RECORD:
+            return Event(self._last.get(stream))
+        if target == WAIT:
+            before = [item.last if isinstance(item, Event) else item.op for item in args[0]]
+            self._awaited.setdefault(stream, []).extend(op for op in before if op is not None)
+        elif target == SCOPE_ENTER:
+            # A scope that says nothing about streams stays in the stream that it is in.
+            self._entered.append(dict(zip(*args, strict=False)).get(STREAM, stream))
+        elif self._entered:
+            self._entered.pop()
+        return None
+
+    def note(self, node: fx.Node, created: Iterable[GeOp]) -> None:
+        """Operators that an FX node became: the first ones after a wait come after what it waited for."""
+        ops = [op for op in created if op.type != CONST]
+        if not ops:
+            return
+        stream = self._stream(node)
+        for before in self._awaited.pop(stream, ()):
+            for op in ops:
+                if before not in op.producers and before not in op.controls:
+                    op.controls.append(before)
+        self._last[stream] = ops[-1]
+
+    def _stream(self, node: fx.Node) -> str | None:
+        return self._entered[-1] if self._entered else stream_of(node)

@@ -12,8 +12,7 @@ import torch
 from torch import fx
 
 from msdump.errors import ConfigError, GraphError
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import dtype_of_number, ge_number
+from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number
 from msdump.frontends.torchair.ge.graph import AtenCall, GeTensor
 from msdump.frontends.torchair.ge.numbers import DataType
 from msdump.frontends.torchair.ge.registry import NoConverterError, has_kernel, register_own

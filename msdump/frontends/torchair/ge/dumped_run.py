@@ -1,4 +1,4 @@
-"""DumpedGraph: a GE graph that runs while observers look on."""
+"""DumpedGraph: a GE graph that runs while observers look on, and the Graph that they are told."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
+from msdump.frontends.torch.arrays import array_of, why_unreadable
 from msdump.frontends.torch.device import copies_for
+from msdump.frontends.torch.graph_from_fx import FxGraph, settle
 from msdump.frontends.torch.observed_program import ObservedProgram
 from msdump.frontends.torch.program import Program
-from msdump.frontends.torch.shapes import has_symbols, sizes_of
-from msdump.frontends.torchair.ge.dump_graph import graph_from_ge
-from msdump.frontends.torchair.ge.graph import GeGraph
+from msdump.frontends.torch.shapes import Sizes, has_symbols, sizes_of, type_of
+from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.program import GeModule
+from msdump.frontends.torchair.ge.registry import kernel_for
+from msdump.graph.graph import Graph, NamedNode, Value
+from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Observer
 
 # Observers know graphs by their number: one for each set of sizes.
@@ -63,3 +68,121 @@ class DumpedGraph:
                 found.graph.held, found.graph.borrowed = set(found.roots), set()
             self._seen[signature] = ObservedProgram(self._program, found, self._observers)
         return self._seen[signature]
+
+
+# Why sizes and texts have no file: they are Python values while a graph runs.
+_SIZE = "size of an open shape"
+_TEXT = "text"
+
+
+def graph_from_ge(graph: GeGraph, module: GeModule, sizes: Sizes, graph_id: int) -> FxGraph:
+    """The Graph of a GE graph, numbered and checked, with what leads back to the FX graph that runs it.
+
+    Data are its inputs and Consts its constants; every other operator that reads or makes a tensor is a node, under
+    its GE name. The name of the FX node that it comes from is its original name.
+    """
+    found = FxGraph(Graph(graph.name, graph_id))
+    made = _Maker(found, module, sizes)
+    for op in graph.ops:
+        if op.type == DATA:
+            made.add_data(op)
+        elif op.type == CONST:
+            made.add_constant(op)
+        elif op.type != NET_OUTPUT and op in module.nodes:
+            made.add_node(op)
+    open_roots = {found.roots[value.id] for value in found.graph.inputs}
+    for output in graph.outputs:
+        value = made.values.get(output) if isinstance(output, GeTensor) else None
+        if value is not None:
+            found.graph.outputs.append(value)
+            open_roots.add(found.roots[value.id])
+    for data, _ in graph.write_backs:
+        written = made.values.get(data.outputs[0])
+        if written is not None:
+            found.opaque.add(found.roots[written.id])
+    settle(found, open_roots)
+    return found
+
+
+class _Maker:
+    """Makes the values and nodes of one graph.
+
+    values   the value of each tensor that can be shown
+    """
+
+    def __init__(self, found: FxGraph, module: GeModule, sizes: Sizes) -> None:
+        self.found = found
+        self.values: dict[GeTensor, Value] = {}
+        self._module = module
+        self._sizes = sizes
+        self._root_by_storage: dict[Any, int] = {}
+
+    def add_data(self, op: GeOp) -> None:
+        tensor = op.outputs[0]
+        if self._is_shown(tensor):
+            value = self.found.graph.add_input(op.name, type_of(tensor.fake, self._sizes))
+            self._note(tensor, value, self._module.nodes[op], ())
+
+    def add_constant(self, op: GeOp) -> None:
+        # What only sizes are read from is no tensor while the graph runs.
+        if op.constant is None or op not in self._module.nodes:
+            return
+        tensor = op.outputs[0]
+        if self._is_shown(tensor):
+            array = array_of(op.constant.cpu())
+            value = self.found.graph.add_constant(array, type_of(tensor.fake, self._sizes).dtype, op.name)
+            self._note(tensor, value, self._module.nodes[op], ())
+
+    def add_node(self, op: GeOp) -> None:
+        node = self._module.nodes[op]
+        read = [(name, tensor) for name, tensor in op.inputs.items() if tensor is not None and tensor in self.values]
+        shown = [tensor for tensor in op.outputs if self._is_shown(tensor)]
+        if not read and not shown:
+            return
+        graph = self.found.graph
+        plain = graph.add_foreign_node(
+            _primitive_of(op, [name for name, _ in read]),
+            [self.values[tensor] for _, tensor in read],
+            [type_of(tensor.fake, self._sizes) for tensor in shown],
+            "",
+        )
+        originals = () if op.fx_node is None else (op.fx_node.name,)
+        named = NamedNode(plain.id, plain.primitive, plain.inputs, plain.outputs, "", name=op.name, originals=originals)
+        graph.nodes[-1] = named
+        self.found.nodes[node] = named
+        arguments = [self._module.value_node(tensor) for _, tensor in read]
+        self.found.operands[node] = [
+            (argument, self.values[tensor]) for argument, (_, tensor) in zip(arguments, read, strict=True)
+        ]
+        for tensor, value in zip(shown, named.outputs, strict=True):
+            value.node, value.name = named, op.name
+            self._note(tensor, value, node, tensor.path)
+            if op.call is not None and not op.call.tells_aliases:
+                self.found.opaque.add(self.found.roots[value.id])
+
+    def _is_shown(self, tensor: GeTensor) -> bool:
+        reason = _TEXT if tensor.is_text else _SIZE if tensor.is_host else why_unreadable(tensor.fake)
+        if reason:
+            self.found.skipped[reason] += 1
+        return not reason
+
+    def _note(self, tensor: GeTensor, value: Value, node: fx.Node, path: tuple[int, ...]) -> None:
+        self.values[tensor] = value
+        value.original = tensor.original
+        self.found.values[node, path] = value
+        # Fake tensors share their memory just as the real ones will.
+        storage = tensor.fake.untyped_storage()._cdata
+        self.found.roots[value.id] = self._root_by_storage.setdefault(storage, value.id)
+
+
+def _primitive_of(op: GeOp, names: list[str]) -> Primitive:
+    mutated = kernel_for(op).mutates
+    slots = tuple(slot for slot, name in enumerate(names) if name == mutated)
+    definition = PrimitiveDef(
+        op.type,
+        input_names=tuple(names),
+        mutates=slots,
+        aliases={0: slots[0]} if slots else {},
+        has_side_effect=bool(slots),
+    )
+    return Primitive(op.type, dict(op.attrs), definition=definition)

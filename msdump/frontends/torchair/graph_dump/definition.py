@@ -1,4 +1,8 @@
-"""A GeGraph as a GraphDef of ge_ir.proto, with the attributes that TorchAir gives it."""
+"""A GeGraph as a GraphDef of ge_ir.proto, with the attributes that TorchAir gives it and its maps in order.
+
+Maps are lists of entries: the same bytes and text, in the order in which they fill. protobuf prints a map in an order
+of its own, another one in each version; graph files are made to be compared, by eye and by diff.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,44 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from msdump import dtypes
 from msdump._proto import ge_ir_pb2
 from msdump.errors import DtypeError
 from msdump.frontends.torch.arrays import bytes_of, dtype_name
-from msdump.frontends.torchair.ge.dtypes import ge_number
+from msdump.frontends.torchair.ge.builder import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.numbers import DataType
-from msdump.frontends.torchair.graph_dump.ordered import GraphDef, TensorDescriptor, attr
+
+
+def _without_maps() -> Any:
+    file = FileDescriptorProto()
+    ge_ir_pb2.DESCRIPTOR.CopyToProto(file)
+    for message in file.message_type:
+        _spell_out_maps(message)
+    return DescriptorPool().AddSerializedFile(file.SerializeToString())
+
+
+def _spell_out_maps(message: DescriptorProto) -> None:
+    """A map is a repeated message of a key and a value, marked as such: take the mark away."""
+    message.options.ClearField("map_entry")
+    for nested in message.nested_type:
+        _spell_out_maps(nested)
+
+
+_FILE = _without_maps()
+GraphDef: Any = GetMessageClass(_FILE.message_types_by_name["GraphDef"])
+TensorDescriptor: Any = GetMessageClass(_FILE.message_types_by_name["TensorDescriptor"])
+
+
+def attr(owner: Any, name: str) -> Any:
+    """The AttrDef of a new attribute."""
+    return owner.attr.add(key=name).value
+
 
 LAYOUT = "ND"
 UNKNOWN_SIZE = -1

@@ -11,6 +11,7 @@ from typing import Any
 from torch.fx import GraphModule
 
 from msdump.errors import ConfigError, GraphError
+from msdump.frontends.torchair._utils.graph_utils import NodeCount, report
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.passes.apply_pattern_passes import apply_pattern_passes
 from msdump.frontends.torchair.passes.fx_pass import FxObserver, FxPass, PassContext, custom_pass, unchanged
@@ -22,7 +23,6 @@ from msdump.frontends.torchair.passes.in_place import (
     reinplace_input_mutated_ops,
 )
 from msdump.frontends.torchair.passes.remove_cat_ops import remove_cat_ops
-from msdump.frontends.torchair.passes.report import NodeCount, report
 from msdump.frontends.torchair.passes.simplify import eliminate_dead_code, optimize_noop_ops, optimize_sym_input
 from msdump.frontends.torchair.passes.views import recover_view_inplace_pattern, view_to_reshape
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge import placement
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import dtype_of_number, ge_number
+from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number, memory_format_of, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 
@@ -23,7 +21,7 @@ def fill(ge: Builder, dims: GeTensor, value: Any) -> GeTensor:
     number = ge.number(value, dtype)
     if not number.is_host:
         number = ge.cast(number, dtype)
-    filled = ge.op("Fill", {"dims": dims, "value": number}, hints=placement.hints(None, ge.result.device))
+    filled = ge.op("Fill", {"dims": dims, "value": number}, hints=placement_hints(None, ge.result.device))
     return ge.cast(filled, dtype)
 
 
@@ -83,7 +81,7 @@ def ones_like(ge: Builder, x: GeTensor, memory_format: Any = None, **_: Any) -> 
 
 @kernel("OnesLike")
 def ones_like_kernel(x: Any, *, memory_format: str = "", device: str = "") -> Any:
-    return torch.ones_like(x, memory_format=placement.memory_format(memory_format), device=device or x.device)
+    return torch.ones_like(x, memory_format=memory_format_of(memory_format), device=device or x.device)
 
 
 @converter("aten.zeros_like.default", "aten.zero.default")
@@ -93,12 +91,12 @@ def zeros_like(ge: Builder, x: GeTensor, memory_format: Any = None, **_: Any) ->
 
 @kernel("ZerosLike")
 def zeros_like_kernel(x: Any, *, memory_format: str = "", device: str = "") -> Any:
-    return torch.zeros_like(x, memory_format=placement.memory_format(memory_format), device=device or x.device)
+    return torch.zeros_like(x, memory_format=memory_format_of(memory_format), device=device or x.device)
 
 
 def _like(ge: Builder, op_type: str, x: GeTensor, memory_format: Any) -> GeTensor:
     device = None if x.fake.device == ge.result.device else ge.result.device
-    return ge.cast(ge.op(op_type, {"x": x}, hints=placement.hints(memory_format, device)), ge.result.dtype)
+    return ge.cast(ge.op(op_type, {"x": x}, hints=placement_hints(memory_format, device)), ge.result.dtype)
 
 
 @converter("aten.empty.memory_format", "aten.empty_strided.default", "aten.empty_permuted.default")
@@ -118,7 +116,7 @@ def empty_like(ge: Builder, x: GeTensor, **_: Any) -> GeTensor:
 
 def _empty(ge: Builder, shape: GeTensor) -> GeTensor:
     attrs = {"dtype": ge_number(ge.result.dtype), "init": False}
-    return ge.op("Empty", {"shape": shape}, attrs, hints=placement.hints(None, ge.result.device))
+    return ge.op("Empty", {"shape": shape}, attrs, hints=placement_hints(None, ge.result.device))
 
 
 @kernel("Empty", host=("shape",))
@@ -147,7 +145,7 @@ def _range(ge: Builder, start: Any, limit: Any, delta: Any) -> GeTensor:
     own = dtype if dtype.is_floating_point else torch.int64
     attrs = {} if own is torch.int64 else {"dtype": ge_number(own)}
     inputs = {"start": start, "limit": limit, "delta": delta}
-    hints = placement.hints(None, ge.result.device)
+    hints = placement_hints(None, ge.result.device)
     return ge.cast(ge.op("Range", inputs, attrs, hints=hints), dtype)
 
 
@@ -161,7 +159,7 @@ def range_kernel(start: Any, limit: Any, delta: Any, *, dtype: int | None = None
 @converter("aten.eye.default", "aten.eye.m")
 def eye(ge: Builder, n: int, m: int | None = None, **_: Any) -> GeTensor:
     attrs = {"num_rows": n, "num_columns": n if m is None else m, "dtype": ge_number(ge.result.dtype)}
-    return ge.op("Eye", {}, attrs, hints=placement.hints(None, ge.result.device))
+    return ge.op("Eye", {}, attrs, hints=placement_hints(None, ge.result.device))
 
 
 @kernel("Eye")
@@ -173,7 +171,7 @@ def eye_kernel(*, num_rows: int, num_columns: int, dtype: int, device: str = "cp
 def linspace(ge: Builder, start: Any, end: Any, steps: Any, **_: Any) -> GeTensor:
     dtype = ge.result.dtype
     inputs = {"start": start, "stop": end, "num": steps}
-    hints = placement.hints(None, ge.result.device)
+    hints = placement_hints(None, ge.result.device)
     return ge.op("LinSpace", inputs, {"dtype": ge_number(dtype)}, output="output", hints=hints)
 
 
@@ -189,7 +187,7 @@ def scalar_tensor(ge: Builder, value: Any, **_: Any) -> GeTensor:
 
 @converter("aten.clone.default", "aten.contiguous.default", "aten.lift_fresh_copy.default")
 def clone(ge: Builder, x: GeTensor, memory_format: Any = None) -> GeTensor:
-    return ge.op("Identity", {"x": x}, hints=placement.hints(memory_format))
+    return ge.op("Identity", {"x": x}, hints=placement_hints(memory_format))
 
 
 @kernel("Identity")
@@ -199,7 +197,7 @@ def identity_kernel(x: Any, *, is_alias: bool = False, memory_format: str = "", 
         return x.detach()
     if device:
         return x.to(device, copy=True)
-    return torch.clone(x, memory_format=placement.memory_format(memory_format))
+    return torch.clone(x, memory_format=memory_format_of(memory_format))
 
 
 @converter(
@@ -230,7 +228,7 @@ def copy(ge: Builder, x: GeTensor, src: GeTensor, non_blocking: bool = False) ->
     cast = ge.cast(src, x.dtype)
     if cast.shape != x.shape:
         cast = ge.op("BroadcastTo", {"x": cast, "shape": ge.op("Shape", {"x": x})})
-    return ge.op("Identity", {"x": cast}, hints=placement.hints(None, ge.result.device))
+    return ge.op("Identity", {"x": cast}, hints=placement_hints(None, ge.result.device))
 
 
 @converter("aten._to_copy.default", "prims.convert_element_type.default", "prims.device_put.default")
@@ -238,7 +236,7 @@ def to_copy(ge: Builder, x: GeTensor, *_: Any, memory_format: Any = None, **__: 
     """A Cast; an Identity where the dtype stays."""
     dtype, device = ge.result.dtype, ge.result.device
     cast = ge.cast(x, dtype)
-    found = placement.hints(memory_format, None if device == x.fake.device else device)
+    found = placement_hints(memory_format, None if device == x.fake.device else device)
     if device != x.fake.device:
         found["device"] = str(device)
     return cast if cast is not x and not found else ge.op("Identity", {"x": cast}, hints=found)

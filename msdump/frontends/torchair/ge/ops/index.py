@@ -7,9 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge import placement
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import ge_number
+from msdump.frontends.torchair.ge.builder import Builder, ge_number, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.ops.size import sym_size
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter, kernel
@@ -136,7 +134,7 @@ def scatter(ge: Builder, x: GeTensor, dim: int, index: GeTensor, src: GeTensor, 
 def scatter_value(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any, reduce: str = "none") -> GeTensor:
     shape = ge.op("Shape", {"x": index})
     if isinstance(value, GeTensor) and value.is_host:
-        filled = ge.op("Fill", {"dims": shape, "value": value}, hints=placement.hints(None, x.fake.device))
+        filled = ge.op("Fill", {"dims": shape, "value": value}, hints=placement_hints(None, x.fake.device))
         return _scatter(ge, x, dim, index, ge.cast(filled, x.dtype), reduce)
     updates = ge.op("BroadcastTo", {"x": ge.number(value, x.dtype), "shape": shape})
     return _scatter(ge, x, dim, index, updates, reduce)
@@ -349,7 +347,7 @@ def _bags(ge: Builder, indices: GeTensor, offsets: GeTensor) -> GeTensor:
     """Number of the bag that each index is in: the last one that starts at it or before."""
     count = indices.shape[0]
     limit = count if isinstance(count, int) else sym_size(ge, indices, 0)
-    places = ge.op("Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement.hints(None, indices.fake.device))
+    places = ge.op("Range", {"start": 0, "limit": limit, "delta": 1}, hints=placement_hints(None, indices.fake.device))
     inputs = {"sorted_sequence": ge.cast(offsets, torch.int64), "values": places, "sorter": None}
     attrs = {"dtype": ge_number(torch.int64), "right": True}
     after = ge.op("SearchSorted", inputs, attrs, output="out")

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import ge_number
+from msdump.frontends.torchair.ge.builder import Builder, ge_number
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel, size_kernel
 

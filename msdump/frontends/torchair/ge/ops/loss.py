@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge import placement
-from msdump.frontends.torchair.ge.builder import Builder
+from msdump.frontends.torchair.ge.builder import Builder, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 
@@ -116,7 +115,7 @@ def nll_loss_backward(
         if not isinstance(count, int):
             count = ge.op("Gather", {"x": ge.op("Shape", {"x": x}), "indices": axis})
         ones = {"dims": ge.sizes([count]), "value": ge.const(1, x.dtype)}
-        weight = ge.op("Fill", ones, hints=placement.hints(None, x.fake.device))
+        weight = ge.op("Fill", ones, hints=placement_hints(None, x.fake.device))
     inputs = {
         "x": x,
         "y_grad": grad,

@@ -12,7 +12,7 @@ from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 from msdump.frontends.torchair.ops import library
-from msdump.frontends.torchair.ops.tensor_text import filled, tensor_text
+from msdump.frontends.torchair.ops.library import filled, tensor_text
 
 
 @converter(library.PRINT)

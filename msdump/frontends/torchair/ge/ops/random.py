@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge import placement
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import dtype_of_number, ge_number
+from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 
@@ -219,7 +217,7 @@ def _offset(ge: Builder) -> GeTensor:
 
 def _on(ge: Builder) -> dict[str, Any]:
     result = ge.result[0] if isinstance(ge.result, tuple | list) else ge.result
-    return placement.hints(None, result.device)
+    return placement_hints(None, result.device)
 
 
 def _drawn_on(ge: Builder) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge.builder import Builder, real
-from msdump.frontends.torchair.ge.dtypes import dtype_of_number, ge_number
+from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number, real
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 

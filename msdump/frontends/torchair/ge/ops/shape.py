@@ -7,9 +7,7 @@ from typing import Any
 
 import torch
 
-from msdump.frontends.torchair.ge import placement
-from msdump.frontends.torchair.ge.builder import Builder
-from msdump.frontends.torchair.ge.dtypes import dtype_of_number, ge_number
+from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 
@@ -221,7 +219,7 @@ def diagonal_backward(
 ) -> GeTensor:
     perm = _last_two(len(input_sizes), dim1, dim2)
     zeros = {"dims": ge.sizes([input_sizes[axis] for axis in perm]), "value": ge.const(0, grad.dtype)}
-    filled = ge.op("Fill", zeros, hints=placement.hints(None, grad.fake.device))
+    filled = ge.op("Fill", zeros, hints=placement_hints(None, grad.fake.device))
     placed = ge.op("MatrixSetDiagV3", {"input": filled, "diagonal": grad, "k": offset}, output="output")
     back = [perm.index(axis) for axis in range(len(perm))]
     return placed if perm == back == sorted(perm) else ge.op("Transpose", {"x": placed, "perm": back})
