@@ -40,6 +40,11 @@ def kind_of(mode: int) -> str:
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
 
 
+def unreadable(path: str | os.PathLike[str], error: OSError) -> FormatError:
+    """The error of a file that the system did not let us read."""
+    return FormatError(f"{os.fspath(path)}: expected to read it, got: {error.strerror or error}.")
+
+
 def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO[bytes]:
     """A plain file, opened to be read; links are followed.
 

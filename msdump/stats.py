@@ -256,12 +256,13 @@ def _row_totals(flat: Array, row: dtypes.Dtype, thread_count: int, plain_bytes: 
         rows = slice(first, last)
         kernel(flat[first * CHUNK : last * CHUNK], extremes[rows], sums[rows], counts[rows])
 
-    _in_threads(work, row_count, thread_count if flat.nbytes >= _THREADED_BYTES else 1)
+    in_threads(work, row_count, thread_count if flat.nbytes >= _THREADED_BYTES else 1)
     return _merge(extremes, sums, counts, row)
 
 
-def _in_threads(work: Callable[[int, int], None], row_count: int, thread_count: int) -> None:
-    """Call `work` on consecutive shares of the rows."""
+def in_threads(work: Callable[[int, int], None], row_count: int, thread_count: int) -> None:
+    """Call `work(first, last)` on consecutive shares of the rows."""
+    thread_count = min(thread_count, row_count)
     if thread_count <= 1:
         work(0, row_count)
         return

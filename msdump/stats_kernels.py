@@ -158,26 +158,19 @@ def byte_search(codes: Array, row: dtypes.Dtype) -> bool:
 
 def compiled_rows(name: str) -> RowKernel | None:
     """Machine code, from the cache on disk if there is one; None when there is no compiler."""
-    try:
-        import numba
-    except ImportError:
+    if not has_compiler():
         return None
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return None
-
-    # Read-only inputs (memory maps) are declared; writable arrays convert to them: one compilation for both.
-    def vector(dtype_name: str, readonly: bool = True) -> Any:
-        return numba.types.Array(numba.from_dtype(np.dtype(dtype_name)), 1, "C", readonly=readonly)
+    import numba
 
     def results(key_name: str) -> list[Any]:
-        return [numba.types.Array(numba.from_dtype(np.dtype(item)), 2, "C") for item in (key_name, "f8", "i8")]
+        return [array_type(item, readonly=False, ndim=2) for item in (key_name, "f8", "i8")]
 
     if name not in FLOATS:
-        return _compile(_compilable_int_rows(name), numba.void(vector(name), *results(name)))
+        return compiled(_compilable_int_rows(name), numba.void(array_type(name), *results(name)))
     form = FLOATS[name]
     key_name = np.dtype(form.key).name
-    inputs = [vector(key_name), vector("float32" if form.shift else name), vector("uint32", readonly=False)]
-    rows = _compile(_compilable_float_rows(form), numba.void(*inputs, *results(key_name)))
+    inputs = [array_type(key_name), array_type("float32" if form.shift else name), array_type("uint32", readonly=False)]
+    rows = compiled(_compilable_float_rows(form), numba.void(*inputs, *results(key_name)))
 
     no_scratch = np.empty(0, np.uint32)
 
@@ -189,15 +182,35 @@ def compiled_rows(name: str) -> RowKernel | None:
     return kernel
 
 
-def _compile(source: Callable[..., Any], signature: Any) -> Callable[..., Any]:
+def has_compiler() -> bool:
+    """False without numba, and where it is switched off."""
+    try:
+        import numba
+    except ImportError:
+        return False
+    return not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+
+
+def compiled(source: Callable[..., Any], signature: Any, **options: Any) -> Callable[..., Any]:
+    """Machine code of loops over blocks, kept on disk for the next process."""
     import numba
 
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, **options}
     try:
         return numba.njit(signature, cache=True, **options)(source)  # type: ignore[no-any-return]
     except (RuntimeError, OSError):
         # Nowhere to keep the machine code (read-only home, full disk): compile for this process alone.
         return numba.njit(signature, **options)(source)  # type: ignore[no-any-return]
+
+
+def array_type(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:
+    """numba's type of a C-contiguous array of that dtype.
+
+    Read-only inputs (memory maps) are declared; writable arrays convert to them: one compilation for both.
+    """
+    import numba
+
+    return numba.types.Array(numba.from_dtype(np.dtype(dtype_name)), ndim, "C", readonly=readonly)
 
 
 def _compilable_float_rows(form: FloatBits) -> Callable[..., None]:
@@ -298,15 +311,11 @@ def _compilable_int_rows(dtype_name: str) -> Callable[..., None]:
 @functools.cache
 def compiled_search(name: str) -> Callable[[Array], bool] | None:
     """Whether the exponent of any element has all its bits set; None when there is no compiler."""
-    try:
-        import numba
-    except ImportError:
+    if not has_compiler():
         return None
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return None
-    form = FLOATS[name]
-    vector = numba.types.Array(numba.from_dtype(form.unsigned), 1, "C", readonly=True)
-    return _compile(_compilable_search(form), numba.boolean(vector))
+    import numba
+
+    return compiled(_compilable_search(FLOATS[name]), numba.boolean(array_type(np.dtype(FLOATS[name].unsigned).name)))
 
 
 def _compilable_search(form: FloatBits) -> Callable[[Any], bool]:

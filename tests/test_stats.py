@@ -260,7 +260,7 @@ def test_an_error_in_another_thread_is_not_lost() -> None:
             raise MemoryError(f"rows {first} to {last}")
 
     with pytest.raises(MemoryError, match="rows 5 to 10"):
-        stats._in_threads(work, 10, 2)
+        stats.in_threads(work, 10, 2)
 
 
 def test_bytes_that_lie_right_are_not_copied() -> None:

@@ -16,7 +16,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
 from msdump.graph_files.read_pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph_files.source_line import SourceLine
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES, read_plain, unreadable
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
@@ -124,7 +124,7 @@ class GraphFiles:
         except FormatError as error:
             self.damaged.append((os.fspath(path), error))
         except OSError as error:
-            problem = FormatError(f"{path}: expected to read it, got: {error.strerror or error}.")
+            problem = unreadable(path, error)
             self.damaged.append((os.fspath(path), problem))
         return None
 

@@ -1,8 +1,15 @@
-"""Do two dumped tensors hold the same bytes? Known from the file system when they are one file, else by looking."""
+"""The bytes of dumped tensors: do two hold the same ones, and each distinct one measured once, on all cores.
+
+Two tensors are the same from the file system alone when they are one file; otherwise their bytes are read.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,14 +17,27 @@ from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 
+Key = tuple[object, ...]
+Progress = Callable[[int, int], None]
+_Key = TypeVar("_Key", bound=Hashable)
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _BLOCK = 1 << 18  # bytes that are compared between two looks at whether the search is over
 
 
-def identity(tensor: DumpedTensor) -> tuple[object, ...]:
+def identity(tensor: DumpedTensor) -> Key:
     """Equal identities are the same bytes on disk, hard links included.   Raises: OSError."""
-    found = tensor.content_id
+    content = tensor.content_id
     # Inside a container without offsets only the slot tells tensors apart.
-    return found if tensor.offset >= 0 else (*found, tensor.io, tensor.slot)
+    return content if tensor.offset >= 0 else (*content, tensor.io, tensor.slot)
+
+
+def key_of(*tensors: DumpedTensor) -> Key:
+    """The identities of tensors; their names where one of the files is gone."""
+    try:
+        return tuple(map(identity, tensors))
+    except OSError:
+        return tuple(tensor.where for tensor in tensors)
 
 
 def has_same_bytes(one: DumpedTensor, other: DumpedTensor) -> bool:
@@ -45,3 +65,45 @@ def equal_bytes(one: Array, other: Array) -> bool:
     # Blocks of machine words; a header of an odd length leaves a mapped file unaligned, which only costs speed.
     c, d = a[:whole].view(np.uint64), b[:whole].view(np.uint64)
     return all(bool((c[at : at + step] == d[at : at + step]).all()) for at in range(0, c.size, step))
+
+
+def each_on_all_cores(
+    work: Callable[[_Item], _Result],
+    items: Mapping[_Key, _Item],
+    thread_count: int | None = None,
+    *,
+    sizes: Mapping[_Key, int] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[_Key, _Result]]:
+    """Call `work` with every item; (key, result) in the order in which they end.
+
+    thread_count   None for one thread per core that this process may use
+    progress       called with (done, in all) by the calling thread; of `sizes`, in bytes
+    Edges:         items that have not begun when the caller stops are dropped.
+    """
+    sizes = dict.fromkeys(items, 1) if sizes is None else sizes
+    done, total = 0, sum(sizes[key] for key in items)
+    pool = ThreadPoolExecutor(thread_count or available_cores(), "msdump-analysis")
+    try:
+        futures = {pool.submit(work, item): key for key, item in items.items()}
+        for future in as_completed(futures):
+            key = futures[future]
+            yield key, future.result()
+            done += sizes[key]
+            if progress is not None:
+                progress(done, total)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def all_in_order(
+    work: Callable[[_Item], _Result], items: Sequence[_Item], thread_count: int | None = None
+) -> list[_Result]:
+    """Results of `work` in the order of the items, computed as by `each_on_all_cores`."""
+    results = dict(each_on_all_cores(work, dict(enumerate(items)), thread_count))
+    return [results[number] for number in range(len(items))]
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -17,6 +17,7 @@ from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.paths.parse import FX, DumpName, Place
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.plain_files import unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 Numbers = int | Collection[int] | None
@@ -237,7 +238,7 @@ def read_statistic_steps(
             damaged.append((os.fspath(path), error))
             continue
         except OSError as error:
-            damaged.append((os.fspath(path), FormatError(f"{path}: expected to read it, got: {error.strerror}.")))
+            damaged.append((os.fspath(path), unreadable(path, error)))
             continue
         order = dump.order_in(Folder(os.fspath(path.parent), place, (path.name,)))
         for line, row in enumerate(read):

@@ -238,10 +238,10 @@ def _measure(
     args: argparse.Namespace, request: Request, pairing: Pairing, sides: tuple[Side, Side], prefix: str
 ) -> int:
     from msdump.analysis.exit_codes import ExitCode
-    from msdump.analysis.msaccucmp.accuracy import advisor_rows, measure, result_csv
+    from msdump.analysis.msaccucmp.accuracy import accuracy_csv, advisor_rows, measure
 
     rows = measure(pairing.pairs, request)
-    path = write_result(args.output, _stamped(prefix), result_csv(rows, *sides, request, _has_sequence(args)))
+    path = write_result(args.output, _stamped(prefix), accuracy_csv(rows, *sides, request, _has_sequence(args)))
     missing = [pair.problem for pair in pairing.pairs if pair.op_name is None]
     if missing:
         log("WARNING", f"{len(missing)} operators are on one side only. The first: {missing[0]}")

@@ -25,7 +25,7 @@ from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
-from msdump.plain_files import SIDE_BYTES, open_plain
+from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
 
 _MAX_DEPTH = 40
 _RANK = re.compile(r"rank_[0-9]{1,19}")
@@ -256,7 +256,7 @@ class DumpDir:
                         else:
                             self._foreign.add(entry.path)
             except OSError as error:
-                self._damage(path, _unreadable(path, error))
+                self._damage(path, unreadable(path, error))
             if names:
                 folders.append(Folder(path, parse_place(_parts(path)), tuple(sorted(names))))
         return sorted(folders, key=_folder_order)
@@ -289,7 +289,7 @@ class DumpDir:
         except FormatError as error:
             self._damage(path, error)
         except OSError as error:
-            self._damage(path, _unreadable(path, error))
+            self._damage(path, unreadable(path, error))
         return _whole_rows(path)
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
@@ -305,7 +305,7 @@ class DumpDir:
             self._damage(path, error)
             return OperatorOrder()
         except OSError as error:
-            self._damage(path, _unreadable(path, error))
+            self._damage(path, unreadable(path, error))
             return OperatorOrder()
         return OperatorOrder(tuple(full_names), _positions(full_names))
 
@@ -424,10 +424,6 @@ def _is_plain_below(path: str | os.PathLike[str], root: str) -> bool:
 
 def _parts(path: str) -> list[str]:
     return path.split(os.sep)
-
-
-def _unreadable(path: str, error: OSError) -> FormatError:
-    return FormatError(f"{path}: expected to read it, got: {error.strerror or error}.")
 
 
 def _whole_rows(path: str) -> dict[str, str]:

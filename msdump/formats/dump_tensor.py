@@ -17,7 +17,7 @@ from msdump.formats.npy import read_marked_npy, read_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.packing import packed_size
-from msdump.plain_files import mapping, open_plain
+from msdump.plain_files import mapping, open_plain, unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 _NO_BYTES = np.empty(0, np.uint8)
@@ -91,7 +91,7 @@ class DumpedFile:
         except FormatError as error:
             return [], [error]
         except OSError as error:
-            return [], [FormatError(f"{self.path}: expected to read it, got: {error.strerror or error}.")]
+            return [], [unreadable(self.path, error)]
 
     def tensors(self) -> list[DumpedTensor]:
         """Inputs and outputs in the file's order.   Raises: FormatError for the first thing that is damaged."""

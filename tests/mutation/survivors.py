@@ -161,8 +161,8 @@ SURVIVORS = (
     ),
     Survivor(
         "msdump/stats.py",
-        "_in_threads(work, row_count, thread_count if flat.nbytes >= _THREADED_BYTES else 1)",
-        "_in_threads(work, row_count, thread_count if not flat.nbytes >= _THREADED_BYTES else 1)",
+        "in_threads(work, row_count, thread_count if flat.nbytes >= _THREADED_BYTES else 1)",
+        "in_threads(work, row_count, thread_count if not flat.nbytes >= _THREADED_BYTES else 1)",
         _SHARES,
     ),
     Survivor(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msdump.analysis.compare.bounds import largest, real_dtype
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
-from msdump.analysis.payload import equal_bytes, identity
+from msdump.analysis.payload import Key, Progress, available_cores, each_on_all_cores, equal_bytes, identity, key_of
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 
 # Larger pairs get all threads to themselves, smaller ones a thread each.
 _LARGE_BYTES = 64 << 20
-_Key = tuple[object, ...]
 _DtypePair = tuple[str, str]
 
 
@@ -43,35 +40,30 @@ class Measurer:
         self,
         has_divergence: bool = True,
         thread_count: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._has_divergence = has_divergence
-        self._thread_count = thread_count or len(os.sched_getaffinity(0))
+        self._thread_count = thread_count or available_cores()
         self._progress = progress
-        self._known: dict[_Key, Measured] = {}
-        self._tops: dict[_Key, float] = {}
+        self._known: dict[Key, Measured] = {}
+        self._tops: dict[Key, float] = {}
         self.damaged: list[tuple[str, FormatError]] = []
 
     def measure(self, pairs: Iterable[tuple[DumpedTensor, DumpedTensor]]) -> None:
         """Measure pairs of tensors of one size; pairs that are known are left out."""
-        waiting: dict[_Key, tuple[DumpedTensor, DumpedTensor]] = {}
+        waiting: dict[Key, tuple[DumpedTensor, DumpedTensor]] = {}
         for pair in pairs:
-            key = self._key(*pair)
+            key = key_of(*pair)
             if key not in self._known:
                 waiting[key] = pair
         sizes = {key: mine.size_bytes + golden.size_bytes for key, (mine, golden) in waiting.items()}
         total, done = sum(sizes.values()), 0
-        small = [key for key in waiting if sizes[key] < _LARGE_BYTES]
-        results: dict[_Key, Measured | FormatError] = {}
-        pool = ThreadPoolExecutor(self._thread_count, "msdump-compare")
-        try:
-            futures = {pool.submit(self._measure, *waiting[key], 1): key for key in small}
-            for future in as_completed(futures):
-                results[futures[future]] = future.result()
-                done += sizes[futures[future]]
-                self._report(done, total)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        small = {key: pair for key, pair in waiting.items() if sizes[key] < _LARGE_BYTES}
+        results: dict[Key, Measured | FormatError] = {}
+        for key, result in each_on_all_cores(lambda pair: self._measure(*pair, 1), small, self._thread_count):
+            results[key] = result
+            done += sizes[key]
+            self._report(done, total)
         for key, (mine, golden) in waiting.items():
             if key not in results:
                 results[key] = self._measure(mine, golden, self._thread_count)
@@ -81,7 +73,7 @@ class Measurer:
 
     def of(self, mine: DumpedTensor, golden: DumpedTensor) -> Measured:
         """Result of a pair; measured now when it is not known."""
-        key = self._key(mine, golden)
+        key = key_of(mine, golden)
         if key not in self._known:
             self.measure([(mine, golden)])
         return self._known[key]
@@ -96,17 +88,11 @@ class Measurer:
             return 0.0
         return self._tops[key]
 
-    def _key(self, mine: DumpedTensor, golden: DumpedTensor) -> _Key:
-        try:
-            return identity(mine), identity(golden)
-        except OSError:
-            return mine.where, golden.where
-
     def _report(self, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(done, total)
 
-    def _remember(self, key: _Key, mine: DumpedTensor, result: Measured | FormatError) -> None:
+    def _remember(self, key: Key, mine: DumpedTensor, result: Measured | FormatError) -> None:
         if isinstance(result, Measured):
             self._known[key] = result
         else:

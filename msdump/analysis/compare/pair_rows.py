@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.stats import in_threads
+from msdump.stats_kernels import array_type, compiled, has_compiler
 
 CHUNK = 1 << 16  # elements per row
 _BLOCK = 2048  # elements that a kernel visits several times; they stay in the first-level cache
@@ -105,20 +106,6 @@ def divergence_rows(
     return rows
 
 
-def in_threads(work: Callable[[int, int], None], count: int, thread_count: int) -> None:
-    """Call `work(first, last)` on consecutive shares of `count` items."""
-    thread_count = min(thread_count, count)
-    if thread_count <= 1:
-        work(0, count)
-        return
-    edges = [count * share // thread_count for share in range(thread_count + 1)]
-    with ThreadPoolExecutor(thread_count - 1) as pool:
-        others = [pool.submit(work, edges[share], edges[share + 1]) for share in range(1, thread_count)]
-        work(edges[0], edges[1])
-        for other in others:
-            other.result()
-
-
 def value_of_key(key: int) -> float:
     """float32 value of a key."""
     bits = np.array([key], np.int32)
@@ -131,11 +118,11 @@ def value_of_key(key: int) -> float:
 
 def _fill_range(x: Array, y: Array, keys: Array) -> None:
     """Largest and smallest values of a chunk; NaNs lie outside the infinities."""
-    compiled = _compiled_range() if x.size > _BLOCK else None
+    fill = _compiled_range() if x.size > _BLOCK else None
     for side, (top, low) in ((x, (TOP_X, LOW_X)), (y, (TOP_Y, LOW_Y))):
         bits = side.view(np.int32)
-        if compiled is not None:
-            compiled(bits, keys[top : low + 1])
+        if fill is not None:
+            fill(bits, keys[top : low + 1])
         else:
             side_keys = bits ^ ((bits >> 31) & 0x7FFFFFFF)
             keys[top], keys[low] = side_keys.max(), side_keys.min()
@@ -211,13 +198,11 @@ _FillDivergence = Callable[[Array, Array, Any, Any, Any, Any, Array], None]
 
 
 def _fill(is_small: bool) -> _Fill:
-    compiled = None if is_small else _compiled_fill()
-    return compiled or _plain_fill
+    return (None if is_small else _compiled_fill()) or _plain_fill
 
 
 def _divergence(is_small: bool) -> _FillDivergence:
-    compiled = None if is_small else _compiled_divergence()
-    return compiled or _plain_divergence
+    return (None if is_small else _compiled_divergence()) or _plain_divergence
 
 
 def _plain_fill(x: Array, y: Array, row: Array, keys: Array) -> None:
@@ -241,41 +226,17 @@ def _plain_divergence(x: Array, y: Array, low_x: Any, range_x: Any, low_y: Any, 
 # -- numba ---------------------------------------------------------------------------------------------------------
 
 
-def _has_compiler() -> bool:
-    try:
-        import numba
-    except ImportError:
-        return False
-    return not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-
-
 def _compile(source: Callable[..., Any], signature: Any) -> Callable[..., Any]:
-    import numba
-
-    options: dict[str, Any] = {
-        "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"},
-    }  # fmt: skip
-    try:
-        return numba.njit(signature, cache=True, **options)(source)  # type: ignore[no-any-return]
-    except (RuntimeError, OSError):
-        # Nowhere to keep the machine code (read-only home, full disk): compile for this process alone.
-        return numba.njit(signature, **options)(source)  # type: ignore[no-any-return]
-
-
-def _vector(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:
-    import numba
-
-    # Read-only inputs (memory maps) are declared; writable arrays convert to them: one compilation for both.
-    return numba.types.Array(numba.from_dtype(np.dtype(dtype_name)), ndim, "C", readonly=readonly)
+    return compiled(source, signature, error_model="numpy")
 
 
 @functools.cache
 def _widen_half() -> Callable[[Array, Array, Array], None] | None:
-    if not _has_compiler():
+    if not has_compiler():
         return None
     import numba
 
-    signature = numba.void(_vector("uint16"), _vector("float32", False), _vector("uint32", False))
+    signature = numba.void(array_type("uint16"), array_type("float32", False), array_type("uint32", False))
     return _compile(_compilable_half, signature)
 
 
@@ -301,12 +262,12 @@ def _compilable_half(bits: Any, floats: Any, wide: Any) -> None:
 
 @functools.cache
 def _compiled_fill() -> _Fill | None:
-    if not _has_compiler():
+    if not has_compiler():
         return None
     import numba
 
-    side, bits = _vector("float32"), _vector("int32")
-    scratch, scratch_bits = _vector("float32", False), _vector("int32", False)
+    side, bits = array_type("float32"), array_type("int32")
+    scratch, scratch_bits = array_type("float32", False), array_type("int32", False)
     signature = numba.void(
         side,
         side,
@@ -315,8 +276,8 @@ def _compiled_fill() -> _Fill | None:
         scratch_bits,
         scratch,
         scratch_bits,
-        _vector("float64", False),
-        _vector("int32", False),
+        array_type("float64", False),
+        array_type("int32", False),
     )
     rows = _compile(_compilable_fill, signature)
 
@@ -369,11 +330,11 @@ def _compilable_fill(
 
 @functools.cache
 def _compiled_range() -> Callable[[Array, Array], None] | None:
-    if not _has_compiler():
+    if not has_compiler():
         return None
     import numba
 
-    return _compile(_compilable_range, numba.void(_vector("int32"), _vector("int32", False)))
+    return _compile(_compilable_range, numba.void(array_type("int32"), array_type("int32", False)))
 
 
 def _compilable_range(bits: Any, keys: Any) -> None:
@@ -390,14 +351,14 @@ def _compilable_range(bits: Any, keys: Any) -> None:
 
 @functools.cache
 def _compiled_divergence() -> _FillDivergence | None:
-    if not _has_compiler():
+    if not has_compiler():
         return None
     import numba
 
-    side, scratch, bits = _vector("float32"), _vector("float32", False), _vector("int32", False)
+    side, scratch, bits = array_type("float32"), array_type("float32", False), array_type("int32", False)
     number = numba.float32
     signature = numba.void(
-        side, side, number, number, number, number, scratch, scratch, bits, bits, _vector("float64", False, 2)
+        side, side, number, number, number, number, scratch, scratch, bits, bits, array_type("float64", False, 2)
     )
     rows = _compile(_compilable_divergence, signature)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections import Counter
@@ -20,6 +18,7 @@ from msdump.analysis.compare.result import (
     OperatorResult,
     TensorResult,
 )
+from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, has_several_graphs
@@ -29,8 +28,6 @@ from msdump.formats.dump_tensor import DumpedTensor
 # What msaccucmp prints for equal tensors that are not zero.
 _PERFECT = {name: "1.000000" if name == "CosineSimilarity" else "0.000000" for name in METRICS}
 _PERFECT["StandardDeviation"] = ""
-# The last four are the wide forms, which spreadsheets set to Chinese or Japanese read alike.
-_RISKY = ("=", "+", "-", "@", "%", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 TABLE_TITLES = (
     "iteration", "operator", "golden", "found by", "input error", "output error", "added", "cosine", "verdict",
 )  # fmt: skip
@@ -191,35 +188,25 @@ def _worst_cosine(result: OperatorResult) -> str:
 
 
 def csv_text(comparison: Comparison) -> str:
-    """msaccucmp's result csv: one row per tensor.
-
-    Source: msaccucmp, result_{time}.csv. A side of npy files has no Address; cells that a spreadsheet would run as a
-            formula get an apostrophe in front.
-    """
-    tensors = [tensor for operator in comparison.operators for tensor in operator.tensors]
-    has_address = [any(map(_address, side)) for side in ([t.mine for t in tensors], [t.golden for t in tensors])]
-    address = [["Address"] if has else [] for has in has_address]
-    titles = ["Index", "OpType", "NPUDump", "DataType", *address[0], "GroundTruth", "DataType", *address[1]]
-    titles += ["TensorIndex", "Shape", *METRICS, "CompareFailReason"]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(titles)
-    rows = ((operator, tensor) for operator in comparison.operators for tensor in operator.tensors)
-    for index, (operator, tensor) in enumerate(rows):
-        mine, golden = operator.pair.mine, operator.pair.golden
-        cells = [str(index), safe_cell(mine.op_type), safe_cell(mine.label), tensor.mine.true_dtype]
-        cells += [_address(tensor.mine)] if has_address[0] else []
-        cells += [safe_cell(golden.label), tensor.golden.true_dtype]
-        cells += [_address(tensor.golden)] if has_address[1] else []
-        cells += [safe_cell(f"{mine.label}:{tensor.io}:{tensor.slot}"), _shape_cell(tensor)]
-        cells += [_metric_cell(tensor, name) for name in METRICS]
-        writer.writerow([*cells, safe_cell(tensor.reason)])
-    return stream.getvalue()
+    """msaccucmp's result csv; cells that a spreadsheet would run as a formula get an apostrophe in front."""
+    tensors = [(operator, tensor) for operator in comparison.operators for tensor in operator.tensors]
+    rows = [_row(number, operator, tensor) for number, (operator, tensor) in enumerate(tensors)]
+    has_address = any(row.mine.address for row in rows), any(row.golden.address for row in rows)
+    return result_csv(rows, METRICS, has_address)
 
 
-def safe_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_RISKY) else text
+def _row(number: int, operator: OperatorResult, tensor: TensorResult) -> ResultRow:
+    mine, golden = operator.pair.mine, operator.pair.golden
+    return ResultRow(
+        number,
+        mine.op_type,
+        SideCells(mine.label, tensor.mine.true_dtype, _address(tensor.mine)),
+        SideCells(golden.label, tensor.golden.true_dtype, _address(tensor.golden)),
+        f"{mine.label}:{tensor.io}:{tensor.slot}",
+        host_shape(tensor.mine),
+        {name: _metric_cell(tensor, name) for name in METRICS},
+        tensor.reason,
+    )
 
 
 def _address(tensor: DumpedTensor) -> str:
@@ -227,14 +214,10 @@ def _address(tensor: DumpedTensor) -> str:
     return "" if tensor.block is None or tensor.file.form == "npy" else str(tensor.block.address)
 
 
-def _shape_cell(tensor: TensorResult) -> str:
-    return "[" + ",".join(map(str, host_shape(tensor.mine))) + "]"
-
-
 def _metric_cell(tensor: TensorResult, name: str) -> str:
     if tensor.metrics is not None:
         return metric_text(tensor.metrics, name)[0]
-    return _PERFECT[name] if tensor.status == IDENTICAL else "NaN"
+    return _PERFECT[name] if tensor.status == IDENTICAL else NO_VALUE
 
 
 def json_text(comparison: Comparison) -> str:

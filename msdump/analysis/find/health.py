@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from msdump import dtypes
-from msdump.analysis.payload import identity
+from msdump.analysis.payload import Key, Progress, each_on_all_cores, key_of
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.plain_files import unreadable
 from msdump.stats import has_non_finite, statistics
 
 Damaged = list[tuple[str, FormatError]]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +54,13 @@ class Health:
 
 _FINE = Health()
 _NOT_FINITE = Health(None, None, None)
-_Key = tuple[object, ...]
 
 
 class HealthTable:
     """Health of tensors; equal bytes on disk share an entry. A tensor that could not be read has no bad values."""
 
     def __init__(self) -> None:
-        self._by_key: dict[_Key, Health] = {}
+        self._by_key: dict[Key, Health] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -97,37 +94,14 @@ class HealthTable:
     ) -> None:
         """Measure each distinct tensor once, on all cores; what cannot be read goes to `damaged`."""
         distinct = {key_of(tensor): tensor for tensor in tensors}
-        problems: dict[_Key, FormatError] = {}
-        for key, result in _measured(distinct, thread_count, progress):
+        problems: dict[Key, FormatError] = {}
+        sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
+        for key, result in each_on_all_cores(_measure, distinct, thread_count, sizes=sizes, progress=progress):
             if isinstance(result, FormatError):
                 problems[key] = result
             else:
                 self._by_key[key] = result
         damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
-
-
-def key_of(tensor: DumpedTensor) -> _Key:
-    """Equal keys are the same bytes on disk."""
-    try:
-        return identity(tensor)
-    except OSError:
-        return (tensor.where,)
-
-
-def _measured(
-    distinct: Mapping[_Key, DumpedTensor], thread_count: int | None, progress: Progress | None
-) -> Iterable[tuple[_Key, Health | FormatError]]:
-    total, done = sum(tensor.size_bytes for tensor in distinct.values()), 0
-    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-nan")
-    try:
-        futures = {pool.submit(_measure, tensor): key for key, tensor in distinct.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-            done += distinct[futures[future]].size_bytes
-            if progress is not None:
-                progress(done, total)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _measure(tensor: DumpedTensor) -> Health | FormatError:
@@ -139,7 +113,7 @@ def _measure(tensor: DumpedTensor) -> Health | FormatError:
     except FormatError as error:
         return error
     except OSError as error:
-        return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+        return unreadable(tensor.path, error)
 
 
 def _health(array: Array) -> Health:

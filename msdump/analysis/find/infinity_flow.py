@@ -12,9 +12,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from msdump.analysis.find.health import Health, HealthTable, key_of
+from msdump.analysis.find.health import Health, HealthTable
 from msdump.analysis.graph_info import GraphFile, GraphNode, Origin
 from msdump.analysis.in_place import Moment
+from msdump.analysis.payload import key_of
 from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.analysis.unset import UnsetTensors
 from msdump.formats.dump_tensor import DumpedTensor

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from msdump import dtypes
-from msdump.analysis.find.health import HealthTable, Progress
+from msdump.analysis.find.health import HealthTable
 from msdump.analysis.find.infinity_flow import (
     AFTER_OUTPUT,
     CAME_IN,
@@ -25,6 +25,7 @@ from msdump.analysis.find.infinity_flow import (
     Stages,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.payload import Progress
 from msdump.analysis.steps import Operator, Slot, Step, StepKey, nothing_selected, read_statistic_steps, read_steps
 from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from msdump.analysis.compare.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
-from msdump.analysis.compare.report import safe_cell
+from msdump.analysis.compare.result_csv import (
+    NO_VALUE,
+    ResultRow,
+    SideCells,
+    result_csv,
+    safe_cell,
+    table_csv,
+)
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.align import Origin, align
 from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom
-from msdump.analysis.msaccucmp.pairs import NOTHING, Pair
+from msdump.analysis.msaccucmp.pairs import Pair
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
+from msdump.analysis.payload import all_in_order
 from msdump.arrays import Array
 from msdump.errors import FormatError
 
@@ -49,48 +54,47 @@ class Request:
 class Row:
     """One measured row: cells by metric, and why some are NaN.
 
-    shown    dtypes of mine and golden
+    dtypes   of mine and golden
     shape    of mine when it was measured; None for a row without a tensor of mine
     """
 
     pair: Pair
     cells: Mapping[str, str]
     reason: str
-    overflow: str = NOTHING
-    shown: tuple[str, ...] = (NOTHING, NOTHING)
+    overflow: str = NO_VALUE
+    dtypes: tuple[str, ...] = (NO_VALUE, NO_VALUE)
     shape: tuple[int, ...] | None = None
 
 
 def measure(pairs: Sequence[Pair], request: Request, thread_count: int | None = None) -> list[Row]:
     """Measure rows on all cores, in their order."""
-    with ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-accuracy") as pool:
-        return list(pool.map(lambda pair: _measure(pair, request), pairs))
+    return all_in_order(lambda pair: _measure(pair, request), pairs, thread_count)
 
 
 def _measure(pair: Pair, request: Request) -> Row:
-    nothing = dict.fromkeys(request.metrics, NOTHING)
+    no_cells = dict.fromkeys(request.metrics, NO_VALUE)
     shape = None if pair.mine is None else pair.mine.shape
-    # Between dumps the file's own dtypes are shown; with a fusion json those of the arrays that were measured.
+    # Between dumps the dtypes are those of the files; with a fusion json those of the arrays that were measured.
     sides = (pair.mine, pair.golden) if pair.origin is None else (None, None)
-    shown = tuple(NOTHING if side is None else side.dtype for side in sides)
-    overflow = NOTHING
+    dtypes = tuple(NO_VALUE if side is None else side.dtype for side in sides)
+    overflow = NO_VALUE
     try:
         if pair.mine is not None and request.has_overflow:
             overflow = _overflow(pair.mine.load_stored())
         if pair.mine is None or pair.golden is None:
-            return Row(pair, nothing, pair.problem, overflow, shown, shape)
+            return Row(pair, no_cells, pair.problem, overflow, dtypes, shape)
         both = align(pair.mine, pair.golden, pair.origin or Origin(), request.custom)
         cells, reason = measured_cells(
             _cut(both.mine, request), _cut(both.golden, request), request, _facts(pair, both.mine, both.golden)
         )
         if pair.origin is not None:
-            shown, shape = (both.mine.dtype.name, both.golden.dtype.name), both.shape
-        return Row(pair, cells, reason, overflow, shown, shape)
+            dtypes, shape = (both.mine.dtype.name, both.golden.dtype.name), both.shape
+        return Row(pair, cells, reason, overflow, dtypes, shape)
     except FormatError as error:
-        return Row(pair, nothing, f"{pair.tensor_index}: {error}", overflow, shown, shape)
+        return Row(pair, no_cells, f"{pair.tensor_index}: {error}", overflow, dtypes, shape)
     except OSError as error:
         problem = f"{error.filename}: expected to read it, got: {error.strerror}."
-        return Row(pair, nothing, problem, overflow, shown, shape)
+        return Row(pair, no_cells, problem, overflow, dtypes, shape)
 
 
 def _cut(array: Array, request: Request) -> Array:
@@ -139,49 +143,52 @@ def _overflow(array: Array) -> str:
 # -- cells ---------------------------------------------------------------------------------------------------------
 
 
-def result_csv(rows: Sequence[Row], mine: Side, golden: Side, request: Request, has_sequence: bool) -> str:
+def accuracy_csv(rows: Sequence[Row], mine: Side, golden: Side, request: Request, has_sequence: bool) -> str:
     """Text of `result_{time}.csv`.   Source: CANN, msaccucmp compare."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator=_LINE_END)
-    address = [["Address"] if side.has_addresses else [] for side in (mine, golden)]
-    overflow = ["OverFlow"] if request.has_overflow else []
-    sequence = ["OpSequence"] if has_sequence else []
-    sides = ["NPUDump", "DataType", *address[0], "GroundTruth", "DataType", *address[1]]
-    writer.writerow(
-        ["Index", *sequence, "OpType", *sides, "TensorIndex", "Shape", *overflow, *request.metrics, "CompareFailReason"]
+    return result_csv(
+        map(_result_row, rows),
+        request.metrics,
+        (mine.has_addresses, golden.has_addresses),
+        has_sequence=has_sequence,
+        has_overflow=request.has_overflow,
+        line_end=_LINE_END,
     )
-    for row in rows:
-        pair = row.pair
-        cells = [str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), safe_cell(pair.op_type)]
-        # What a fusion json maps to has no address of its own.
-        golden_side = pair.golden if pair.origin is None else None
-        for name, tensor, column in ((pair.mine_name, pair.mine, 0), (pair.golden_name, golden_side, 1)):
-            cells += [safe_cell(name), row.shown[column], *([_address_cell(tensor)] if address[column] else [])]
-        shape = NOTHING if row.shape is None else "[" + ",".join(map(str, row.shape)) + "]"
-        cells += [safe_cell(pair.tensor_index), shape, *([row.overflow] if request.has_overflow else [])]
-        writer.writerow([*cells, *(row.cells[name] for name in request.metrics), safe_cell(row.reason)])
-    return stream.getvalue()
+
+
+def _result_row(row: Row) -> ResultRow:
+    pair = row.pair
+    # What a fusion json maps to has no address of its own.
+    golden = pair.golden if pair.origin is None else None
+    return ResultRow(
+        pair.number,
+        pair.op_type,
+        SideCells(pair.mine_name, row.dtypes[0], _address_cell(pair.mine)),
+        SideCells(pair.golden_name, row.dtypes[1], _address_cell(golden)),
+        pair.tensor_index,
+        row.shape,
+        row.cells,
+        row.reason,
+        pair.sequence or 0,
+        row.overflow,
+    )
 
 
 def _address_cell(tensor: SideTensor | None) -> str:
-    return str(tensor.address) if tensor is not None and tensor.address else NOTHING
+    return str(tensor.address) if tensor is not None and tensor.address else NO_VALUE
 
 
 def mapping_csv(pairs: Sequence[Pair], has_sequence: bool) -> str:
     """Text of `mapping_{time}.csv`: which file meets which.   Source: CANN, msaccucmp compare, `-map`."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator=_LINE_END)
     sequence = ["OpSequence"] if has_sequence else []
-    sides = ["NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath"]
-    writer.writerow(["Index", *sequence, "OpType", *sides])
+    table = [["Index", *sequence, "OpType", "NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath"]]
     for pair in pairs:
         paths = [
-            NOTHING if tensor is None else safe_cell(os.path.realpath(tensor.path))
+            NO_VALUE if tensor is None else safe_cell(os.path.realpath(tensor.path))
             for tensor in (pair.mine, pair.golden)
         ]
         names = [safe_cell(name) for name in (pair.op_type, pair.mine_name, pair.golden_name, pair.tensor_index)]
-        writer.writerow([str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), *names, *paths])
-    return stream.getvalue()
+        table.append([str(pair.number), *([str(pair.sequence or 0)] if has_sequence else []), *names, *paths])
+    return table_csv(table, _LINE_END)
 
 
 def advisor_rows(rows: Sequence[Row]) -> list[AdvisorRow]:
@@ -191,7 +198,7 @@ def advisor_rows(rows: Sequence[Row]) -> list[AdvisorRow]:
             row.pair.number,
             row.pair.op_type,
             row.pair.mine_name,
-            float(row.cells.get("CosineSimilarity", NOTHING)),
+            float(row.cells.get("CosineSimilarity", NO_VALUE)),
             row.overflow,
         )
         for row in rows
@@ -247,7 +254,7 @@ class AdvisorRow:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One finding; `index` is None where nothing is wrong."""
+    """One finding; `index` is None where no_cells is wrong."""
 
     kind: str
     index: int | None

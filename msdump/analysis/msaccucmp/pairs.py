@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msdump.analysis.compare.result_csv import NO_VALUE
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.align import Origin
 from msdump.analysis.msaccucmp.fusion_json import FusedOperator, FusedOutput, groups_of
@@ -65,7 +66,7 @@ def _is_number(text: str) -> bool:
     return not text or (text.isascii() and text.isdecimal())
 
 
-NOTHING, ANY = "NaN", "*"
+ANY = "*"  # in place of a name that one side does not have
 # They change nothing that another framework would show: what they read stands for what they write.
 _PASSED_BY = frozenset({"Cast", "TransData"})
 _QUANT, _DEQUANT = "AscendQuant", "AscendDequant"
@@ -98,7 +99,7 @@ class Pair:
 
     @property
     def tensor_index(self) -> str:
-        return NOTHING if self.op_name is None else f"{self.op_name}:{self.io}:{self.index}"
+        return NO_VALUE if self.op_name is None else f"{self.op_name}:{self.io}:{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def pairs_by_name(mine: Side, golden: Side) -> Pairing:
         code = code or ExitCode.NO_DUMP_FILE
         shown = (name, ANY) if both[0] else (ANY, name)
         side = "the golden" if both[0] else "my"
-        pairs.append(Pair(number, NOTHING, *shown, problem=f"{name}: {side} folder has no dump file of it."))
+        pairs.append(Pair(number, NO_VALUE, *shown, problem=f"{name}: {side} folder has no dump file of it."))
     return Pairing(tuple(pairs), code)
 
 

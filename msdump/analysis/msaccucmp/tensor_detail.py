@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from msdump.analysis.compare.report import safe_cell
+from msdump.analysis.compare.result_csv import safe_cell
 from msdump.arrays import Array
 from msdump.errors import WriteError
 from msdump.formats.sidecars import read_mapping

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from msdump import dtypes
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.payload import identity
+from msdump.analysis.payload import Key, Progress, all_in_order, each_on_all_cores, key_of
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.steps import Step, StepKey, nothing_selected, read_statistic_steps, read_steps
 from msdump.arrays import Array
@@ -26,6 +25,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
+from msdump.plain_files import unreadable
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
 
@@ -90,9 +90,9 @@ def tensor_statistics(
         [tensor for tensor, _ in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
     )
     rows = [
-        TensorStatistics(_step_of(tensor), tensor, *measured[_key(tensor)], role)
+        TensorStatistics(_step_of(tensor), tensor, *measured[key_of(tensor)], role)
         for tensor, role in listed
-        if _key(tensor) in measured
+        if key_of(tensor) in measured
     ]
     for step in table.steps:
         if step.key not in covered:
@@ -128,42 +128,25 @@ def _step_of(tensor: DumpedTensor) -> StepKey:
     return StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
 
 
-_Key = tuple[object, ...]
 _Measured = tuple[Statistics, str | None, tuple[int, ...]]
-
-
-def _key(tensor: DumpedTensor) -> _Key:
-    try:
-        return identity(tensor)
-    except OSError:
-        return (tensor.where,)
 
 
 def _measure_all(
     tensors: Sequence[DumpedTensor],
     measure: Callable[[DumpedTensor], _Measured | FormatError],
     thread_count: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[dict[_Key, _Measured], list[tuple[str, FormatError]]]:
-    distinct = {_key(tensor): tensor for tensor in tensors}
-    total, done = sum(tensor.size_bytes for tensor in distinct.values()), 0
-    found: dict[_Key, _Measured] = {}
-    problems: dict[_Key, FormatError] = {}
-    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-stat")
-    try:
-        futures = {pool.submit(measure, tensor): key for key, tensor in distinct.items()}
-        for future in as_completed(futures):
-            key, result = futures[future], future.result()
-            if isinstance(result, FormatError):
-                problems[key] = result
-            else:
-                found[key] = result
-            done += distinct[key].size_bytes
-            if progress is not None:
-                progress(done, total)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return found, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
+    progress: Progress | None,
+) -> tuple[dict[Key, _Measured], list[tuple[str, FormatError]]]:
+    distinct = {key_of(tensor): tensor for tensor in tensors}
+    sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
+    measured: dict[Key, _Measured] = {}
+    problems: dict[Key, FormatError] = {}
+    for key, result in each_on_all_cores(measure, distinct, thread_count, sizes=sizes, progress=progress):
+        if isinstance(result, FormatError):
+            problems[key] = result
+        else:
+            measured[key] = result
+    return measured, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
 def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
@@ -181,7 +164,7 @@ def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool) -> _Measured | F
     except DtypeError as error:
         return FormatError(f"{tensor.where}: {error}")
     except OSError as error:
-        return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+        return unreadable(tensor.path, error)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -229,7 +212,7 @@ def _write_statistics(
     # Rows keep the order of the dump, which execution order files tell better than time stamps.
     writer = StatisticWriter(lambda record: folder, mode=0o600, md5_threads=0)
 
-    def write(place: int, tensor: DumpedTensor) -> FormatError | None:
+    def write(tensor: DumpedTensor) -> FormatError | None:
         try:
             writer.write([_record(tensor, loaded(tensor, is_raw))])
         except FormatError as error:
@@ -237,14 +220,12 @@ def _write_statistics(
         except DtypeError as error:
             return FormatError(f"{tensor.where}: {error}")
         except OSError as error:
-            return FormatError(f"{tensor.path}: expected to read it, got: {error.strerror or error}.")
+            return unreadable(tensor.path, error)
         return None
 
-    pool = ThreadPoolExecutor(thread_count or len(os.sched_getaffinity(0)), "msdump-stat")
     try:
-        results = list(pool.map(write, range(len(tensors)), tensors))
+        results = all_in_order(write, tensors, thread_count)
     finally:
-        pool.shutdown(cancel_futures=True)
         writer.close()
     return [(tensor.path, error) for tensor, error in zip(tensors, results, strict=True) if error is not None]
 
