@@ -1,4 +1,4 @@
-"""Shapes and places: operators that move elements and compute nothing. Any dtype goes through them."""
+"""Shapes, places and dtypes: operators that move elements, or copy them into another dtype, and compute nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
+    BOOLS,
+    FLOATS,
+    NUMBERS,
     attribute,
     broadcast_shapes,
     dtype_attribute,
     expect,
     expect_count,
+    expect_dtype,
     int_tuple,
     normal_axis,
     shape_attribute,
 )
+from msdump.kernels.threads import BLOCK, run_blocks
 
 Grads = Sequence["Value | None"]
 
@@ -378,3 +383,35 @@ def _no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 
 def_bprop("ZerosLike")(_no_gradient)
 def_bprop("OnesLike")(_no_gradient)
+
+
+def_primitive("Cast", ("x",))
+
+
+@def_infer("Cast")
+def _cast_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Attrs: dtype."""
+    expect_count(types, 1)
+    expect_dtype(types[0], NUMBERS | BOOLS, "x")
+    result = TensorType(dtype_attribute(attrs), types[0].shape)
+    expect_dtype(result, NUMBERS | BOOLS, "attribute dtype as the result")
+    return (result,)
+
+
+@def_kernel("Cast")
+def _cast(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Edges: floats truncate toward zero to integers; NaN to bool is True; too large for float16 is Inf."""
+    x, y = np.ascontiguousarray(inputs[0]).reshape(-1), out[0].reshape(-1)
+
+    def block(start: int, stop: int) -> None:
+        np.copyto(y[start:stop], x[start:stop], casting="unsafe")
+
+    run_blocks(y.size, block, 8 * BLOCK)
+
+
+@def_bprop("Cast")
+def _cast_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+    gradient, x = outer[0], node.inputs[0].type.dtype
+    if gradient is None or x not in FLOATS or gradient.type.dtype not in FLOATS:
+        return [None]
+    return [gradient if gradient.type.dtype == x else builder.add("Cast", [gradient], {"dtype": x})]

@@ -14,10 +14,9 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect_count, expect_dtype, expect_same_dtype, expect_shape
-from msdump.kernels.precision import quiet, result_buffer, store, widened
 from msdump.kernels.threads import split
 from msdump.kernels.window import expect_nchw
-from msdump.kernels.workspace import scratch
+from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
 
 def_primitive("BiasAdd", ("x", "b"), grad_scope="gradBiasAdd-meta")
 def_primitive("BiasAddGrad", ("dy",))

@@ -23,8 +23,12 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.blas import product
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_same_dtype, expect_shape
-from msdump.kernels.patches import (
+from msdump.kernels.threads import split
+from msdump.kernels.window import (
+    Padding,
     channels_last,
+    expect_images,
+    expect_nchw,
     filter_rows,
     gather,
     geometry,
@@ -34,10 +38,7 @@ from msdump.kernels.patches import (
     store_image,
     store_pixels,
 )
-from msdump.kernels.precision import compute_type, quiet
-from msdump.kernels.threads import split
-from msdump.kernels.window import Padding, expect_images, expect_nchw
-from msdump.kernels.workspace import scratch
+from msdump.kernels.workspace import compute_type, quiet, scratch
 
 # Bytes of one block of rows. The gradient of the weight adds one product per block, so it takes fewer, bigger ones.
 BLOCK_BYTES = 8 << 20

@@ -28,7 +28,7 @@ from msdump.kernels.checks import (
     expect_same_dtype,
 )
 from msdump.kernels.erf import erf
-from msdump.kernels.parallel import BLOCK, apply_ufunc, run_blocks
+from msdump.kernels.threads import BLOCK, apply_ufunc, run_blocks
 
 Grads = Sequence["Value | None"]
 

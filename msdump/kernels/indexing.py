@@ -30,7 +30,7 @@ from msdump.kernels.checks import (
     normal_axis,
     shape_attribute,
 )
-from msdump.kernels.precision import compute_type
+from msdump.kernels.workspace import compute_type
 
 Grads = Sequence["Value | None"]
 Index = tuple["int | slice | EllipsisType | None", ...]

@@ -13,9 +13,8 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype, expect_shape
-from msdump.kernels.precision import quiet, result_buffer, store, widened
 from msdump.kernels.softmax import log_softmax, softmax
-from msdump.kernels.workspace import scratch
+from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
 
 def_primitive(
     "SparseSoftmaxCrossEntropyWithLogits",

@@ -13,8 +13,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.blas import product as multiply
 from msdump.kernels.checks import NUMBERS, broadcast_shapes, expect, expect_count, expect_dtype, expect_same_dtype
-from msdump.kernels.precision import quiet, result_buffer, store, widened
-from msdump.kernels.workspace import scratch
+from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
 
 def_primitive("MatMul", ("x1", "x2"), grad_scope="gradMatMul-expand")
 def_primitive("BatchMatMul", ("x1", "x2"), grad_scope="gradBatchMatMul-expand")

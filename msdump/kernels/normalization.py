@@ -16,9 +16,8 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape, normal_axis
-from msdump.kernels.parallel import run_blocks
-from msdump.kernels.precision import compute_type
-from msdump.kernels.workspace import scratch
+from msdump.kernels.threads import run_blocks
+from msdump.kernels.workspace import compute_type, scratch
 
 Grads = Sequence["Value | None"]
 

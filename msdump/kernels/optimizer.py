@@ -24,10 +24,9 @@ from msdump.kernels.checks import (
     expect_scalar,
     expect_shape,
 )
-from msdump.kernels.parallel import BLOCK, run_blocks
-from msdump.kernels.precision import compute_type
-from msdump.kernels.state import publish
-from msdump.kernels.workspace import scratch
+from msdump.kernels.program import publish
+from msdump.kernels.threads import BLOCK, run_blocks
+from msdump.kernels.workspace import compute_type, scratch
 
 # One block of an update: (written arrays, read arrays, two free arrays), all flat and of one float dtype.
 Update = Callable[[Sequence[Array], Sequence[Array], Sequence[Array]], None]

@@ -18,10 +18,9 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import expect, expect_count
-from msdump.kernels.precision import compute_type, quiet
 from msdump.kernels.threads import blocks, split
 from msdump.kernels.window import Window, expect_images, expect_nchw, pair, window_of
-from msdump.kernels.workspace import scratch
+from msdump.kernels.workspace import compute_type, quiet, scratch
 
 # Elements of one block. Planes may be so large that a block of the fewest planes worth turning exceeds it.
 BLOCK_SIZE = 1 << 16

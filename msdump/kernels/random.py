@@ -13,7 +13,7 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype
-from msdump.kernels.parallel import apply_ufunc
+from msdump.kernels.threads import apply_ufunc
 
 Grads = Sequence["Value | None"]
 

@@ -28,7 +28,7 @@ from msdump.kernels.checks import (
     normal_axes,
     normal_axis,
 )
-from msdump.kernels.precision import compute_type
+from msdump.kernels.workspace import compute_type
 
 Grads = Sequence["Value | None"]
 

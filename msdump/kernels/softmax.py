@@ -13,8 +13,8 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, normal_axis
-from msdump.kernels.precision import quiet, result_buffer, store, widened
 from msdump.kernels.threads import blocks, split
+from msdump.kernels.workspace import quiet, result_buffer, store, widened
 
 BLOCK_SIZE = 1 << 16
 

@@ -8,7 +8,7 @@ from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
-from msdump.kernels.debug import tensor_text
+from msdump.kernels.program import tensor_text
 from tests.kernels.interpreter import run_op
 
 TEXTS = [
