@@ -29,9 +29,16 @@ def check_version() -> None:
         raise ConfigError(
             "torch: expected PyTorch 2.5 or later, got none. Install it with: pip install torch"
         ) from error
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < OLDEST:
+    if not torch_is_at_least(OLDEST):
         raise ConfigError(
             f"torch: expected PyTorch 2.5 or later, got {torch.__version__}. "
             "Install a newer one with: pip install --upgrade 'torch>=2.5'"
         )
+
+
+def torch_is_at_least(version: tuple[int, int]) -> bool:
+    """True when PyTorch has this version or a later one.   Raises: ImportError without PyTorch."""
+    import torch
+
+    major, minor = torch.__version__.split("+")[0].split(".")[:2]
+    return (int(major), int(minor)) >= version

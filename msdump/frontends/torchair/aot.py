@@ -31,7 +31,7 @@ from msdump.frontends.torchair.dump_tally import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.interpreter import DumpingInterpreter
 from msdump.frontends.torchair.node_plan import plan_nodes
-from msdump.frontends.torchair.plain import plain_run
+from msdump.frontends.torchair.passes.pipeline import plain_run
 from msdump.frontends.torchair.step_files import DumpFolder
 from msdump.session import note_no_dump
 

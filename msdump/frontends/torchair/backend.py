@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from msdump.errors import ConfigError
-from msdump.frontends.torch import OLDEST
+from msdump.frontends.torch import OLDEST, torch_is_at_least
 from msdump.frontends.torchair.configs.compiler_config import DATA_DUMP, CompilerConfig, without_effect
 from msdump.frontends.torchair.debug_save.debug_log import TORCHAIR, open_debug_log
 
@@ -64,8 +63,7 @@ def require_torch() -> None:
         raise ConfigError(
             f"msdump.torchair: expected torch {oldest} or newer, got none: {error}. {_INSTALL}"
         ) from error
-    version = re.match(r"(\d+)\.(\d+)", torch.__version__)
-    if version is not None and (int(version[1]), int(version[2])) < OLDEST:
+    if not torch_is_at_least(OLDEST):
         raise ConfigError(f"msdump.torchair: expected torch {oldest} or newer, got {torch.__version__}. {_INSTALL}")
 
 

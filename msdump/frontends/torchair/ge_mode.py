@@ -11,8 +11,7 @@ from msdump.errors import ConfigError, GraphError
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import OneWarning
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
-from msdump.frontends.torchair.passes.pipeline import GE_MODE, run_fx_passes
-from msdump.frontends.torchair.plain import plain_run
+from msdump.frontends.torchair.passes.pipeline import GE_MODE, plain_run, run_fx_passes
 
 Observer = TypeVar("Observer")
 _no_graph = OneWarning("The debug save has no GE graph of everything")

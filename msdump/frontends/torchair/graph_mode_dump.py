@@ -25,7 +25,7 @@ from msdump.formats.paths.torchair import dump_options_path, rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
-from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.scope import is_marked
 from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 

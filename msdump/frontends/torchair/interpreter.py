@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from msdump.frontends.torchair.node_plan import NodePlan
-from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.step_files import DumpFolder, StepFiles
 
 

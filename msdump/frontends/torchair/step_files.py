@@ -32,7 +32,7 @@ from msdump.formats.paths.torchair import (
 from msdump.frontends.torchair.dump_tally import DumpTally
 from msdump.frontends.torchair.host_value import NoArrayError, array_from_value, original_dtype
 from msdump.frontends.torchair.node_plan import NodePlan
-from msdump.frontends.torchair.rank_folders import rank_folders
+from msdump.frontends.torchair.ranks import rank_folders
 
 log = logging.getLogger("msdump")
 

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def nothing_compiled() -> Iterator[None]:
-    from msdump.frontends.torchair.rank_folders import rank_folders
+    from msdump.frontends.torchair.ranks import rank_folders
 
     yield
     rank_folders.reset_for_tests()

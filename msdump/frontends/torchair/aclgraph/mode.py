@@ -17,9 +17,8 @@ from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
 from msdump.frontends.torchair.passes import pipeline
-from msdump.frontends.torchair.passes.pipeline import run_fx_passes
+from msdump.frontends.torchair.passes.pipeline import plain_run, run_fx_passes
 from msdump.frontends.torchair.passes.storages import Storages
-from msdump.frontends.torchair.plain import plain_run
 
 
 class GraphDumpTypeError(ConfigError, NotImplementedError):

@@ -21,8 +21,7 @@ from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.dump_tally import captured
-from msdump.frontends.torchair.process_rank import process_rank
-from msdump.frontends.torchair.rank_folders import rank_folders
+from msdump.frontends.torchair.ranks import process_rank, rank_folders
 from msdump.frontends.torchair.step_files import limited_files, umask
 
 log = logging.getLogger("msdump")

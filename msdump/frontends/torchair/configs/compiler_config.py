@@ -6,7 +6,7 @@ from msdump.errors import WriteError
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair import options as takes
 from msdump.frontends.torchair.options import INT64_MAX, Option, OptionGroup
-from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.ranks import process_rank
 
 __all__ = ["CompilerConfig"]
 

@@ -25,7 +25,7 @@ from msdump.frontends.torchair.ge.compile import OPTIMIZED as OPTIMIZED_STAGE
 from msdump.frontends.torchair.ge.compile import ORIGINAL as ORIGINAL_STAGE
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.graph_dump.emit import write_ge_graph
-from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.ranks import process_rank
 
 # One clock for the process: two graphs never get the same time.
 _clock = Clock()

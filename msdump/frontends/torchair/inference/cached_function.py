@@ -22,7 +22,7 @@ from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.frontends.torchair.backend import get_npu_backend
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.inference.cache_file import FILE, VERSION, CompiledModule, load, save
-from msdump.frontends.torchair.process_rank import process_rank
+from msdump.frontends.torchair.ranks import process_rank
 
 log = logging.getLogger("torchair")
 # What a script gets otherwise than it says, it shall see: the log of TorchAir is silent below ERROR.

@@ -77,15 +77,6 @@ def _write_in_place(module: GraphModule, copy: Node, storages: Storages) -> bool
     return True
 
 
-_OLDEST = (2, 6)
-
-
-def has_auto_functionalized(version: str = torch.__version__) -> bool:
-    """Has this PyTorch what the pass needs?   Source: TorchAir runs it from 2.6 on."""
-    major, minor = version.split("+")[0].split(".")[:2]
-    return (int(major), int(minor)) >= _OLDEST
-
-
 def decompose_auto_functionalized(module: GraphModule, _: PassContext) -> bool:
     """Replace `auto_functionalized(op, x=x)` by a copy of `x` and a call of `op` on it."""
     higher = torch.ops.higher_order

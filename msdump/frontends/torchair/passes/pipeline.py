@@ -1,16 +1,17 @@
-"""The passes of each mode, in TorchAir's order, and what runs them."""
+"""The passes of each mode, in TorchAir's order, and what runs them and a graph that has been through them."""
 
 from __future__ import annotations
 
 import copy
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch.fx import GraphModule
 
 from msdump.errors import ConfigError, GraphError
+from msdump.frontends.torch import torch_is_at_least
 from msdump.frontends.torchair._utils.graph_utils import NodeCount, report
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.passes.apply_pattern_passes import apply_pattern_passes
@@ -18,7 +19,6 @@ from msdump.frontends.torchair.passes.fx_pass import FxObserver, FxPass, PassCon
 from msdump.frontends.torchair.passes.in_place import (
     decompose_auto_functionalized,
     eliminate_self_copy,
-    has_auto_functionalized,
     reinplace_inplaceable_ops_pass,
     reinplace_input_mutated_ops,
 )
@@ -54,7 +54,8 @@ def _reinplaces_inputs(config: CompilerConfig) -> bool:
 
 
 def _decomposes(config: CompilerConfig) -> bool:
-    return _reinplaces_inputs(config) and has_auto_functionalized()
+    # Source: TorchAir.
+    return _reinplaces_inputs(config) and torch_is_at_least((2, 6))
 
 
 _PRE = custom_pass("post_grad_custom_pre_pass")
@@ -148,3 +149,14 @@ def _apply(fx_pass: FxPass, module: GraphModule, context: PassContext) -> None:
         ) from error
     if before is not None:
         log.debug(report(fx_pass.name, time.perf_counter() - start, before, NodeCount.of(module.graph)))
+
+
+def plain_run(module: GraphModule) -> Callable[[list[Any]], Any]:
+    """The graph as it is, not observed. The list of arguments is emptied, so that they live no longer than needed."""
+
+    def run(args: list[Any]) -> Any:
+        inputs = tuple(args)
+        args.clear()
+        return module.forward(*inputs)
+
+    return run

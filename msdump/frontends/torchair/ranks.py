@@ -1,14 +1,33 @@
-"""Folders of ranks, `worldsize{W}_global_rank{R}`: one process at a time dumps into one."""
+"""Which process of a job this is, and the folder of its rank: one process at a time dumps into one.
+
+Folders are called `worldsize{W}_global_rank{R}`.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from contextlib import suppress
 
 from msdump.errors import ConfigError
 from msdump.formats.folders import FolderHold, make_dirs
+
+
+def process_rank() -> tuple[int, int]:
+    """(world size, rank) of this process; (1, 0) when it works alone.
+
+    Edges: a script that has not imported torch works alone; this does not import it.
+    """
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        world_size = distributed.get_world_size()
+        if world_size > 1:
+            return world_size, distributed.get_rank()
+    return 1, 0
+
 
 log = logging.getLogger("msdump")
 

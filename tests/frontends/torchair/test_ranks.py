@@ -12,7 +12,7 @@ import pytest
 
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.folders import FolderHold
-from msdump.frontends.torchair.rank_folders import RankFolders, rank_folders
+from msdump.frontends.torchair.ranks import RankFolders, rank_folders
 
 torch = pytest.importorskip("torch")
 
