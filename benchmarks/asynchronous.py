@@ -39,10 +39,10 @@ def measure(base: str | None, place: str, file_format: str, quick: bool) -> None
         step = alexnet_step(batch)
         for _ in range(WARM):
             step()
-        from msdump import session
+        from msdump import opening
         from msdump.dump.staging import staging_budget
 
-        opened = session.current()
+        opened = opening.current()
         if opened is None or opened.pool is None:
             raise RuntimeError("no asynchronous dump is configured")
         pool, budget = opened.pool, staging_budget()

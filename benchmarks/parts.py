@@ -237,9 +237,9 @@ def part_overflow(quick: bool) -> None:
         os.environ["MINDSPORE_DUMP_CONFIG"] = str(write_config(folder, watched_steps, op_debug_mode=3))
         step = alexnet_step(batch)
         watched, plain = alternate(rounds, step, step)
-        from msdump import session
+        from msdump import opening
 
-        opened = session.current()
+        opened = opening.current()
         if opened is None or opened.report().overflows != ():
             raise RuntimeError("expected a watched run without an overflow")
         row("overflow detection, nothing found: step time", watched / plain, "<= 1.15", "plain step")

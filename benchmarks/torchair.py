@@ -59,7 +59,7 @@ def measure_ge_step(model: str, is_quick: bool, folder: Path) -> None:
 def measure_bin(model: str, is_quick: bool, folder: Path) -> None:
     import msdump.torchair as torchair
 
-    from msdump.frontends.torchair import graph_mode_dump
+    from msdump import sessions
 
     def backend(is_dumping: bool) -> Any:
         config = torchair.CompilerConfig()
@@ -89,7 +89,7 @@ def measure_bin(model: str, is_quick: bool, folder: Path) -> None:
 
     for call in (plain, dumped):
         call()
-    graph_mode_dump.flush()
+    sessions.flush_all()
     sizes = [path.stat().st_size for path in ranks.rglob("*.*") if path.is_file()]
     _remove_steps(ranks)
     block = memoryview(bytes(max(sizes)))
@@ -99,7 +99,7 @@ def measure_bin(model: str, is_quick: bool, folder: Path) -> None:
             started = time.perf_counter()
             call()
             if call is with_files:
-                graph_mode_dump.flush()
+                sessions.flush_all()
             measured.append(time.perf_counter() - started)
             shutil.rmtree(folder / "bare", ignore_errors=True)
             _remove_steps(ranks)

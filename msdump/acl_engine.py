@@ -8,11 +8,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from msdump import measuring
-from msdump.child_reports import Outbox
 from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
@@ -28,6 +26,7 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
 from msdump.dump.staging import staging_budget
 from msdump.dump.tally import Tally
+from msdump.dump.writer_pool import WriterPool
 from msdump.engine import claim_time
 from msdump.errors import DumpError
 from msdump.formats import bin
@@ -38,6 +37,7 @@ from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
+from msdump.report import MODELS, Report
 
 log = logging.getLogger("msdump")
 
@@ -45,35 +45,6 @@ _FILE_MODE = 0o600
 # To measure a tensor costs less than the fresh memory that the model takes while many of them wait.
 _LARGEST_BUDGET_OF_STATISTICS = 16 << 20
 _NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class AclReport:
-    """What a dump has asked for and got so far. Sizes in bytes, times in seconds.
-
-    skipped    why tensors were not written -> how many
-    lost       tensors that were asked for and not written
-    overflows  operators that overflowed or raised; None when nobody looked
-    """
-
-    path: str
-    operators_seen: int = 0
-    operators_selected: int = 0
-    iterations_run: int = 0
-    iterations_dumped: int = 0
-    tensors_written: int = 0
-    files: int = 0
-    bytes_written: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    overflows: tuple[str, ...] | None = None
-    lost: int = 0
-    error: str | None = None
-    dump_seconds: float = 0.0
-
-    @property
-    def is_empty(self) -> bool:
-        """True when there should be files and none is there; who waits for a failure may well wait in vain."""
-        return self.overflows is None and not self.files
 
 
 class AclDump:
@@ -115,7 +86,6 @@ class AclDump:
         self._process_id = os.getpid()
         self._has_told_fork = False
         self._noting_seconds = 0.0
-        self._outbox = Outbox(str(self.root))
 
     def observe_model(
         self,
@@ -174,20 +144,24 @@ class AclDump:
         """True when models should keep all their values in one piece of memory, so that one may trample on another."""
         return self.plan.is_watcher
 
-    def report(self) -> AclReport:
+    def report(self) -> Report:
         """Counts up to now."""
         tally = self._tally
         with self._lock:
             counted = [writer.counts for writer in self._writers] + [dumper.counts for dumper in self._exceptions]
         counts = sum(counted, WriteCounts())
-        return AclReport(
-            path=str(self._folders.home or self.root),
+        return Report(
+            str(self._folders.home or self.root),
+            MODELS,
+            iterations_asked=str(self.plan.iterations),
             operators_seen=tally.operators_seen,
             operators_selected=tally.operators_selected,
             iterations_run=tally.iterations_run,
             iterations_dumped=tally.iterations_dumped,
             tensors_written=tally.tensors_written,
             files=counts.files,
+            links=counts.links,
+            bytes_named=counts.bytes_named,
             bytes_written=counts.bytes_written,
             skipped=dict(tally.skipped),
             overflows=None if tally.overflows is None else tuple(tally.overflows),
@@ -204,11 +178,18 @@ class AclDump:
     def counts(self) -> measuring.Counts:
         """As `report`, for a dry run."""
         report = self.report()
-        return measuring.Counts(report.files, 0, report.bytes_written, report.dump_seconds - self._noting_seconds)
+        return measuring.Counts(
+            report.files, report.links, report.bytes_written, report.dump_seconds - self._noting_seconds
+        )
+
+    @property
+    def pool(self) -> WriterPool:
+        """The threads that write."""
+        return self._delivery.pool
 
     def flush(self) -> None:
         """Wait until everything that was dumped so far is on disk."""
-        self._delivery.pool.drain()
+        self.pool.drain()
 
     def close(self) -> None:
         """Write what waits; models that still run are not dumped any more. Idempotent.
@@ -221,15 +202,9 @@ class AclDump:
             self._is_closed = True
         if not self.is_ours:
             return
-        try:
-            for observer in self._observers:
-                observer.close()
-            self._delivery.close(self._writers)
-        finally:
-            # Also when a signal ends the wait: what was lost is counted then.
-            report = self.report()
-            error = report.error or (f"{report.lost} tensors were not written." if report.lost else None)
-            self._outbox.finish(report.tensors_written, report.is_empty, error)
+        for observer in self._observers:
+            observer.close()
+        self._delivery.close(self._writers)
         if self._tally.error:
             raise DumpError(
                 f"{self.root}: the dump is not complete, {self._tally.lost} tensors are missing and what came later "

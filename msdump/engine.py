@@ -1,4 +1,4 @@
-"""MindSpore's dump: from a DumpPlan to the observers and writers that carry it out."""
+"""The dump of graphs of MindSpore and PyTorch: from a plan to the observers and writers that carry it out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import datetime
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msdump import measuring
 from msdump.config.environment import disk_limits
-from msdump.config.plan import DumpPlan
+from msdump.config.plan import DumpPlan, unmatched_selectors
+from msdump.config.sections import DUMP_MARKED
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.exception import ExceptionDumper
@@ -30,7 +32,7 @@ from msdump.dump.staging import staging_budget
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, DumpError
 from msdump.formats import bin, npy
 from msdump.formats.atomic import claim_dir, make_dirs
 from msdump.formats.folders import FolderHold
@@ -39,10 +41,12 @@ from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, 
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json, write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
-from msdump.formats.writer import Writer
+from msdump.formats.writer import WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
+from msdump.report import GRAPHS, Report
+from msdump.sessions import Session, lock, remarks, warn_of_fork
 
 log = logging.getLogger("msdump")
 
@@ -54,23 +58,127 @@ _EXCEPTION = 4
 Directory = Callable[[TensorRecord], Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What carries a plan out.
+class GraphSession(Session):
+    """The dump of all graphs of MindSpore or PyTorch in this process.
 
-    writers  whoever counts files
-    pool     threads that may still be writing when the script has ended; None when nothing waits
-    hold     keeps other processes out of the folder; None where each process has folders of its own
+    pool   threads that write while the script goes on; None when there are none
+    hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
     """
 
-    observers: tuple[Observer, ...]
-    writers: tuple[Writer, ...]
-    tally: Tally
-    pool: WriterPool | None = None
-    hold: FolderHold | None = None
+    def __init__(
+        self,
+        plan: DumpPlan,
+        observers: tuple[Observer, ...],
+        writers: tuple[Writer, ...],
+        tally: Tally,
+        pool: WriterPool | None = None,
+        hold: FolderHold | None = None,
+    ) -> None:
+        super().__init__()
+        self.plan = plan
+        self.observers = observers
+        self.pool = pool
+        self.has_threads = pool is not None
+        self._writers = writers
+        self._tally = tally
+        self._hold = hold
+        self._next_iteration = plan.initial_iteration
+        self._started = time.perf_counter()
+        self._run_seconds = 0.0
+
+    @property
+    def folder(self) -> str:
+        return str(self.plan.path)
+
+    @property
+    def pools(self) -> Sequence[WriterPool]:
+        return () if self.pool is None else (self.pool,)
+
+    @property
+    def error(self) -> str:
+        """Why the dump is not complete; "" where it is."""
+        return self._tally.error or ""
+
+    def count_skipped(self, reason: str, count: int = 1) -> None:
+        """Tensors that a frontend cannot show to anybody, for the report."""
+        self._tally.count_skipped(reason, count)
+
+    def next_iteration(self) -> int:
+        """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
+        if self.is_foreign:
+            warn_of_fork()
+        with lock:
+            measuring.note_run("session", self)
+            self._next_iteration += 1
+            return self._next_iteration - 1
+
+    def counts(self) -> measuring.Counts:
+        """As `report`, for a dry run."""
+        report = self.report()
+        return measuring.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
+
+    def let_go(self) -> None:
+        if self._hold is not None:
+            self._hold.release()
+
+    def leave_to_parent(self) -> None:
+        if self._hold is not None:
+            self._hold.leave_to_parent()
+        self._tally.error = "The session belongs to the process that this one was forked from."
+
+    def _finish(self) -> None:
+        for observer in self.observers:
+            observer.close()
+        self._run_seconds = time.perf_counter() - self._started
+        if self._tally.error:
+            raise DumpError(
+                f"{self.plan.path}: the dump is not complete, {self._tally.lost} tensors of the step "
+                f"that failed are missing and later steps were not dumped. {self._tally.error}"
+            )
+
+    def report(self) -> Report:
+        tally = self._tally
+        counts = sum((writer.counts for writer in self._writers), WriteCounts())
+        unmatched = unmatched_selectors(self.plan, tally.names_seen)
+        return Report(
+            self.folder,
+            GRAPHS,
+            iterations_asked=str(self.plan.iterations),
+            iterations_run=tally.iterations_run,
+            iterations_dumped=tally.iterations_dumped,
+            operators_seen=tally.operators_seen,
+            operators_selected=tally.operators_selected,
+            tensors_written=tally.tensors_written,
+            files=counts.files,
+            links=counts.links,
+            bytes_named=counts.bytes_named,
+            bytes_written=counts.bytes_written,
+            skipped=dict(tally.skipped),
+            unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
+            advice=self._advice(),
+            overflows=None if tally.overflows is None else tuple(tally.overflows),
+            lost=tally.lost,
+            error=tally.error or None,
+            dump_seconds=tally.seconds,
+            run_seconds=self._run_seconds or time.perf_counter() - self._started,
+            outside=remarks(),
+        )
+
+    def _advice(self) -> tuple[str, ...]:
+        """Why no operator of any step was chosen."""
+        if not self._tally.iterations_dumped:
+            asked = str(self.plan.iterations)
+            return (f"No iteration that ran is in {asked!r}; the first one is 0.",)
+        if self._tally.operators_selected:
+            return ()
+        if self.plan.dump_mode == DUMP_MARKED:
+            advice = "`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run."
+        else:
+            advice = "No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means."
+        return (advice,)
 
 
-def start_engine(plan: DumpPlan) -> Engine:
+def start(plan: DumpPlan) -> GraphSession:
     """Make the folders and wire writers and dumpers.
 
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
@@ -80,7 +188,7 @@ def start_engine(plan: DumpPlan) -> Engine:
     return _start_async(plan, guard) if plan.engine == "async" else _start_sync(plan, guard)
 
 
-def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
+def _start_sync(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
     layout = SyncLayout(plan.path, plan.rank_id, plan.net_name)
     hold = _hold(layout.metadata_dir.parent)
     if not write_metadata(layout.metadata_dir, plan.config_text, plan.device_target, MS_VERSION):
@@ -101,7 +209,7 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> Engine:
     constants = LimitedWriter(npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id)), guard, NPY_FOOTPRINT)
     tally = Tally()
     dumper = SyncDumper(plan, layout, writers, constants, tally)
-    return Engine((dumper,), (*writers, constants), tally, hold=hold)
+    return GraphSession(plan, (dumper,), (*writers, constants), tally, hold=hold)
 
 
 def _hold(folder: Path) -> FolderHold:
@@ -115,7 +223,7 @@ def _hold(folder: Path) -> FolderHold:
     return hold
 
 
-def _start_async(plan: DumpPlan, guard: DiskGuard) -> Engine:
+def _start_async(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
     budget = staging_budget()
     folders = _AclFolders(plan) if plan.is_acl_dump else _PlainFolders(plan)
     guard.expect_folder(folders.home)
@@ -125,13 +233,13 @@ def _start_async(plan: DumpPlan, guard: DiskGuard) -> Engine:
     if plan.has_graph_files:
         graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.rank_id, plan.net_name), tally),)
     if plan.op_debug_mode == _EXCEPTION:
-        return Engine((ExceptionDumper(plan, writers, tally), *graphs), writers, tally)
+        return GraphSession(plan, (ExceptionDumper(plan, writers, tally), *graphs), writers, tally)
     if plan.op_debug_mode:
         opdebug = _opdebug_writer(plan, guard, folders.directory)
         overflow = OverflowDumper(plan, writers, opdebug, tally, on_step=folders.begin_step)
-        return Engine((overflow, *graphs), (*writers, opdebug), tally)
+        return GraphSession(plan, (overflow, *graphs), (*writers, opdebug), tally)
     dumper = AsyncDumper(plan, writers, tally, budget, data_offsets=data_offsets, on_step=folders.begin_step)
-    return Engine((dumper, *graphs), writers, tally, dumper.pool)
+    return GraphSession(plan, (dumper, *graphs), writers, tally, dumper.pool)
 
 
 def _async_writers(

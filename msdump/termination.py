@@ -1,12 +1,15 @@
-"""SIGTERM as an exception: a script unwinds as with `sys.exit`, so that open dumps are finished.
+"""The end of a process: what is called then, and SIGTERM as an exception, so that open dumps are finished.
 
+A script unwinds as with `sys.exit`.
 Python runs the handler between any two steps of the main thread, also within `__del__`, a weakref's callback or another
 place whose exceptions it only reports. One that ends there is sent again as soon as the thread has left that place.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 import threading
 import types
@@ -15,6 +18,49 @@ from typing import Any, NoReturn
 
 _SECONDS_BETWEEN_LOOKS = 0.001
 _waiting = threading.Lock()  # held by the thread that is to send the signal again
+
+
+_sigterm_process = 0  # that took the signal, as its children have not
+
+
+def call_when_process_ends(function: Callable[[], None]) -> None:
+    """Call it once when this process ends, be it by an exception or as a worker of multiprocessing."""
+    atexit.unregister(function)  # a forked process may have it from its parent
+    atexit.register(function)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        # Such a process ends without what atexit knows.
+        from multiprocessing.util import Finalize
+
+        Finalize(None, function, exitpriority=0)
+
+
+def end_by_exception_on_sigterm() -> None:
+    """Let SIGTERM end the script as an exception would, so that what waits is written.
+
+    Only where nobody else handles the signal, and only in the thread that may.
+    """
+    global _sigterm_process
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        _sigterm_process = os.getpid()
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def forget(function: Callable[[], None]) -> None:
+    """Undo both for tests."""
+    atexit.unregister(function)
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _on_sigterm(number: int, frame: types.FrameType | None) -> None:
+    if os.getpid() != _sigterm_process:
+        # A child that was forked has neither the writers' threads nor anything to write.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    elif not getattr(sys.modules.get("multiprocessing.util"), "_exiting", False):
+        end_script(number)
+    # Else a worker of multiprocessing is at its end: an exception there would keep its dump from being finished.
 
 
 class ScriptEnded(SystemExit):

@@ -46,9 +46,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_session_left_open(clean_environment: None) -> Iterator[None]:
     """One process has one dump session; here each test may open its own."""
     yield
-    session = sys.modules.get("msdump.session")
-    if session is not None:
-        session.reset_for_tests()
+    sessions = sys.modules.get("msdump.sessions")
+    if sessions is not None:
+        sessions.reset_for_tests()
 
 
 @pytest.fixture(scope="session")

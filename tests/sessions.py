@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.dump.tally import Tally
+from msdump.engine import GraphSession
 from msdump.graph.run import Observer
 from tests.dump.memory_writer import make_plan
 
 
 def open_session(observers: Sequence[Observer]) -> None:
     """What the process compiles from now on is watched by these; without any, no dump is configured."""
-    session.reset_for_tests()
-    session._is_decided = True
+    sessions.reset_for_tests()
+    opening._is_decided = True
     if observers:
-        session._session = session.Session(make_plan(device_target="CPU"), tuple(observers), (), Tally())
+        session = GraphSession(make_plan(device_target="CPU"), tuple(observers), (), Tally())
+        opening._session = sessions.begin(session)

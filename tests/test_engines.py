@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import session
+from msdump import opening, sessions
+from msdump.engine import GraphSession
 from msdump.errors import DumpError
 from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
@@ -56,15 +57,15 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @contextmanager
-def running(jit_level: str = "", is_dynamic: bool = False) -> Iterator[tuple[session.Session, Executor]]:
-    opened = session.open_mindspore("Ascend", 3, jit_level=jit_level)
+def running(jit_level: str = "", is_dynamic: bool = False) -> Iterator[tuple[GraphSession, Executor]]:
+    opened = opening.open_mindspore("Ascend", 3, jit_level=jit_level)
     assert opened is not None
     with np.errstate(over="ignore"):
         yield opened, Executor(small_graph(is_dynamic), opened.observers)
     opened.close()
 
 
-def run(executor: Executor, opened: session.Session, value: float, steps: int = 1) -> None:
+def run(executor: Executor, opened: GraphSession, value: float, steps: int = 1) -> None:
     for _ in range(steps):
         executor.run([np.full((2, 3), value, np.float16)], opened.next_iteration())
 
@@ -137,7 +138,7 @@ def test_acl_runs_in_the_same_second_keep_apart(configure: Any, jit_level: str, 
     for _ in range(3):
         with running(jit_level) as (opened, executor):
             run(executor, opened, 1.0, steps=2)
-        session.reset_for_tests()
+        sessions.reset_for_tests()
     for step in (0, 1):
         folders = list((root / str(step)).glob("*/3"))
         assert len(folders) == (0 if op_debug_mode else 3)
@@ -202,7 +203,7 @@ def test_exception_dumps_what_the_operator_read(configure: Any, monkeypatch: pyt
 def test_disk_budget_ends_the_dump_not_the_run(configure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     configure()
     monkeypatch.setenv("MSDUMP_DISK_BUDGET", "1000")
-    opened = session.open_mindspore("Ascend", 3)
+    opened = opening.open_mindspore("Ascend", 3)
     assert opened is not None
     executor = Executor(small_graph(), opened.observers)
     run(executor, opened, 1.0, steps=5)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.acl_plan import check_acl_json
-from msdump.cli.acl_report import print_acl_report
-from msdump.cli.main import COMMANDS, DUMP_FAILED, NOTHING_DUMPED
-from msdump.cli.report_text import print_warning
+from msdump.cli.main import COMMANDS
+from msdump.cli.report_text import conclude, print_report
 from msdump.cli.tables import print_table
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
 
@@ -70,7 +69,6 @@ def _run(args: argparse.Namespace) -> int:
     from msdump.frontends.acl import dump, load
 
     scope = None if args.dump is None else dump(args.dump)
-    failure: DumpError | None = None
     outputs: dict[str, Any] = {}
     try:
         with scope or contextlib.nullcontext():
@@ -78,25 +76,20 @@ def _run(args: argparse.Namespace) -> int:
             inputs = _inputs(args.input, args.random, model.inputs)
             for _ in range(args.times):
                 outputs = model(inputs)
-    except DumpError as error:
-        failure = error
+    except DumpError:
+        pass  # the report says it
     except BaseException:
         # Also Ctrl-C and SIGTERM: what came before is on disk, and the user looks for it.
         report = None if scope is None else scope.report()
         if report is not None and report.files:
-            print_acl_report(report, sys.stderr)
+            print_report(report, sys.stderr)
         raise
     _show(outputs, args.output)
     report = None if scope is None else scope.report()
-    if report is not None:
-        print_acl_report(report, sys.stderr)
-    if failure is not None:
-        print_warning(f"The dump is not complete. The model itself went on.\n{failure}", sys.stderr)
-        return DUMP_FAILED
-    if report is not None and report.is_empty:
-        print_warning("Nothing was dumped: the configuration matched nothing of this model.", sys.stderr)
-        return NOTHING_DUMPED
-    return 0
+    if report is None:
+        return 0
+    print_report(report, sys.stderr)
+    return conclude([report], False, sys.stderr)
 
 
 def _inputs(given: Sequence[str], seed: int | None, specs: Sequence[TensorSpec]) -> dict[str, Any]:

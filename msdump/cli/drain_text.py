@@ -11,12 +11,12 @@ from msdump.cli.report_text import format_bytes
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from msdump.dump.writer_pool import PoolState, WriterPool
+    from msdump.sessions import Pool, PoolState
 
 _TICK_SECONDS = 0.2
 
 
-def wait_for_writers(pool: WriterPool, stream: TextIO) -> bool:
+def wait_for_writers(pool: Pool, stream: TextIO) -> bool:
     """Wait until everything is written; on a terminal with a progress line, elsewhere with one line that says so.
 
     False: Ctrl-C. Files that threads are in the middle of become whole, the others are counted as lost.
@@ -30,7 +30,7 @@ def wait_for_writers(pool: WriterPool, stream: TextIO) -> bool:
     return True
 
 
-def _wait(pool: WriterPool, stream: TextIO) -> None:
+def _wait(pool: Pool, stream: TextIO) -> None:
     if not is_terminal(stream):
         state = pool.state()
         waiting, written = format_bytes(state.queued_bytes), format_bytes(state.written_bytes)
@@ -46,7 +46,7 @@ def _wait(pool: WriterPool, stream: TextIO) -> None:
         _follow(pool, progress, progress.add_task(""))
 
 
-def _follow(pool: WriterPool, progress: Progress, task: TaskID) -> None:
+def _follow(pool: Pool, progress: Progress, task: TaskID) -> None:
     """Show how far the writers are, until they are done."""
     first, started = pool.state().written_bytes, time.perf_counter()
     is_done = False

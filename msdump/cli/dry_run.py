@@ -26,7 +26,6 @@ from msdump.measuring import Counts
 if TYPE_CHECKING:
     from msdump.config.plan import DumpPlan
     from msdump.measuring import Source
-    from msdump.session import Session
 
 # The first step compiles and makes folders; the second is as all others.
 _STEPS = 2
@@ -159,32 +158,12 @@ class _Stopwatch:
         return Counts(*map(sum, zip(*(source.counts() for source in self._sources), strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionSource:
-    """The dump of MindSpore or PyTorch."""
-
-    session: Session
-
-    @property
-    def error(self) -> str:
-        return self.session.report().error or ""
-
-    def counts(self) -> Counts:
-        report = self.session.report()
-        return Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
-
-    def flush(self) -> None:
-        if self.session.pool is not None:
-            self.session.pool.drain()
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run the script of the arguments below the folder that comes first; the result is the script's exit status.
 
     The second argument is "" for the folder's dump.json, an acl.json, or "own" for what the script configures.
     """
     from msdump import _startup
-    from msdump import session as sessions
     from msdump.cli.launch import run_script
     from msdump.config.environment import DUMP_CONFIG
 
@@ -195,10 +174,9 @@ def main(arguments: Sequence[str]) -> int:
         measuring.folder = Path(folder, "dump")
         measuring.folder.mkdir()
         measuring.acl_json = None if config == _OWN else Path(config)
-        measuring.on_run = watch.begin_run
     else:
         os.environ[DUMP_CONFIG] = os.path.join(folder, "dump.json")
-        sessions.on_step = lambda session: watch.begin_run("session", _SessionSource(session))
+    measuring.on_run = watch.begin_run
     _startup.begin({"mindspore": False, "acl": False, "torchair": False, "torch_npu": True})
     status = run_script(script, rest)
     if status == 0:

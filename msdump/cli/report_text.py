@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
 from msdump.cli.printing import LINE_ENDS, draw, is_terminal, printable, put
 
 if TYPE_CHECKING:
-    from msdump.session import RunReport
+    from msdump.report import Report
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -28,22 +30,20 @@ def format_count(count: int, singular: str) -> str:
     return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
 
 
-def report_rows(report: RunReport) -> list[tuple[str, str]]:
+def report_rows(report: Report) -> list[tuple[str, str]]:
     """The report as (label, text), in reading order. Rows that would say nothing are left out."""
-    rows = [
-        ("folder", str(report.path)),
-        (
-            "iterations",
-            f"{report.iterations_dumped} of {report.iterations_run} dumped, asked for {report.iterations_asked}",
-        ),
-        ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
-        (
-            "tensors",
-            f"{report.tensors_written} written as {format_count(report.files, 'file')}"
-            f" and {format_count(report.links, 'link')}",
-        ),
-        ("bytes", f"{format_bytes(report.bytes_written)} on disk for {format_bytes(report.bytes_named)} of tensors"),
-    ]
+    rows = [("folder", report.path)]
+    if report.iterations_run or report.kind.title:
+        asked = f", asked for {report.iterations_asked}" if report.iterations_asked else ""
+        rows.append(("iterations", f"{report.iterations_dumped} of {report.iterations_run} dumped{asked}"))
+    if report.kind.title:
+        files, links = format_count(report.files, "file"), format_count(report.links, "link")
+        on_disk, named = format_bytes(report.bytes_written), format_bytes(report.bytes_named)
+        rows += [
+            ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
+            ("tensors", f"{report.tensors_written} written as {files} and {links}"),
+            ("bytes", f"{on_disk} on disk for {named} of tensors"),
+        ]
     if report.skipped:
         rows.append(("skipped", ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))))
     if report.overflows is not None:
@@ -58,18 +58,24 @@ def report_rows(report: RunReport) -> list[tuple[str, str]]:
     rows += [("outside", line) for line in report.outside]
     rows += [("not matched", name) for name in report.unmatched]
     if report.error:
-        rows.append(("error", f"{format_count(report.lost, 'tensor')} lost. {report.error}"))
+        rows.append(("error", f"{format_count(report.lost, report.kind.item)} lost. {report.error}"))
     return rows
 
 
-def plain_text(report: RunReport) -> str:
+def _title(report: Report) -> str:
+    kind = report.kind
+    size = format_bytes(report.bytes_written)
+    return kind.title or f"{kind.name}: {format_count(report.files, 'file')}, {size}"
+
+
+def plain_text(report: Report) -> str:
     """The report as aligned lines."""
     rows = report_rows(report)
     width = max(len(label) for label, _ in rows)
-    return "\n".join(["msdump: dump report", *(f"  {label:<{width}}  {text}" for label, text in rows)])
+    return "\n".join([_title(report), *(f"  {label:<{width}}  {text}" for label, text in rows)])
 
 
-def print_report(report: RunReport, stream: TextIO) -> None:
+def print_report(report: Report, stream: TextIO) -> None:
     """Write the report: a table on a terminal, plain lines anywhere else."""
     if not is_terminal(stream):
         put(plain_text(report), stream)
@@ -77,12 +83,35 @@ def print_report(report: RunReport, stream: TextIO) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="dump report", title_justify="left", show_header=False, box=None, pad_edge=False)
+    title = _title(report).removeprefix("msdump: ")
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for label, text in report_rows(report):
         table.add_row(label, Text(printable(text, LINE_ENDS), style="red" if label in ("error", "not matched") else ""))
     draw(table, stream)
+
+
+def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> int:
+    """The exit status that reports give a command, and a warning where it is not 0.
+
+    4 when a dump is not complete, else 3 when all dumps of one kind chose nothing, else 0.
+    may_be_empty   nothing need be dumped here: other processes dump
+    """
+    status = 0
+    for kind in dict.fromkeys(report.kind for report in reports):
+        mine = [report for report in reports if report.kind == kind]
+        if any(report.failure for report in mine):
+            lost = format_count(sum(report.lost for report in mine), kind.item)
+            print_warning(f"The {kind.name} is not complete, {lost} lost. {kind.goes_on} went on.", stream)
+            status = DUMP_FAILED
+        elif all(report.is_empty for report in mine) and not may_be_empty:
+            lines = [f"Nothing was dumped: {kind.nothing}."]
+            for report in mine:
+                lines += [*report.advice, *(f"Never matched: {name}" for name in report.unmatched)]
+            print_warning("\n".join(lines), stream)
+            status = status or NOTHING_DUMPED
+    return status
 
 
 def print_warning(message: str, stream: TextIO) -> None:

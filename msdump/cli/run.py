@@ -9,24 +9,20 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from msdump.child_reports import Inbox
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.printing import complain
-from msdump.cli.report_text import format_count, print_report, print_warning
+from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
+from msdump.report import GRAPHS, Inbox
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from msdump.acl_engine import AclReport
-    from msdump.child_reports import ChildReport
-    from msdump.frontends.torchair.dump_tally import DumpTally
-    from msdump.session import RunReport, Session
+    from msdump.report import ChildReport
 
-_MARKED = 2  # dump_mode
 
 _EPILOG = """\
 exit status: the script's own when that is not 0, else
@@ -81,30 +77,29 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
-    from msdump import _startup, session
+    from msdump import _startup, sessions
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
         prefer_real["mindspore"] = False
     torch_options = (args.torch_backend, args.torch_module, args.torch_rnn)
     _startup.begin(prefer_real, torch_options)
-    _redirect_torch(*torch_options)
+    why_not_compiled = _redirect_torch(*torch_options)
     process_id = os.getpid()
-    is_configured = bool(os.environ.get(DUMP_CONFIG))
-    if not is_configured:
-        session.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
+    if not os.environ.get(DUMP_CONFIG):
+        sessions.on_no_dump = lambda: _warn_of_no_dump() if os.getpid() == process_id else None
     launch = run_script if args.module is None else run_module
     with Inbox() as inbox:
         status = launch(target[0], target[1:])
         with on_sigterm(signal.SIG_IGN):
             if os.getpid() != process_id:
                 # Forked by the script. Whether it was to dump anything, its parent says.
-                return _conclude(status, may_be_empty=True)
+                return _conclude(status, why_not_compiled(), may_be_empty=True)
             children = inbox.read()
-            if session.on_no_dump is not None and not children and not _turned_a_dump_on():
+            if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
                 _warn_of_no_dump()
-            status = _conclude(status, may_be_empty=any(not child.is_empty for child in children))
-            return _conclude_children(children, status)
+            may_be_empty = any(not child.is_empty for child in children)
+            return _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty))
 
 
 def _choose_configuration(config: str | None) -> None:
@@ -123,61 +118,55 @@ def _warn_of_no_dump() -> None:
     )
 
 
-def _turned_a_dump_on() -> bool:
-    """Whether the script itself configured a dump: one of TorchAir or of ACL."""
-    acl = sys.modules.get("msdump.frontends.acl.process")
-    return "msdump.frontends.torchair.aot" in sys.modules or (acl is not None and bool(acl.process.dump.all_opened()))
+def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> Callable[[], str]:
+    """What `--torch-backend`, `--torch-module` and `--torch-rnn` ask for; PyTorch is imported only then.
 
-
-def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> None:
-    """What `--torch-backend`, `--torch-module` and `--torch-rnn` ask for; PyTorch is imported only then."""
+    Returns: a function that says, after the run, why `--torch-module` named no module that the script called; "" else.
+    """
     if backend is None and module is None and not with_rnn:
-        return
-    from msdump.frontends.torch.redirect import redirect_torch
+        return str
+    from msdump.frontends.torch.redirect import redirect_torch, why_not_compiled
 
     redirect_torch(backend, module, with_rnn)
+    return why_not_compiled
 
 
-def _conclude(status: int, may_be_empty: bool) -> int:
+def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
     """Finish the dumps of this process, report them, and choose between the script's exit status and theirs.
 
-    may_be_empty  nothing need be dumped here: other processes of the script dump
+    not_compiled   why a module that the command names was not compiled; ""
+    may_be_empty   nothing need be dumped here: other processes of the script dump
     """
-    status = _conclude_torchair(_conclude_acl(status, may_be_empty), may_be_empty)
-    status = _conclude_module(_conclude_graph_mode(status, may_be_empty))
-    session = _session()
-    if session is None:
-        _say_what_ran_outside()
-        if status == 0 and os.environ.get(DUMP_CONFIG) and not may_be_empty:
-            print_warning(_NO_GRAPH, sys.stderr)
-            return NOTHING_DUMPED
-        return status
-    is_drained = session.pool is None or wait_for_writers(session.pool, sys.stderr)
-    with contextlib.suppress(DumpError):  # the report says it, with everything else that is known
-        session.close()
-    report = session.report()
-    print_report(report, sys.stderr)
+    from msdump import sessions
+
+    sessions.settle_all()
+    used = sessions.used()
+    is_drained = True
+    for session in used:
+        is_drained = is_drained and all(wait_for_writers(pool, sys.stderr) for pool in session.pools)
+    with contextlib.suppress(DumpError):  # the reports say it, with everything else that is known
+        sessions.close_all()
+    reports = [session.report() for session in used]
+    is_graph_dumped = any(report.kind == GRAPHS for report in reports)
+    for report in reports:
+        print_report(report, sys.stderr)
+    if not is_graph_dumped:
+        for line in sessions.remarks():
+            complain(f"outside  {line}")
+    if not_compiled:
+        print_warning(not_compiled, sys.stderr)
+        status = status or NOTHING_DUMPED
     if not is_drained:
-        lost = format_count(report.lost, "tensor")
+        lost = format_count(sum(report.lost for report in reports), "tensor")
         print_warning(f"Interrupted: {lost} not written. Every file on disk is whole.", sys.stderr)
         return status or INTERRUPTED
-    if report.error:
-        print_warning("The dump is not complete. The training itself went on.", sys.stderr)
-        return status or DUMP_FAILED
-    if status == 0 and report.tensors_written == 0 and report.overflows is None and not may_be_empty:
-        print_warning(_nothing_matched(report, session.plan.dump_mode == _MARKED), sys.stderr)
+    may_be_empty = may_be_empty or status != 0
+    code = conclude(reports, may_be_empty, sys.stderr)
+    status = status or code
+    if status == 0 and os.environ.get(DUMP_CONFIG) and not is_graph_dumped and not may_be_empty:
+        print_warning(_NO_GRAPH, sys.stderr)
         return NOTHING_DUMPED
     return status
-
-
-def _conclude_module(status: int) -> int:
-    """Say when `--torch-module` named no module that the script called."""
-    module = sys.modules.get("msdump.frontends.torch.redirect")
-    sentence = "" if module is None else module.why_not_compiled()
-    if not sentence:
-        return status
-    print_warning(sentence, sys.stderr)
-    return status or NOTHING_DUMPED
 
 
 def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
@@ -192,98 +181,8 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
     return status
 
 
-def _conclude_acl(status: int, may_be_empty: bool) -> int:
-    """Finish the ACL dumps that the script began, and say what they left."""
-    module = sys.modules.get("msdump.frontends.acl.process")
-    if module is None:
-        return status
-    dumps = [dump for dump in module.process.dump.all_opened() if dump.is_ours]
-    with contextlib.suppress(DumpError):  # each report says it
-        module.process.close()
-    reports = [dump.report() for dump in dumps if dump.was_used]
-    return _print_acl_reports(reports, status, may_be_empty)
-
-
-def _conclude_graph_mode(status: int, may_be_empty: bool) -> int:
-    """Finish the dumps of compiled graphs that the script asked for, and say what they left."""
-    module = sys.modules.get("msdump.frontends.torchair.graph_mode_dump")
-    if module is None:
-        return status
-    with contextlib.suppress(DumpError):  # each report says it
-        module.close()
-    return _print_acl_reports(module.reports(), status, may_be_empty)
-
-
-def _print_acl_reports(reports: Sequence[AclReport], status: int, may_be_empty: bool) -> int:
-    from msdump.cli.acl_report import print_acl_report
-
-    for report in reports:
-        print_acl_report(report, sys.stderr)
-    if any(report.error for report in reports):
-        print_warning("The ACL dump is not complete. The models themselves went on.", sys.stderr)
-        return status or DUMP_FAILED
-    if status == 0 and reports and all(report.is_empty for report in reports) and not may_be_empty:
-        print_warning("Nothing was dumped: the configuration matched nothing of the models that ran.", sys.stderr)
-        return NOTHING_DUMPED
-    return status
-
-
-def _conclude_torchair(status: int, may_be_empty: bool) -> int:
-    """Say what the dumps of the script's CompilerConfig left as npy or .pt files, and whether they are complete."""
-    module = sys.modules.get("msdump.frontends.torchair.dump_tally")
-    tallies: Sequence[DumpTally] = () if module is None else module.TALLIES
-    for tally in tallies:
-        if not tally.is_empty or tally.steps:
-            complain(_tally_line(tally))
-        if tally.error:
-            lost = format_count(tally.lost, "value")
-            text = f"The {tally.name} is not complete, {lost} lost. The model itself went on.\n{tally.error}"
-            print_warning(text, sys.stderr)
-            status = status or DUMP_FAILED
-    used = [tally for tally in tallies if tally.is_configured]
-    if status == 0 and used and all(tally.is_empty for tally in used) and not may_be_empty:
-        print_warning("Nothing was dumped: the filter chose no operator of the graphs that ran.", sys.stderr)
-        return NOTHING_DUMPED
-    return status
-
-
-def _tally_line(tally: DumpTally) -> str:
-    line = f"{tally.name}: {tally.files} files, {tally.bytes_written / 1e6:.1f} MB"
-    if tally.steps:
-        line = f"{line}, {tally.steps} graph runs, {tally.skipped} values without a file"
-    return f"{line}; in {', '.join(sorted(tally.folders)) or 'no folder'}"
-
-
-def _say_what_ran_outside() -> None:
-    """Of a script that compiled models of PyTorch: what the dump, if any, could not see. A session's report says it."""
-    if "torch._dynamo.symbolic_convert" not in sys.modules:
-        return
-    from msdump.frontends.torch.outside import lines
-
-    for line in lines():
-        complain(f"outside  {line}")
-
-
-def _session() -> Session | None:
-    """The dump of this process, if the script ever compiled a graph with one configured."""
-    module = sys.modules.get("msdump.session")
-    return None if module is None else module.own()
-
-
 _NO_GRAPH = """\
 Nothing was dumped: a dump is configured, but no graph was compiled on a device that it names.
 Does the script call a network in GRAPH_MODE? Does `support_device` list this device? Does `import mindspore`
 give msdump's (it does unless --real-mindspore is given)? A PyTorch script must call torch.compile with the backend
 msdump, which --torch-backend msdump and --torch-module NAME do for it."""
-
-
-def _nothing_matched(report: RunReport, is_marked: bool) -> str:
-    lines = ["Nothing was dumped: the configuration matched no tensor of this run."]
-    if report.iterations_dumped == 0:
-        lines.append(f"No iteration that ran is in {report.iterations_asked!r}; the first one is 0.")
-    elif report.operators_selected == 0 and is_marked:
-        lines.append("`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run.")
-    elif report.operators_selected == 0:
-        lines.append("No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means.")
-    lines += [f"Never matched: {name}" for name in report.unmatched]
-    return "\n".join(lines)

@@ -21,7 +21,7 @@ HEAVY = {
     "pydantic",
     "google.protobuf",
     "PIL",
-    "msdump.session",
+    "msdump.sessions",
     "msdump.graph.graph",
 }
 

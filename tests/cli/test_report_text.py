@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.cli.report_text import format_bytes, plain_text, print_report, print_warning, report_rows
-from msdump.session import RunReport
+from msdump.report import Report
 
-REPORT = RunReport(
+REPORT = Report(
     path="/data/[dump]",
     iterations_asked="0|5-8",
     iterations_run=9,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import dtypes, session
+from msdump import dtypes, opening, sessions
 from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import device_npy_size
 from msdump.dump.tally import Tally
@@ -120,9 +120,9 @@ def test_files_say_in_how_many_groups_a_filter_lies(tmp_path: Path, groups: int)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "dump.json"
     monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(path))
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     yield path
-    session.reset_for_tests()
+    sessions.reset_for_tests()
 
 
 def sync_dump(config: Path, name: str, trans_flag: bool, device_id: int = 0) -> dict[Key, Path]:
@@ -133,8 +133,8 @@ def sync_dump(config: Path, name: str, trans_flag: bool, device_id: int = 0) -> 
     }  # fmt: skip
     e2e = {"enable": True, "trans_flag": trans_flag}
     config.write_text(json.dumps({"common_dump_settings": common, "e2e_dump_settings": e2e}))
-    session.reset_for_tests()
-    opened = session.open_mindspore("Ascend", device_id)
+    sessions.reset_for_tests()
+    opened = opening.open_mindspore("Ascend", device_id)
     if opened is None:
         return {}
     x = np.random.default_rng(1).standard_normal((2, 3, 6, 6)).astype(np.float32)

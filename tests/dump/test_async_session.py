@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.dump.staging import free_memory, staging_budget
+from msdump.engine import GraphSession
 from msdump.errors import ConfigError, DumpError
 from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
@@ -33,9 +34,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(tmp_path / "dump.json"))
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     yield tmp_path
-    session.reset_for_tests()
+    sessions.reset_for_tests()
 
 
 def configure(folder: Path, **changes: Any) -> None:
@@ -46,8 +47,8 @@ def configure(folder: Path, **changes: Any) -> None:
     (folder / "dump.json").write_text(json.dumps({"common_dump_settings": {**common, **changes}}))
 
 
-def train(folder: Path, steps: int = 3, device_id: int = 0) -> session.Session:
-    opened = session.open_mindspore("CPU", device_id)
+def train(folder: Path, steps: int = 3, device_id: int = 0) -> GraphSession:
+    opened = opening.open_mindspore("CPU", device_id)
     assert opened is not None
     executor = Executor(_small_graph(), opened.observers)
     for _ in range(steps):
@@ -125,19 +126,19 @@ def test_statistics_alone(folder: Path) -> None:
 def test_statistics_need_npy(folder: Path) -> None:
     configure(folder, saved_data="full", file_format="bin")
     with pytest.raises(ConfigError, match="file_format"):
-        session.open_mindspore("CPU", 0)
+        opening.open_mindspore("CPU", 0)
 
 
 def test_a_folder_that_cannot_be_made_is_said_at_once(folder: Path) -> None:
     (folder / "dump").write_text("in the way")
     configure(folder)
     with pytest.raises(DumpError, match="expected a folder, got a file"):
-        session.open_mindspore("CPU", 0)
+        opening.open_mindspore("CPU", 0)
 
 
 def test_a_folder_that_vanishes_stops_the_dump_not_the_training(folder: Path) -> None:
     configure(folder, iteration="all")
-    opened = session.open_mindspore("CPU", 0)
+    opened = opening.open_mindspore("CPU", 0)
     assert opened is not None
     assert opened.pool is not None
     executor = Executor(_small_graph(), opened.observers)
@@ -156,7 +157,7 @@ def test_a_folder_that_vanishes_stops_the_dump_not_the_training(folder: Path) ->
 
 def test_a_folder_that_is_removed_is_not_made_again(folder: Path) -> None:
     configure(folder, iteration="all")
-    opened = session.open_mindspore("CPU", 0)
+    opened = opening.open_mindspore("CPU", 0)
     assert opened is not None
     assert opened.pool is not None
     executor = Executor(_small_graph(), opened.observers)
@@ -176,7 +177,7 @@ def test_runs_in_the_same_second_keep_apart(folder: Path) -> None:
     configure(folder, iteration="0")
     for _ in range(3):
         train(folder, 1)
-        session.reset_for_tests()
+        sessions.reset_for_tests()
     times = sorted((folder / "dump").iterdir())
     assert len(times) == 3
     assert {len(list(time.rglob("*.npy"))) for time in times} == {7}
@@ -209,7 +210,7 @@ def test_a_wrong_budget_is_a_configuration_error(folder: Path, monkeypatch: pyte
     configure(folder)
     monkeypatch.setenv("MSDUMP_ASYNC_BUFFER", text)
     with pytest.raises(ConfigError, match="MSDUMP_ASYNC_BUFFER: expected a size of at least 1 bytes such as 512M"):
-        session.open_mindspore("CPU", 0)
+        opening.open_mindspore("CPU", 0)
     assert not (folder / "dump").exists()
 
 
@@ -228,10 +229,10 @@ def test_sigterm_is_taken_only_where_nobody_handles_it(folder: Path) -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     train(folder)
     assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
@@ -242,7 +243,8 @@ def test_sigterm_is_taken_only_where_nobody_handles_it(folder: Path) -> None:
 SLOW = """
 import os, sys, threading, time
 import numpy as np
-from msdump import session
+from msdump import opening, sessions
+from msdump.engine import GraphSession
 from msdump.formats.atomic import Folder
 from msdump.graph.executor import Executor
 from tests.dump.test_sync import _small_graph
@@ -254,7 +256,7 @@ def slow(*arguments, **options):
     return write(*arguments, **options)
 Folder.write = slow
 
-opened = session.open_mindspore("CPU", 0)
+opened = opening.open_mindspore("CPU", 0)
 executor = Executor(_small_graph(), opened.observers)
 for number in range(8):
     executor.run([np.full(3, number, np.float32)], opened.next_iteration())
@@ -301,16 +303,17 @@ def test_whatever_ends_the_process_everything_is_written(folder: Path, ending: s
 FORK = """
 import multiprocessing, sys
 import numpy as np
-from msdump import session
+from msdump import opening, sessions
+from msdump.engine import GraphSession
 from msdump.graph.executor import Executor
 from tests.dump.test_sync import _small_graph
 
-opened = session.open_mindspore("CPU", 0) if sys.argv[1] == "late" else None
+opened = opening.open_mindspore("CPU", 0) if sys.argv[1] == "late" else None
 inherited = opened and Executor(_small_graph(), opened.observers)
 
 def child():
     global opened
-    opened = opened or session.open_mindspore("CPU", 0)
+    opened = opened or opening.open_mindspore("CPU", 0)
     executor = inherited or Executor(_small_graph(), opened.observers)
     for _ in range(3):
         assert executor.run([np.ones(3, np.float32)], opened.next_iteration())[0].tolist() == [-1.0] * 3

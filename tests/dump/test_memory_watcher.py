@@ -21,13 +21,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from msdump.acl_engine import AclDump, AclReport
+from msdump.acl_engine import AclDump
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.dump.memory_watcher import Watcher
 from msdump.formats.dump_file import read_dump
 from msdump.formats.paths.acl import parse_bin_file_name
 from msdump.frontends.onnx import load_model
+from msdump.report import Report
 from tests.frontends.onnx.models import model_of, same_bits, true_values, value
 
 SIZE, MORE = 64, 5
@@ -63,7 +64,7 @@ def dump(
     kernels: Kernels | None = None,
     runs: int = 1,
     **section: Any,
-) -> tuple[dict[str, Array], AclReport]:
+) -> tuple[dict[str, Array], Report]:
     """Run under the watcher -> array by "index of data, op type.op name.task", and the report."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "acl.json").write_text(

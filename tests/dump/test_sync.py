@@ -20,8 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.arrays import Array
+from msdump.engine import GraphSession
 from msdump.errors import DumpError, WriteError
 from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.npy import read_npy
@@ -49,19 +50,19 @@ def write_config(folder: Path, **changes: Any) -> Path:
 
 
 @contextmanager
-def dumping(**changes: Any) -> Iterator[tuple[session.Session, Path]]:
+def dumping(**changes: Any) -> Iterator[tuple[GraphSession, Path]]:
     """A session in a folder of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["MINDSPORE_DUMP_CONFIG"] = str(write_config(folder, **changes))
         try:
-            session.reset_for_tests()
-            opened = session.open_mindspore("CPU", 0)
+            sessions.reset_for_tests()
+            opened = opening.open_mindspore("CPU", 0)
             assert opened is not None
             yield opened, folder / "dump"
         finally:
             del os.environ["MINDSPORE_DUMP_CONFIG"]
-            session.reset_for_tests()
+            sessions.reset_for_tests()
 
 
 def tensors_on_disk(root: Path, iteration: int) -> dict[Key, Array]:
@@ -257,7 +258,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     tally = Tally()
     layout = SyncLayout(plan.path, 0, "Net")
     dumper = SyncDumper(plan, layout, [FullDisk(8)], FullDisk(10), tally)
-    opened = session.Session(plan, (dumper,), (), tally)
+    opened = GraphSession(plan, (dumper,), (), tally)
     executor = Executor(_small_graph(), opened.observers)
     x = np.arange(3, dtype=np.float32)
     with caplog.at_level(logging.ERROR, "msdump"):
@@ -311,12 +312,13 @@ def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Pa
 KILLED = """
 import sys
 import numpy as np
-from msdump import session
+from msdump import opening, sessions
+from msdump.engine import GraphSession
 sys.path.insert(0, {tests!r})
 from tests.dump.test_sync import _small_graph
 from msdump.graph.executor import Executor
 
-opened = session.open_mindspore("CPU", 0)
+opened = opening.open_mindspore("CPU", 0)
 executor = Executor(_small_graph(), opened.observers)
 x = np.ones(3, np.float32)
 print("started", flush=True)

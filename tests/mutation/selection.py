@@ -47,7 +47,6 @@ _OTHERS = {
         "tests/engines/test_acl.py",
     ),
     "msdump/dump/delivery.py": ("tests/dump/test_sync.py",),
-    "msdump/dump/closing.py": ("tests/frontends/acl/test_dump_state.py",),
     "msdump/dump/recorders.py": ("tests/graph/test_emit_ge.py",),
     "msdump/dump/tally.py": ("tests/dump/test_delivery.py", "tests/dump/test_lost.py"),
     "msdump/stats_kernels.py": ("tests/test_stats.py",),

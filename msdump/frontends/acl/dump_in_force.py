@@ -6,36 +6,24 @@ import json
 import logging
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump import measuring
-from msdump.dump.closing import close_all
 from msdump.events import OpEvent
 from msdump.graph.run import FinishedStep, Observer
+from msdump.report import MODELS, Report, merged
+from msdump.sessions import Session, close_all
 
 if TYPE_CHECKING:
-    from msdump.acl_engine import AclDump, AclReport
+    from msdump.acl_engine import AclDump
     from msdump.config.acl_plan import AclPlan
+    from msdump.dump.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
     from msdump.graph.graph import Graph
 
 log = logging.getLogger("msdump")
-
-# Numbers of a report that are added up.
-_COUNTS = (
-    "operators_seen",
-    "operators_selected",
-    "iterations_run",
-    "iterations_dumped",
-    "tensors_written",
-    "files",
-    "bytes_written",
-    "lost",
-    "dump_seconds",
-)
 
 Deliver = Callable[["DumpChunk"], None]
 Source = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -59,13 +47,19 @@ def plan_of(source: Source) -> AclPlan | None:
     return plan_acl(config)
 
 
-class DumpInForce:
+class DumpInForce(Session):
     """What one plan dumps. Has an AclDump for each device that something ran on, made when it is needed first.
 
-    root   folder of the dump; that of an exception dump depends on the environment
+    root     folder of the dump; that of an exception dump depends on the environment
+    settle   waits for what streams still do
     """
 
-    def __init__(self, plan: AclPlan, deliver: Deliver | None = None) -> None:
+    has_threads = True
+
+    def __init__(
+        self, plan: AclPlan, deliver: Deliver | None = None, settle: Callable[[], object] = lambda: None
+    ) -> None:
+        super().__init__()
         from msdump.config.environment import AclEnvironment, exception_folder
 
         self.plan = plan
@@ -74,12 +68,11 @@ class DumpInForce:
         else:
             self.root = measuring.redirected(plan.path)
         self._deliver = deliver
+        self._settle = settle
         self._dump_by_device: dict[int, AclDump] = {}
         self._gates: list[_Gate] = []
         self._lock = threading.Lock()
-        self._is_closed = False
-        self._process_id = os.getpid()
-        self._final: AclReport | None = None
+        self._final: Report | None = None
 
     def observe_model(
         self, model_id: int, names: Sequence[str], originals: Mapping[str, tuple[str, ...]], device_id: int
@@ -103,19 +96,18 @@ class DumpInForce:
         """The dump of one device."""
         from msdump.acl_engine import AclDump
 
+        self.note_use()
         with self._lock:
             if device_id not in self._dump_by_device:
                 self._dump_by_device[device_id] = AclDump(self.plan, self.root, device_id, callback=self._deliver)
             return self._dump_by_device[device_id]
 
     @property
-    def is_ours(self) -> bool:
-        """False in a process that was forked from the one that dumps."""
-        return self._process_id == os.getpid()
+    def folder(self) -> str:
+        return str(self.root)
 
     @property
-    def was_used(self) -> bool:
-        """True when a model or an operator asked for it."""
+    def is_used(self) -> bool:
         return bool(self._dump_by_device) or (self._final is not None and self._final.operators_seen > 0)
 
     @property
@@ -123,32 +115,21 @@ class DumpInForce:
         """One for each device that something ran on."""
         return tuple(self._dump_by_device.values())
 
-    def report(self) -> AclReport:
-        """Counts up to now, of all devices."""
-        from msdump.acl_engine import AclReport
+    @property
+    def pools(self) -> tuple[WriterPool, ...]:
+        return tuple(dump.pool for dump in self.dumps)
 
+    def settle(self) -> None:
+        self._settle()
+
+    def report(self) -> Report:
+        """Counts up to now, of all devices."""
         if self._final is not None:
             return self._final
         reports = [dump.report() for dump in self.dumps]
-        if len(reports) == 1:
-            return reports[0]
-        overflows = [name for report in reports for name in report.overflows or ()]
-        skipped: Counter[str] = Counter()
-        for report in reports:
-            skipped.update(report.skipped)
-        return AclReport(
-            path=str(self.root),
-            **{name: sum(getattr(report, name) for report in reports) for name in _COUNTS},
-            skipped=dict(skipped),
-            overflows=tuple(overflows) if any(report.overflows is not None for report in reports) else None,
-            error=next((report.error for report in reports if report.error), None),
-        )
+        return reports[0] if len(reports) == 1 else merged(self.folder, MODELS, reports)
 
-    def close(self) -> None:
-        """Stop watching and finish what is pending.   Raises: DumpError when the dump is not complete."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+    def _finish(self) -> None:
         for gate in self._gates:
             gate.is_open = False
         try:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msdump.dump.closing import close_all
-from msdump.errors import DumpError
+from msdump import sessions
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, plan_of
-from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
 
 if TYPE_CHECKING:
     from msdump.config.acl_plan import AclPlan
@@ -31,9 +30,11 @@ class DumpState:
 
     is_initialized   between `acl.init` and `acl.finalize`
     is_dump_on       between `init_dump` and `finalize_dump`
+    settle           waits for what streams still do
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], object] = lambda: None) -> None:
+        self._settle = settle
         self.is_initialized = False
         self.was_finalized = False
         self.is_dump_on = False
@@ -45,7 +46,6 @@ class DumpState:
         self._data: DumpInForce | None = None
         self._opened: list[DumpInForce] = []
         self._scoped: list[DumpInForce | None] = []
-        self._history: list[DumpInForce] = []
         self._lock = threading.RLock()
 
     # -- acl.init, acl.finalize -------------------------------------------------------------------
@@ -137,7 +137,7 @@ class DumpState:
             if not self._is_exception_lasting:
                 self._exception = None
             self._data = None
-            close_all(ending)
+            sessions.close_all(ending)
             self._opened = [dump for dump in self._opened if dump not in ending]
             self.is_dump_on = False
 
@@ -182,11 +182,7 @@ class DumpState:
         """Finish every dump.   Raises: DumpError of the first that is not complete."""
         with self._lock:
             ending, self._opened, self._scoped = self._opened, [], []
-        close_all(ending)
-
-    def all_opened(self) -> tuple[DumpInForce, ...]:
-        """Every dump of this process, those that ended included, oldest first."""
-        return tuple(self._history)
+        sessions.close_all(ending)
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -218,17 +214,6 @@ class DumpState:
     def _open(self, plan: AclPlan | None) -> DumpInForce | None:
         if plan is None:
             return None
-        if not self._history:
-            # A script need not finish what it began; whoever closes twice does nothing.
-            call_when_process_ends(self._close_at_exit)
-        end_by_exception_on_sigterm()
-        dump = DumpInForce(plan, self._deliver)
+        dump = sessions.begin(DumpInForce(plan, self._deliver, self._settle))
         self._opened.append(dump)
-        self._history.append(dump)
         return dump
-
-    def _close_at_exit(self) -> None:
-        try:
-            self.close()
-        except DumpError as error:
-            log.error("%s", error)

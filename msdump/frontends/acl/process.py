@@ -58,7 +58,7 @@ class Process:
         """Forget everything, so that one process can begin again."""
         self.handles = Handles()
         self.memory = Memory()
-        self.dump = DumpState()
+        self.dump = DumpState(self.drain)
         self.models: dict[int, Model] = {}
         self.model_ids = itertools.count(1)
         self.single_ops: object = None

@@ -21,8 +21,8 @@ from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process
 
 if TYPE_CHECKING:
-    from msdump.acl_engine import AclReport
     from msdump.frontends.onnx import OnnxModel, TensorSpec
+    from msdump.report import Report
 
 log = logging.getLogger("msdump")
 
@@ -53,7 +53,7 @@ class Dump:
             # The block's own error is what the user must see.
             log.error("%s", incomplete)
 
-    def report(self) -> AclReport | None:
+    def report(self) -> Report | None:
         """Counts up to now; None when the configuration asks for nothing."""
         return None if self._dump is None else self._dump.report()
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from msdump import session as sessions
+from msdump import opening, sessions
 from msdump.config.sections import DUMP_MARKED
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -24,6 +24,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Value
 
 if TYPE_CHECKING:
+    from msdump.engine import GraphSession
     from msdump.frontends.mindspore.nn.cell import Cell
     from msdump.graph.run import ObservedGraph
 
@@ -42,7 +43,7 @@ class CompiledGraph:
     executor: Executor
     outputs: Structure
     cells: tuple[tuple[Cell, tuple[object, ...]], ...]
-    session: sessions.Session | None
+    session: GraphSession | None
     draw: Parameter | None = None
     lock: AbstractContextManager[object] = field(default_factory=threading.RLock)
 
@@ -85,14 +86,14 @@ def take_graph_id() -> int:
     return _next_graph_id - 1
 
 
-def open_session(jit_level: str = "") -> sessions.Session | None:
+def open_session(jit_level: str = "") -> GraphSession | None:
     """The session of the process, None when Dump is off. `jit_level`: of a cell or function, before the context's.
 
     Raises: ConfigError.
     """
     is_pynative = get_context("mode") == PYNATIVE_MODE
     level = jit_level or context_jit_level()
-    return sessions.open_mindspore(get_context("device_target"), get_context("device_id"), is_pynative, level)
+    return opening.open_mindspore(get_context("device_target"), get_context("device_id"), is_pynative, level)
 
 
 def compiled_call(
@@ -167,7 +168,7 @@ def _compile(
     return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, lock)
 
 
-def announce_marks(session: sessions.Session | None, graph: Graph) -> None:
+def announce_marks(session: GraphSession | None, graph: Graph) -> None:
     """Say when `dump_mode` 2 will find nothing in a graph."""
     if (
         session is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from msdump import session as sessions
+from msdump import opening, sessions
 from msdump.arrays import Array
 from msdump.events import OpInfo
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -29,6 +29,7 @@ from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph
 
 if TYPE_CHECKING:
+    from msdump.engine import GraphSession
     from msdump.frontends.mindspore.nn.cell import Cell
 
 _is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
@@ -36,17 +37,17 @@ _is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=Fals
 _UNSEEN = Graph(name="unseen", graph_id=-1)
 
 
-def step_session(jit_level: str = "") -> sessions.Session | None:
+def step_session(jit_level: str = "") -> GraphSession | None:
     """The session that watches a PyNative call that begins now; None when Dump is off or the call is part of a step.
 
     Raises: ConfigError at the first call of the process.
     """
-    session = sessions.current() if sessions.is_decided() else open_session(jit_level)
+    session = opening.current() if opening.is_decided() else open_session(jit_level)
     return None if session is None or _is_in_step.get() else session
 
 
 def run_step(
-    session: sessions.Session,
+    session: GraphSession,
     function: Callable[..., Any],
     cache: GraphCache,
     args: Sequence[Any],
@@ -75,7 +76,7 @@ def run_step(
 
 
 def _run_watched(
-    session: sessions.Session,
+    session: GraphSession,
     iteration: int,
     function: Callable[..., Any],
     cache: GraphCache,
@@ -114,7 +115,7 @@ def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[An
 
 
 def _observed(
-    session: sessions.Session,
+    session: GraphSession,
     cache: GraphCache,
     tracer: Tracer,
     recorder: StepRecorder,

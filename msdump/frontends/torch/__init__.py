@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from msdump import sessions
 from msdump.errors import ConfigError
 
 OLDEST = (2, 5)
@@ -42,3 +44,15 @@ def torch_is_at_least(version: tuple[int, int]) -> bool:
 
     major, minor = torch.__version__.split("+")[0].split(".")[:2]
     return (int(major), int(minor)) >= version
+
+
+def _ran_outside() -> tuple[str, ...]:
+    """What ran outside of captured graphs, whoever compiled the models; () when nothing was compiled."""
+    if "torch._dynamo.symbolic_convert" not in sys.modules:
+        return ()
+    from msdump.frontends.torch.outside import lines
+
+    return lines()
+
+
+sessions.add_remarks(_ran_outside)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 from torch._functorch.aot_autograd import aot_module_simplified
 
-from msdump import session as sessions
+from msdump import opening, sessions
 from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
 from msdump.config.sections import STATISTIC_CATEGORIES
 from msdump.errors import ConfigError
@@ -22,29 +22,31 @@ from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.steps import Steps
 
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
+
 # Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
 CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
 
-_steps: tuple[sessions.Session, Steps] | None = None
+_steps: tuple[GraphSession, Steps] | None = None
 
 
 def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
 
     Edges:  without a configuration the operators run and nobody looks.
-    Raises: ConfigError for options, of which there are none; else as `session.open_mindspore`.
+    Raises: ConfigError for options, of which there are none; else as `opening.open_mindspore`.
     """
     if options.get("options"):
         raise ConfigError(
             f"torch.compile: expected no options for the backend msdump, got {sorted(options['options'])}. "
             "What is dumped is said by the file that MINDSPORE_DUMP_CONFIG names."
         )
-    session = sessions.open_torch(_rank_id(), _device_id(example_inputs), CATEGORIES)
+    session = opening.open_torch(_rank_id(), _device_id(example_inputs), CATEGORIES)
     if session is None:
         plain = _plain
         return _compiled(module, example_inputs, plain, plain, plain)
     outside.note_compilation()
-    session.add_remarks(outside.lines)
     drop_wrapper(module)
     model = CompiledModel(session, _steps_of(session), input_names(module), torch.is_grad_enabled())
 
@@ -85,7 +87,7 @@ def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any
     return run
 
 
-def _steps_of(session: sessions.Session) -> Steps:
+def _steps_of(session: GraphSession) -> Steps:
     global _steps
     with sessions.lock:
         if _steps is None or _steps[0] is not session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -25,7 +25,10 @@ from msdump.frontends.torch.program import Program
 from msdump.frontends.torch.shapes import has_symbols, sizes_of
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
-from msdump.session import Session, current, lock
+from msdump.sessions import lock, warn_of_fork
+
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
 
 log = logging.getLogger("msdump")
 
@@ -38,7 +41,9 @@ class CompiledModel:
     link           name of the tensor that leads from a backward run to its forward run
     """
 
-    def __init__(self, session: Session, steps: Steps, inputs: list[tuple[str, bool]], has_gradients: bool) -> None:
+    def __init__(
+        self, session: GraphSession, steps: Steps, inputs: list[tuple[str, bool]], has_gradients: bool
+    ) -> None:
         self.session = session
         self.steps = steps
         self.has_gradients = has_gradients
@@ -107,7 +112,7 @@ class GraphRunner:
 
     def __call__(self, args: list[Any]) -> Any:
         if self._model.session.is_foreign:
-            current()  # warns
+            warn_of_fork()
             return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()

@@ -33,7 +33,7 @@ from msdump.frontends.torchair.interpreter import DumpingInterpreter
 from msdump.frontends.torchair.node_plan import plan_nodes
 from msdump.frontends.torchair.passes.pipeline import plain_run
 from msdump.frontends.torchair.step_files import DumpFolder
-from msdump.session import note_no_dump
+from msdump.sessions import note_no_dump, note_own_configuration
 
 log = logging.getLogger("msdump")
 torchair_log = logging.getLogger("torchair")
@@ -76,6 +76,7 @@ def make_backend(
     config: CompilerConfig, decompositions: dict[Any, Callable[..., Any]], tool: str = TORCHAIR
 ) -> Callable[..., Any]:
     """Backend function for `torch.compile`; `tool` is the folder of its debug saves."""
+    note_own_configuration()
     return functools.partial(_compile, _Backend(config, decompositions, tool))
 
 

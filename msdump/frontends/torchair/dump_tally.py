@@ -1,27 +1,27 @@
-"""What the dumps that a script's CompilerConfig asks for have done in this process, and what a parent hears of them."""
+"""What the dumps that a script's CompilerConfig asks for have done in this process."""
 
 from __future__ import annotations
 
 import os
 import threading
 
-from msdump.child_reports import Outbox, is_child
+from msdump import sessions
+from msdump.errors import DumpError
 from msdump.measuring import Counts
-from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
+from msdump.report import CAPTURED, EAGER, Kind, Report
 
 
 class DumpTally:
     """Counts of one kind of dump in this process. Any thread may count.
 
-    name           of the kind, for reports
+    kind           its words, for reports
     steps          runs of graphs, of a kind that counts them
     seconds        that the models waited for files
     lost           values of the run of a graph with which a dump failed; later runs are not dumped, and not counted
-    is_configured  whether a graph was compiled with such a dump
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
         self._lock = threading.Lock()
         self._reset()
 
@@ -30,24 +30,13 @@ class DumpTally:
         self.files = self.lost = self.bytes_written = self.steps = self.skipped = 0
         self.folders: set[str] = set()
         self.error = ""
-        self.is_configured = False
-        self._outbox: Outbox | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was to be written."""
-        return not (self.files or self.lost or self.error)
+        self._session: TallySession | None = None
 
     def begin(self, folder: str) -> None:
         """A graph is compiled, or runs, with a dump to a folder."""
         with self._lock:
-            self.is_configured = True
-            if self._outbox is not None:
-                return
-            self._outbox = Outbox(folder)
-        call_when_process_ends(self.finish)
-        if is_child():
-            end_by_exception_on_sigterm()
+            if self._session is None:
+                self._session = sessions.begin(TallySession(self, folder))
 
     def add(
         self,
@@ -77,12 +66,23 @@ class DumpTally:
         with self._lock:
             self.error = self.error or str(error)
 
-    def finish(self) -> None:
-        """The process ends: tell the one that waits for its report."""
-        with self._lock:
-            if self._outbox is not None:
-                error = self.error or (f"{self.lost} values were not written." if self.lost else None)
-                self._outbox.finish(self.files, self.is_empty, error)
+    def report(self, folder: str) -> Report:
+        """Counts up to now; `folder` stands there while there are no files."""
+        skipped = {"without a file": self.skipped} if self.skipped else {}
+        return Report(
+            ", ".join(sorted(self.folders)) or folder,
+            self.kind,
+            iterations_run=self.steps,
+            iterations_dumped=self.steps,
+            tensors_written=self.files,
+            files=self.files,
+            bytes_named=self.bytes_written,
+            bytes_written=self.bytes_written,
+            skipped=skipped,
+            lost=self.lost,
+            error=self.error or None,
+            dump_seconds=self.seconds,
+        )
 
     def counts(self) -> Counts:
         """What was written up to now."""
@@ -97,10 +97,31 @@ class DumpTally:
         self._reset()
 
 
+class TallySession(sessions.Session):
+    """What one tally counts, from the first graph on."""
+
+    def __init__(self, tally: DumpTally, folder: str) -> None:
+        super().__init__()
+        self._tally = tally
+        self._folder = folder
+
+    @property
+    def folder(self) -> str:
+        return self._folder
+
+    def report(self) -> Report:
+        return self._tally.report(self._folder)
+
+    def _finish(self) -> None:
+        tally = self._tally
+        if tally.error:
+            raise DumpError(f"{self._folder}: the dump is not complete, {tally.lost} values are missing. {tally.error}")
+
+
 # One for each kind: backends of a process may share folders.
-eager = DumpTally("eager data dump")
-captured = DumpTally("dump of captured graphs")
-TALLIES = (eager, captured)
-if hasattr(os, "register_at_fork"):
-    for _tally in TALLIES:
+eager = DumpTally(EAGER)
+captured = DumpTally(CAPTURED)
+for _tally in (eager, captured):
+    sessions.call_at_reset(_tally.forget)
+    if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_tally.forget)

@@ -6,20 +6,21 @@ import json
 import logging
 import os
 import threading
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump import measuring
-from msdump.acl_engine import AclDump, AclReport
+from msdump import measuring, sessions
+from msdump.acl_engine import AclDump
 from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
 from msdump.config.acl_plan import AclPlan
 from msdump.config.environment import AclEnvironment, exception_folder
 from msdump.config.json_file import JsonFile
-from msdump.dump.closing import close_all
-from msdump.errors import ConfigError, DumpError, WriteError, did_you_mean
+from msdump.dump.writer_pool import WriterPool
+from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import dump_options_path, rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
@@ -27,7 +28,8 @@ from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.scope import is_marked
-from msdump.session import call_when_process_ends, end_by_exception_on_sigterm
+from msdump.report import MODELS, Report
+from msdump.sessions import Session
 
 log = logging.getLogger("msdump")
 
@@ -59,30 +61,60 @@ class Wish:
         )
 
 
-class GraphModeDump:
+class _AclSession(Session):
+    """A dump of compiled graphs.   acl: what carries it out; None as long as nothing of it is to be dumped"""
+
+    has_threads = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped: Counter[str] = Counter()
+        self.acl: AclDump | None = None
+
+    @abstractmethod
+    def observe(self, graph: GeGraph) -> AclDump | None:
+        """A graph is compiled; None when nothing of it is dumped.
+
+        Raises: AclConfigError for options that ACL refuses.
+        """
+
+    @property
+    def is_used(self) -> bool:
+        return self.acl is not None
+
+    @property
+    def pools(self) -> tuple[WriterPool, ...]:
+        return () if self.acl is None else (self.acl.pool,)
+
+    def report(self) -> Report:
+        return Report(self.folder, MODELS) if self.acl is None else self.acl.report()
+
+    def _finish(self) -> None:
+        if self.acl is not None:
+            self.acl.close()
+
+
+class GraphModeDump(_AclSession):
     """The dump of one process: what its options ask for, and all graphs that were compiled with them.
 
     The list of models grows with every graph, as TorchAir hands it to ACL anew. A layer need not be in every graph: of
     each, those that it has are asked for, and what no graph had is said in the end.
-    acl   what carries it out; None before the first graph
     """
 
     def __init__(self, wish: Wish) -> None:
+        super().__init__()
         self.wish = wish
-        self.skipped: Counter[str] = Counter()
         self._models: list[dict[str, Any]] = []
         self._shown: list[dict[str, Any]] = []
         self._names: set[str] = set()
-        self.acl: AclDump | None = None
         self._has_marks = False
         self._has_warned = False
-        self._has_told_layers = False
+
+    @property
+    def folder(self) -> str:
+        return str(self.wish.folder)
 
     def observe(self, graph: GeGraph) -> AclDump | None:
-        """Add a graph to the list; None when nothing of it is dumped.
-
-        Raises: AclConfigError for options that ACL refuses.
-        """
         marked = [
             op.name
             for op in graph.ops
@@ -104,22 +136,20 @@ class GraphModeDump:
         plan = self._plan()
         if self.acl is None:
             self.acl = AclDump(plan, self.wish.folder)
+            self.note_use()
         self.acl.plan = plan
         is_listed = any(model["model_name"] == graph.name for model in self._models)
         return self.acl if is_listed else None
 
-    def close(self) -> None:
-        missing = [name for name in self.wish.layers if name not in self._names]
-        if missing and self._names and not self._has_told_layers:
-            self._has_told_layers = True
-            for name in missing:
-                near = did_you_mean(name, sorted(self._names))
-                log.warning("%s", f"config.dump_config.dump_layer: no graph has an operator {name}. {near}".rstrip())
-        if self.acl is not None:
-            self.acl.close()
-
-    def report(self) -> AclReport | None:
-        return None if self.acl is None else self.acl.report()
+    def _finish(self) -> None:
+        if self._names:
+            for name in self.wish.layers:
+                if name not in self._names:
+                    near = did_you_mean(name, sorted(self._names))
+                    log.warning(
+                        "%s", f"config.dump_config.dump_layer: no graph has an operator {name}. {near}".rstrip()
+                    )
+        super()._finish()
 
     def _content(self, models: list[dict[str, Any]]) -> dict[str, Any]:
         return {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": models}}
@@ -142,39 +172,31 @@ class GraphModeDump:
         return plan
 
 
-class FileDump:
-    """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else.
-
-    acl   what carries it out; None when the file asks for nothing
-    """
+class FileDump(_AclSession):
+    """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
         config = load_acl_config(path)
         for warning in config.warnings:
             log.warning("%s", warning)
-        self.skipped: Counter[str] = Counter()
         plan = plan_acl(config)
-        self.acl: AclDump | None = None
         if plan is not None:
             folder = plan.path
             if plan.is_exception or folder is None:
                 folder = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
             self.acl = AclDump(plan, measuring.redirected(folder))
 
+    @property
+    def folder(self) -> str:
+        return self.path if self.acl is None else str(self.acl.root)
+
     def observe(self, graph: GeGraph) -> AclDump | None:
         return self.acl
 
-    def close(self) -> None:
-        if self.acl is not None:
-            self.acl.close()
-
-    def report(self) -> AclReport | None:
-        return None if self.acl is None else self.acl.report()
-
 
 _lock = threading.Lock()
-_by_options: list[GraphModeDump] = []
-_by_file: dict[str, FileDump] = {}
 
 
 def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
@@ -198,41 +220,7 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
     return DumpedGraph(graph, observers, report)
 
 
-def reports() -> list[AclReport]:
-    """Of all dumps of this process."""
-    with _lock:
-        found = [dump.report() for dump in _all() if dump.acl is not None and dump.acl.is_ours]
-    return [report for report in found if report is not None]
-
-
-def flush() -> None:
-    """Wait until everything that was dumped so far is on disk."""
-    with _lock:
-        dumps = [dump.acl for dump in _all()]
-    for dump in dumps:
-        if dump is not None:
-            dump.flush()
-
-
-def close() -> None:
-    """Write what waits.   Raises: DumpError when a dump is not complete."""
-    with _lock:
-        dumps = _all()
-    close_all(dumps)
-
-
-def _all() -> list[GraphModeDump | FileDump]:
-    return [*_by_options, *_by_file.values()]
-
-
-def reset_for_tests() -> None:
-    """Forget the dumps, so that one process can be configured again."""
-    with _lock:
-        _by_options.clear()
-        _by_file.clear()
-
-
-def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
+def _dump_of(config: CompilerConfig) -> _AclSession | None:
     options = config.dump_config
     path = options.dump_config_path.value
     if options.enable_dump:
@@ -246,22 +234,18 @@ def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
     if path is None:
         return None
     with _lock:
-        if path not in _by_file:
-            _by_file[path] = FileDump(path)
-            _close_at_end()
-        return _by_file[path]
+        same = [dump for dump in sessions.all_of(FileDump) if dump.path == path]
+        return same[0] if same else sessions.begin(FileDump(path))
 
 
 def _share(wish: Wish) -> GraphModeDump:
     with _lock:
-        for dump in _by_options:
+        for dump in sessions.all_of(GraphModeDump):
             if dump.wish != wish:
                 raise dump.wish.refusal(wish)
             return dump
         make_dirs(wish.folder)
-        _by_options.append(GraphModeDump(wish))
-        _close_at_end()
-        return _by_options[-1]
+        return sessions.begin(GraphModeDump(wish))
 
 
 def _wish(config: CompilerConfig) -> Wish:
@@ -286,22 +270,3 @@ def _originals(graph: GeGraph) -> dict[str, tuple[str, ...]]:
         if op.fx_node is not None and op.type not in (DATA, CONST, NET_OUTPUT):
             found[op.fx_node.name] = (*found.get(op.fx_node.name, ()), op.name)
     return found
-
-
-_is_registered = False
-
-
-def _close_at_end() -> None:
-    global _is_registered
-    if not _is_registered:
-        _is_registered = True
-        call_when_process_ends(_close_at_exit)
-    end_by_exception_on_sigterm()
-
-
-def _close_at_exit() -> None:
-    """The script ended: a dump that is not complete is said aloud, as nobody else can."""
-    try:
-        close()
-    except DumpError as error:
-        log.error("%s", error)

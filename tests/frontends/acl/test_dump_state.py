@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+from msdump import sessions
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.errors import DumpError
 from msdump.formats.sidecars import initial_acl_json, step_acl_json
@@ -81,7 +82,7 @@ def test_files_that_ask_for_nothing(text: str, tmp_path: Path) -> None:
     ok(acl.mdl.set_dump(str(tmp_path / "acl.json")))
     run_small(ok(acl.mdl.load_from_file(small_model(tmp_path))))
     ok(acl.mdl.finalize_dump())
-    assert not process.dump.all_opened()
+    assert not sessions.all_of(DumpInForce)
 
 
 # -- order ------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_runs_of_several_threads_count(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     ok(acl.mdl.finalize_dump())
-    (dump,) = process.dump.all_opened()
+    (dump,) = sessions.all_of(DumpInForce)
     report = dump.report()
     assert (report.iterations_run, report.iterations_dumped, report.files) == (40, 40, 120)
 
@@ -304,7 +305,7 @@ def test_runs_of_each_model_count(keys: dict[str, Any], dumped: int, tmp_path: P
     for model_id in (first, second, first, first, second):
         run_small(model_id)
     ok(acl.mdl.finalize_dump())
-    (dump,) = process.dump.all_opened()
+    (dump,) = sessions.all_of(DumpInForce)
     assert (dump.report().iterations_run, dump.report().iterations_dumped) == (5, dumped)
 
 

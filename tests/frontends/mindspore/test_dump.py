@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import session
+from msdump import opening
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn, ops
 from msdump.graph.graph import Graph
@@ -187,4 +187,4 @@ def test_marks_that_come_late_count_from_the_next_call(dumping: Callable[..., Pa
     ms.set_dump(net[1])
     net(data)
     assert [path.name.split(".")[0] for path in sorted(root.rglob("*.npy"))] == ["ReLU"] * 2
-    assert session.current() is not None
+    assert opening.current() is not None

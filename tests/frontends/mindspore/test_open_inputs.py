@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.errors import GraphError
 from msdump.frontends.mindspore import Tensor, nn, ops
 
@@ -85,9 +85,9 @@ def acl_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "dump.json").write_text(json.dumps({"common_dump_settings": common}))
     for name in ("MINDSPORE_DUMP_CONFIG", "MS_ACL_DUMP_CFG_PATH"):
         monkeypatch.setenv(name, str(tmp_path / "dump.json"))
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     yield tmp_path / "dump"
-    session.reset_for_tests()
+    sessions.reset_for_tests()
 
 
 @pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
@@ -99,7 +99,7 @@ def test_operators_of_dynamic_shape_have_folders_of_their_own(acl_dump: Path, is
         net.set_inputs(Tensor(shape=[None, 3], dtype=ms.float32))
     for size in (2, 4):
         net(numbers(size, 3))
-    opened = session.current()
+    opened = opening.current()
     assert opened is not None
     opened.close()
     paths = (path.relative_to(acl_dump).as_posix() for path in acl_dump.rglob("*.output.0.*.npy"))

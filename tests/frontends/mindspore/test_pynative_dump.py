@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.arrays import Array
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.overflow import OverflowDumper
@@ -88,10 +88,10 @@ def without_ids(found: Tensors) -> dict[tuple[str, str, int], list[bytes]]:
 def test_both_modes_dump_the_same_tensors(config: Callable[..., Path]) -> None:
     root = config()
     eager = run_in(ms.PYNATIVE_MODE)
-    assert session.current() is not None
-    session.current().close()  # type: ignore[union-attr]
+    assert opening.current() is not None
+    opening.current().close()  # type: ignore[union-attr]
     dumped = [tensors(root, iteration) for iteration in (0, 1)]
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     root.rename(root.with_name("eager"))
     assert run_in(ms.GRAPH_MODE) == eager
     for iteration in (0, 1):
@@ -112,7 +112,7 @@ def test_steps_of_one_structure_are_one_graph_with_its_files(config: Callable[..
     assert [int(name.rpartition("-op")[2]) for name in names] == list(range(len(names)))
     (history,) = root.glob("rank_0/execution_order/ms_global_*.csv")
     assert history.read_text() == "1\n3\n"
-    opened = session.current()
+    opened = opening.current()
     assert opened is not None
     report = opened.report()
     assert (report.iterations_run, report.iterations_dumped) == (5, 2)
@@ -123,11 +123,11 @@ def test_the_asynchronous_engine_holds_the_same_tensors(config: Callable[..., Pa
     synced = config(is_sync=True)
     run_in(ms.PYNATIVE_MODE)
     expected = [tensors(synced, iteration) for iteration in (0, 1)]
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     synced.rename(synced.with_name("sync"))
     root = config(is_sync=False)
     run_in(ms.PYNATIVE_MODE)
-    session.current().close()  # type: ignore[union-attr]
+    opening.current().close()  # type: ignore[union-attr]
     for iteration in (0, 1):
         found = {(key[0].rpartition("_")[2], *key[1:]): array for key, array in tensors(root, iteration).items()}
         assert sorted(map(bytes, map(np.ndarray.tobytes, found.values()))) == sorted(
@@ -238,12 +238,12 @@ def test_a_dump_changes_no_result(
     config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, is_sync: bool, ways: list[str], scale: float
 ) -> None:
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     expected = free_run(ways, scale)
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     config(is_sync)
     assert free_run(ways, scale) == expected
-    opened = session.current()
+    opened = opening.current()
     assert opened is not None
     opened.close()
     assert opened.report().iterations_dumped == len(ways)
@@ -290,8 +290,8 @@ class Truth:
 def watched(config: Callable[..., Path], **changes: Any) -> Iterator[Truth]:
     """A session whose only observer is a Truth."""
     config(**changes)
-    session.reset_for_tests()
-    opened = session.open_mindspore("CPU", 0, True)
+    sessions.reset_for_tests()
+    opened = opening.open_mindspore("CPU", 0, True)
     assert opened is not None
     truth = Truth()
     opened.observers = (truth,)
@@ -363,7 +363,7 @@ def test_engines_take_steps_that_fail_or_hold_nothing(
         net(Tensor(1.0), "fails")
     assert net(Tensor(1.0), "empty") == 3
     assert float(net(Tensor(2.0), "runs")) == 2
-    opened = session.current()
+    opened = opening.current()
     assert opened is not None
     opened.close()
     assert opened.report().error is None
@@ -381,7 +381,7 @@ def test_overflow_and_exceptions_are_found_in_steps(config: Callable[..., Path])
             return ops.SparseSoftmaxCrossEntropyWithLogits()(x, Tensor(np.array([7], np.int32)))
 
     with watched(config):
-        opened = session.current()
+        opened = opening.current()
         assert opened is not None
         overflow, exception, opdebug = MemoryWriter(), MemoryWriter(), MemoryWriter()
         finder = OverflowDumper(make_plan(op_debug_mode=3), [overflow], opdebug, Tally())
@@ -432,7 +432,7 @@ def test_compiled_functions_inside_a_step_keep_their_own_iterations(config: Call
 
     both = ["0 Neg", "0 ReLU", "1 Square", "2 Neg", "2 ReLU", "3 Square"]
     for selection, expected in (("all", both), ("3", ["3 Square"])):
-        session.reset_for_tests()
+        sessions.reset_for_tests()
         root = config(iteration=selection, input_output=2)
         net = Mixed()
         assert [float(net(Tensor(value))) for value in (2.0, 3.0)] == [-4, -9]

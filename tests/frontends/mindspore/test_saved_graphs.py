@@ -12,7 +12,7 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import session
+from msdump import opening
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore import Tensor, nn, ops
 from msdump.graph.emit_dot import dot_text
@@ -134,7 +134,7 @@ def test_jit_level_reaches_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(tmp_path / "dump.json"))
     ms.set_context(mode=mode)
     make()(Tensor(np.ones(2, np.float32)))
-    opened = session.current()
+    opened = opening.current()
     assert opened is not None and opened.plan.jit_level == "O0"
     opened.close()
 

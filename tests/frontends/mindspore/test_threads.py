@@ -11,13 +11,14 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import session
+from msdump import opening, sessions
 from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.report import Report
 from tests.frontends.mindspore.networks import graphs_of, rows, training_step
 from tests.frontends.mindspore.test_pynative_dump import config
 from tests.threads import run_at_once, runs_by_graph
@@ -44,8 +45,8 @@ def trainings() -> list[Callable[[], None]]:
     return [training(2 + number) for number in range(THREADS)]
 
 
-def close() -> session.RunReport:
-    opened = session.current()
+def close() -> Report:
+    opened = opening.current()
     assert opened is not None
     opened.close()
     return opened.report()
@@ -61,7 +62,7 @@ def test_threads_leave_what_they_would_leave_one_after_the_other(
     expected_report = close()
     expected = runs_by_graph(root)
     assert [len(runs) for runs in expected] == [STEPS] * THREADS
-    session.reset_for_tests()
+    sessions.reset_for_tests()
     os.rename(root, root.with_name("expected"))
     config(is_sync=is_sync)
     run_at_once(trainings())
@@ -139,7 +140,7 @@ class OneRunAtATime:
 def test_observers_take_one_run_at_a_time(config: Callable[..., Path], either_mode: int) -> None:
     config()
     work = trainings()
-    opened = session.open_mindspore("CPU", 0)
+    opened = opening.open_mindspore("CPU", 0)
     assert opened is not None
     observer = OneRunAtATime()
     opened.observers = (observer,)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from msdump import session as sessions
+from msdump import opening
 from msdump.analysis import compare_dumps
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
@@ -32,7 +32,7 @@ def test_the_sync_dump_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}})
     )
     monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(config))
-    session = sessions.open_mindspore("CPU", 0)
+    session = opening.open_mindspore("CPU", 0)
     assert session is not None
     proto = models.convolutions(np.random.default_rng(0))
     model = load_model(proto, session.observers, iter([0]))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from msdump import session as sessions
+from msdump import opening
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.report import Report
 
 
 def configure(folder: Path, patch: pytest.MonkeyPatch, *, is_sync: bool = True, **common: Any) -> Path:
@@ -38,9 +39,9 @@ def configure(folder: Path, patch: pytest.MonkeyPatch, *, is_sync: bool = True, 
     return root
 
 
-def close() -> sessions.RunReport:
+def close() -> Report:
     """End the dump of this process."""
-    session = sessions.current()
+    session = opening.current()
     assert session is not None
     session.close()
     return session.report()

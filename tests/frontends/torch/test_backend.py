@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from msdump import session as sessions  # noqa: E402
+from msdump import sessions  # noqa: E402
 from msdump.errors import ConfigError, DumpError, WriteError  # noqa: E402
 from msdump.formats.atomic import Folder  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402

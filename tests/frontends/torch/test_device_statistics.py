@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from msdump import dtypes  # noqa: E402
-from msdump import session as sessions  # noqa: E402
+from msdump import dtypes, sessions  # noqa: E402
 from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
 from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of  # noqa: E402

@@ -116,7 +116,7 @@ def test_a_graph_file_that_cannot_be_written_stops_the_dump(tmp_path: Path, monk
     monkeypatch.setattr("msdump.dump.recorders.write_file", fail)
     dumping.configure(tmp_path, monkeypatch, is_sync=False)
     torch.compile(Net(), backend=backend)(torch.ones(2, 4)).backward()
-    session = dumping.sessions.current()
+    session = dumping.opening.current()
     assert session is not None
     with pytest.raises(dumping.sessions.DumpError, match="No space left on device"):
         session.close()

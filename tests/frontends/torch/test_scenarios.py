@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import session as sessions  # noqa: E402
+from msdump import sessions  # noqa: E402
 from msdump.formats.paths.torchair import TorchairFileName, parse_torchair_name  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, tensors  # noqa: E402

@@ -22,10 +22,10 @@ def nothing_compiled() -> Iterator[None]:
 @pytest.fixture
 def own_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process of its own, as far as dumps go, that runs in the test's folder."""
-    from msdump.frontends.torchair import graph_mode_dump
+    from msdump import sessions
 
     monkeypatch.chdir(tmp_path)
-    graph_mode_dump.reset_for_tests()
+    sessions.reset_for_tests()
     yield
-    graph_mode_dump.close()
-    graph_mode_dump.reset_for_tests()
+    sessions.close_all()
+    sessions.reset_for_tests()

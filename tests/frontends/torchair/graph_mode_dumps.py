@@ -11,10 +11,10 @@ import msdump.torchair as torchair
 import torch
 from torch import fx
 
+from msdump import sessions
 from msdump.arrays import Array
 from msdump.formats.bin import read_bin
 from msdump.frontends.torch.arrays import array_of
-from msdump.frontends.torchair import graph_mode_dump
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
 
@@ -141,5 +141,5 @@ def net(path: Path | None, **options: Any) -> tuple[Net, Any]:
 def dumped(path: Path, count: int = 2, **options: Any) -> Tree:
     """What a short training leaves."""
     steps(net(path, **options)[1], count)
-    graph_mode_dump.close()
+    sessions.close_all()
     return tree(path)

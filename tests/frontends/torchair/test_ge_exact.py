@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
+from msdump import sessions  # noqa: E402
 from tests.frontends.torchair import graph_mode_dumps as dumps  # noqa: E402
 from tests.frontends.torchair.test_resize import ge_dump, graph_dump  # noqa: E402
 
@@ -83,7 +83,7 @@ def test_operators_of_a_chain_are_dumped_with_what_they_read(tmp_path: Path) -> 
     model = nn.Linear(33, 17).bfloat16()
     x = torch.randn(5, 33).bfloat16()
     y = torch.compile(model, backend=ge_dump(tmp_path))(x).detach()
-    graph_mode_dump.close()
+    sessions.close_all()
     (values,) = [
         found
         for of_folder in dumps.files(tmp_path).values()

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
+from msdump import sessions  # noqa: E402
 from msdump.frontends.torchair.ge.convert import convert  # noqa: E402
 from msdump.frontends.torchair.ge.graph import GeGraph  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
@@ -178,10 +178,10 @@ def _dumped(path: Path, function: Any, *args: Any, **options: Any) -> dict[tuple
     for name, value in options.items():
         setattr(config.experimental_config, name, value)
     torch._dynamo.reset()
-    graph_mode_dump.reset_for_tests()
+    sessions.reset_for_tests()
     run = torch.compile(function, backend=torchair.get_npu_backend(compiler_config=config))
     assert torch.equal(run(*args), function(*args))
-    graph_mode_dump.close()
+    sessions.close_all()
     ((_, of_folder),) = files(path).items()
     return values(of_folder)
 

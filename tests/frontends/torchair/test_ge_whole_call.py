@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import fx  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
+from msdump import sessions  # noqa: E402
 from msdump.frontends.torchair.ge.convert import convert  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
@@ -177,7 +177,7 @@ def test_operators_that_write(own: Any, tmp_path: Path) -> None:
         actual = torch.compile(function, backend=backend(tmp_path))(x, SYMMETRIC)
         equal(actual, function(y, SYMMETRIC))
     equal(x, y)
-    graph_mode_dump.close()
+    sessions.close_all()
     ((_, of_folder),) = files(tmp_path).items()
     dumped = values(of_folder)
     equal(torch.from_numpy(dumped["Shift", "output", 0].copy()), (X * 1.5 + SYMMETRIC) * 2)
@@ -272,7 +272,7 @@ def test_results_and_gradients_are_those_of_eager(
             results.append((result, x.grad, y.grad))
         for actual, eager in zip(*results, strict=True):
             equal(actual, eager)
-    graph_mode_dump.close()
+    sessions.close_all()
     names = set().union(*tree(tmp_path).values())
     assert expected <= {name.partition(".")[0] for name in names}
 
@@ -300,7 +300,7 @@ def test_what_checkpoint_saves_of_chance_is_dumped(tmp_path: Path) -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()
     torch.compile(_checkpoint, backend=backend(tmp_path))(x, y).sum().backward()
-    graph_mode_dump.close()
+    sessions.close_all()
     forward, backward = (values(of_folder) for _, of_folder in sorted(files(tmp_path).items()))
     equal(torch.from_numpy(forward["NativeDropout", "output", 0].copy()), state)
     equal(torch.from_numpy(backward["NativeDropout", "input", 0].copy()), state)

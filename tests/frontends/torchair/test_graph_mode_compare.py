@@ -15,12 +15,12 @@ torch = pytest.importorskip("torch")
 import msdump.torchair as torchair  # noqa: E402
 
 import msdump  # noqa: E402
+from msdump import sessions  # noqa: E402
 from msdump.analysis.compare.dumps import compare_dumps  # noqa: E402
 from msdump.analysis.compare.result import Comparison  # noqa: E402
 from msdump.analysis.find.look_up import find_operator  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
 from msdump.graph_files.read_ge import read_ge_originals  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import Net, backend, files, steps  # noqa: E402
@@ -40,12 +40,12 @@ _UNSET = "empty"
 @pytest.fixture(autouse=True)
 def own_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    graph_mode_dump.reset_for_tests()
+    sessions.reset_for_tests()
     for name in ("eager", "compiled"):
         (tmp_path / name).mkdir()
     yield
-    graph_mode_dump.close()
-    graph_mode_dump.reset_for_tests()
+    sessions.close_all()
+    sessions.reset_for_tests()
 
 
 def assert_all_found(found: Comparison) -> None:
@@ -74,7 +74,7 @@ def test_every_output_is_found(tmp_path: Path, model: Model) -> None:
         torch._dynamo.reset()
         torch.manual_seed(1)
         step(torch.compile(one, backend=chosen), one, copy.deepcopy(inputs))
-    graph_mode_dump.close()
+    sessions.close_all()
     assert_all_found(compare_dumps(tmp_path / "compiled", tmp_path / "eager"))
 
 
@@ -84,7 +84,7 @@ def train(tmp_path: Path, count: int = 3, **options: Any) -> None:
         torch._dynamo.reset()
         torch.manual_seed(0)
         steps(torch.compile(Net(), backend=chosen), count)
-    graph_mode_dump.close()
+    sessions.close_all()
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +147,7 @@ def test_a_graph_dump_tells_what_files_do_not(tmp_path: Path, capsys: pytest.Cap
         torch._dynamo.reset()
         torch.manual_seed(0)
         steps(torch.compile(Net(), backend=chosen), 2)
-    graph_mode_dump.close()
+    sessions.close_all()
     known = compare_dumps(tmp_path / "compiled", tmp_path / "eager")
     _forget_originals(tmp_path / "compiled")
     with pytest.raises(ConfigError, match="mapping"):

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 import msdump.torchair as torchair  # noqa: E402
 
+from msdump import sessions  # noqa: E402
 from msdump.config.acl_error import AclConfigError  # noqa: E402
 from msdump.formats.bin import read_bin  # noqa: E402
 from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
@@ -81,7 +82,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[Checked]:
 
 def assert_values(path: Path, checked: list[Checked]) -> int:
     """Every dumped tensor holds the bits that its operator gives; how many there are."""
-    graph_mode_dump.close()
+    sessions.close_all()
     count = 0
     found = files(path)
     for one in checked:
@@ -170,7 +171,7 @@ def test_a_layer_that_is_nowhere_is_said(tmp_path: Path, caplog: pytest.LogCaptu
 def test_a_layer_need_not_be_in_every_graph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "msdump"):
         assert len(dumped(tmp_path, 1, dump_layer="Relu ReluGrad")) == 2
-        graph_mode_dump.reset_for_tests()
+        sessions.reset_for_tests()
         torch._dynamo.reset()
         # And no operator of a whole graph need be a layer.
         assert len(dumped(tmp_path, 1, dump_layer="Relu")) == 3
@@ -198,7 +199,7 @@ def test_inference(tmp_path: Path) -> None:
     _, function = net(tmp_path)
     with torch.no_grad():
         function(torch.ones(5, 4))
-    graph_mode_dump.close()
+    sessions.close_all()
     assert {name for names in tree(tmp_path).values() for name in names} >= {"Data.arg0_1", "Relu.Relu"}
 
 
@@ -252,7 +253,7 @@ def test_scope_adds_to_layers(tmp_path: Path) -> None:
     function = torch.compile(Scoped(), backend=backend(tmp_path, dump_mode="output", dump_layer="ReduceSum"))
     with torch.no_grad():
         function(torch.ones(5, 4))
-    graph_mode_dump.close()
+    sessions.close_all()
     assert tree(tmp_path) == {("graph_0", 0): {"Mul.Mul_1", "ReduceSum.ReduceSum"}}
 
 
@@ -359,7 +360,7 @@ def test_calls_from_several_threads(tmp_path: Path, checked: list[Checked]) -> N
         thread.start()
     for thread in threads:
         thread.join()
-    graph_mode_dump.close()
+    sessions.close_all()
     found = files(tmp_path)
     assert len(found) == 5
     for of_folder in found.values():

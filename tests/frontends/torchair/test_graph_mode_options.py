@@ -14,10 +14,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from msdump import sessions  # noqa: E402
 from msdump.config.acl_error import AclConfigError  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from msdump.formats.bin import read_bin  # noqa: E402
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import (  # noqa: E402
     RANK,
     Net,
@@ -45,7 +45,7 @@ def test_a_file_dumps_the_models_that_it_names(tmp_path: Path) -> None:
         Net(), backend=configured(tmp_path, dump_path=str(tmp_path / "dump"), dump_list=[{"layer": ["Relu"]}])
     )
     steps(function, 2)
-    graph_mode_dump.close()
+    sessions.close_all()
     found = sorted(file.relative_to(tmp_path / "dump").parts for file in (tmp_path / "dump").rglob("Relu.Relu.*"))
     # The file's own folder, without that of the rank.
     assert [(len(parts), parts[1], parts[4]) for parts in found] == [(6, "0", "0"), (6, "0", "1")]
@@ -59,12 +59,12 @@ def test_a_file_asks_for_overflow(tmp_path: Path) -> None:
         lambda x: (x * 1e30) * 1e30 + 1, backend=configured(tmp_path, dump_path=str(tmp_path / "dump"), dump_debug="on")
     )
     assert torch.isinf(function(torch.ones(3))).all()
-    graph_mode_dump.close()
+    sessions.close_all()
     names = [file.name for file in (tmp_path / "dump").rglob("*") if file.is_file()]
     assert any(name.startswith("Mul.Mul_1.") for name in names)
     assert any(name.startswith("Opdebug.") for name in names)
     assert not any(name.startswith(("Mul.Mul.", "Add.")) for name in names)
-    (report,) = graph_mode_dump.reports()
+    (report,) = sessions.reports()
     assert report.overflows is not None
     assert len(report.overflows) == 1
 
@@ -82,7 +82,7 @@ def test_a_file_asks_for_a_watcher(tmp_path: Path) -> None:
         ),
     )
     steps(function, 1)
-    graph_mode_dump.close()
+    sessions.close_all()
     names = {".".join(file.name.split(".")[:2]) for file in (tmp_path / "dump").rglob("*") if file.is_file()}
     assert "Relu.Relu" in names
     assert any("Mul_1" in name and "Relu" in name for name in names), names
@@ -107,7 +107,7 @@ def test_a_bad_file_is_refused_with_its_item(tmp_path: Path) -> None:
 def test_a_file_without_anything_to_do_changes_nothing(tmp_path: Path) -> None:
     function = torch.compile(Net(), backend=configured(tmp_path, dump_path=str(tmp_path)))
     steps(function, 1)
-    assert graph_mode_dump.reports() == []
+    assert sessions.reports() == []
     assert [file.name for file in tmp_path.iterdir()] == ["acl.json"]
 
 
@@ -131,7 +131,7 @@ def test_two_backends_with_the_same_options_share_a_dump(tmp_path: Path) -> None
     for _ in range(2):
         steps(net(tmp_path)[1], 1)
         torch._dynamo.reset()
-    graph_mode_dump.close()
+    sessions.close_all()
     assert len(tree(tmp_path)) == 4
     assert len(list((tmp_path / RANK).iterdir())) == 1
 
@@ -167,7 +167,7 @@ def test_without_the_switch_nothing_happens(tmp_path: Path) -> None:
     _, function = net(None, dump_path=str(tmp_path), dump_layer="Relu")
     steps(function, 1)
     assert list(tmp_path.iterdir()) == []
-    assert graph_mode_dump.reports() == []
+    assert sessions.reports() == []
 
 
 def test_the_refusal_is_a_configuration_error() -> None:

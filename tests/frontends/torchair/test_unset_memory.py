@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from msdump import sessions  # noqa: E402
 from msdump.analysis import compare_dumps, find_non_finite  # noqa: E402
 from msdump.frontends.torch import backend as msdump_backend  # noqa: E402
-from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
 from tests.frontends.torchair.test_resize import eager_dump, ge_dump  # noqa: E402
 
@@ -61,7 +61,7 @@ def configured(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     if kind == "eager":
         return eager_dump(folder)
     if kind == "graph":
-        graph_mode_dump.reset_for_tests()
+        sessions.reset_for_tests()
         return ge_dump(folder)
     dumping.sessions.reset_for_tests()
     dumping.configure(folder, monkeypatch, is_sync=kind == "sync")
@@ -78,7 +78,7 @@ def test_it_is_no_nan_and_no_difference(kind: str, tmp_path: Path, monkeypatch: 
         if kind in ("sync", "async"):
             dumping.close()
         else:
-            graph_mode_dump.close()
+            sessions.close_all()
     assert find_non_finite(tmp_path / "filled").first is None
     found = compare_dumps(tmp_path / "filled", tmp_path / "other")
     assert found.first_wrong is None and found.is_agreeing

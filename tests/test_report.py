@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msdump.child_reports import VARIABLE, ChildReport, Inbox, Outbox, is_child
+from msdump.report import VARIABLE, ChildReport, Inbox, Outbox, Report, is_child
 
 
 def as_child(patch: pytest.MonkeyPatch) -> Path:
@@ -26,22 +26,22 @@ def test_a_dump_is_unfinished_until_it_says_otherwise(monkeypatch: pytest.Monkey
         unfinished = inbox.read()
         assert [report.path for report in unfinished] == ["/one", "/two"]
         assert all(report.error and report.process_id == os.getpid() for report in unfinished)
-        outbox.finish(3, False, None)
-        other.finish(0, True, "the disk is full")
+        outbox.finish(Report("/one", tensors_written=3))
+        other.finish(Report("/two", error="the disk is full"))
         assert inbox.read() == [
             ChildReport(os.getpid(), "/one", 3, False, None),
-            ChildReport(os.getpid(), "/two", 0, True, "the disk is full"),
+            ChildReport(os.getpid(), "/two", 0, False, "the disk is full"),
         ]
         (folder / "damaged").write_text("{")
         (folder / "another").write_text('{"process_id": 1, "path": "p", "more": 2}')
         assert len(inbox.read()) == 2
     assert not folder.exists()
-    outbox.finish(4, False, None)  # nobody reads it any more
+    outbox.finish(Report("/one", tensors_written=4))  # nobody reads it any more
 
 
 def test_the_process_of_the_inbox_sends_nothing() -> None:
     with Inbox() as inbox:
-        Outbox("/own").finish(1, False, None)
+        Outbox("/own").finish(Report("/own", tensors_written=1))
         assert inbox.read() == []
     assert VARIABLE not in os.environ
-    Outbox("/own").finish(1, False, None)
+    Outbox("/own").finish(Report("/own", tensors_written=1))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msdump import session as sessions
+from msdump import opening
+from msdump.engine import GraphSession
 from tests.threads import run_at_once
 
 
@@ -24,23 +25,23 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "dump"
 
 
-OPENERS: dict[str, Callable[[], sessions.Session | None]] = {
-    "mindspore": lambda: sessions.open_mindspore("CPU", 0),
-    "torch": lambda: sessions.open_torch(None, 0, ()),
+OPENERS: dict[str, Callable[[], GraphSession | None]] = {
+    "mindspore": lambda: opening.open_mindspore("CPU", 0),
+    "torch": lambda: opening.open_torch(None, 0, ()),
 }
 
 
 @pytest.mark.parametrize("frontend", OPENERS)
 def test_threads_that_compile_first_open_one_session(frontend: str, configured: Path) -> None:
-    opened: list[sessions.Session | None] = []
+    opened: list[GraphSession | None] = []
     run_at_once([lambda: opened.append(OPENERS[frontend]())] * 8)
     assert len(opened) == 8 and len(set(map(id, opened))) == 1
-    assert opened[0] is sessions.current() is not None
+    assert opened[0] is opening.current() is not None
     assert len(list(configured.iterdir())) == 1  # folders of one time
 
 
 def test_numbers_of_runs_are_given_once(configured: Path) -> None:
-    opened = sessions.open_mindspore("CPU", 0)
+    opened = opening.open_mindspore("CPU", 0)
     assert opened is not None
     numbers: list[int] = []
     run_at_once([lambda: numbers.extend(opened.next_iteration() for _ in range(500))] * 4)
