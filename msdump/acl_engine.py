@@ -16,7 +16,6 @@ from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Choice, Operator
 from msdump.config.environment import disk_limits
 from msdump.config.ranges import EVERY_NUMBER
-from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
 from msdump.dump.exception import AclExceptionDumper
@@ -25,6 +24,7 @@ from msdump.dump.memory_watcher import Watcher
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.rotation import Rotation
 from msdump.dump.staging import staging_budget
+from msdump.dump.streaming import AclOperatorDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool
 from msdump.engine import claim_time
@@ -70,14 +70,14 @@ class AclDump:
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
-        self._tally = Tally()
+        self._tally = Tally(goes_on="the model")
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
         self._sink = None if callback is None else ChunkSink(callback)
         self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
         # Where data begin matters to files on the disk alone.
         offsets = bin.data_offsets if callback is None and not plan.statistics else None
-        self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets, goes_on="the model")
+        self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets)
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
         self._exceptions: list[AclExceptionDumper] = []
@@ -247,7 +247,7 @@ class AclDump:
         def count(graph: Graph, iteration: int) -> None:
             folder.count(iteration)
 
-        return OverflowDumper(plan, [writer], debug, self._tally, self._clock, count, model_id, "the model")
+        return OverflowDumper(plan, [writer], debug, self._tally, self._clock, count, model_id)
 
     def _exception(self) -> Observer:
         """Who dumps the operator that raises; its files have a folder of their own."""

@@ -15,7 +15,6 @@ from msdump.config.environment import disk_limits
 from msdump.config.plan import DumpPlan, unmatched_selectors
 from msdump.config.sections import DUMP_MARKED
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
-from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.limits import (
     BIN_FOOTPRINT,
@@ -29,6 +28,7 @@ from msdump.dump.limits import (
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.recorders import GraphFilesDumper
 from msdump.dump.staging import staging_budget
+from msdump.dump.streaming import AsyncDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import WriterPool

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 INPUT, OUTPUT = "input", "output"
 DEFAULT_FORMAT = "DefaultFormat"
@@ -21,6 +23,10 @@ class TensorKey(NamedTuple):
 
     value_id: int
     version: int
+
+
+# Key, shape, dtype, format.
+Identity = tuple[TensorKey, tuple[int, ...], str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,9 @@ class TensorRecord:
     is_constant: bool = False
 
     @property
-    def identity(self) -> tuple[TensorKey | None, tuple[int, ...], str, str]:
-        """What two records of one iteration and graph share when the same file can stand for both."""
-        return self.key, self.data.shape, self.dtype, self.format
+    def identity(self) -> Identity | None:
+        """What two records of one iteration and graph share when the same file can stand for both; None: with none."""
+        return None if self.key is None else (self.key, self.data.shape, self.dtype, self.format)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,3 +97,39 @@ class TensorRecord:
                         return None
                     expected *= size
         return int(self.data.__array_interface__["data"][0]), self.size_bytes, self.dtype
+
+
+class AlreadyWritten(Generic[T]):
+    """Which tensors an iteration of a graph has handed over or has on disk, and what stands for each: a job, a file...
+
+    A record that has no identity never stands for another.
+    """
+
+    __slots__ = ("_by_identity",)
+
+    def __init__(self) -> None:
+        self._by_identity: dict[Identity, T | None] = {}
+
+    def has(self, identity: Identity | None) -> bool:
+        return identity in self._by_identity
+
+    def is_new(self, record: TensorRecord) -> bool:
+        """Whether its tensor has not come before; it has from now on."""
+        identity = record.identity
+        if identity is None:
+            return True
+        if identity in self._by_identity:
+            return False
+        self._by_identity[identity] = None
+        return True
+
+    def get(self, record: TensorRecord) -> T | None:
+        """What stands for the tensor."""
+        identity = record.identity
+        return None if identity is None else self._by_identity.get(identity)
+
+    def put(self, record: TensorRecord, value: T | None) -> None:
+        """From now on this stands for the tensor. One assignment, so any thread may do it."""
+        identity = record.identity
+        if identity is not None:
+            self._by_identity[identity] = value

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -16,9 +14,7 @@ from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import Job, WriterPool
 from msdump.errors import DumpError, unwritten
 from msdump.formats.writer import Writer
-from msdump.records import TensorKey, TensorRecord
-
-log = logging.getLogger("msdump")
+from msdump.records import AlreadyWritten, TensorKey, TensorRecord
 
 # Below this it does not matter how a copy lies.
 _ALIGNED_BYTES = 1 << 20
@@ -32,10 +28,8 @@ class Delivery:
 
     budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped
     data_offsets  where in its file the data of each record of an operator begins; the same for each run of it
-    goes_on       what goes on when the dump stops, for the log
-    A failure to write stops the dump, not the run: it is logged once and kept in `tally.error`, with the number of
-    records that were lost. Several threads may deliver, each its own rounds: the budget may then be passed by one
-    operator of each.
+    A failure to write ends the dump, not the run. Several threads may deliver, each its own rounds: the budget may then
+    be passed by one operator of each.
     """
 
     def __init__(
@@ -44,17 +38,13 @@ class Delivery:
         budget_bytes: int,
         threads: int = 2,
         data_offsets: DataOffsets | None = None,
-        goes_on: str = "training",
     ) -> None:
         self.staging = Staging(budget_bytes)
         self.pool = WriterPool(threads)
         self._tally = tally
         self._data_offsets = data_offsets
         self._offsets: dict[Hashable, Sequence[int]] = {}
-        self._goes_on = goes_on
-        self._lost = 0
-        self._taken_back = 0
-        # What the tally has been told: lost, written.
+        # What the tally has been told of the pool: lost, written.
         self._counted = (0, 0)
         self._counting = threading.Lock()
 
@@ -124,27 +114,25 @@ class Delivery:
         size = sum(record.size_bytes for record in records)
         return Job(size, len(records) if record_count is None else record_count, write, held)
 
-    def lose(self, records: int) -> None:
-        """Records that were asked for and never became jobs."""
-        with self._counting:
-            self._lost += records
-
     def has_stopped(self) -> bool:
+        """Whether the dump is over; an error of the pool ends it."""
         error = self.pool.error
         if error is not None:
-            self._stop(error)
+            self._tally.fail(error)
         return bool(self._tally.error)
 
     def count(self) -> None:
         """Bring the tally up to date."""
         state = self.pool.state()
         with self._counting:
-            lost = state.lost_records + self._lost + self._taken_back
-            written = state.written_records - self._taken_back
             # Others that write on their own add to the same tally.
-            self._tally.count_lost(lost - self._counted[0])
-            self._tally.count_written(written - self._counted[1])
-            self._counted = (lost, written)
+            self._tally.count_lost(state.lost_records - self._counted[0])
+            self._tally.count_written(state.written_records - self._counted[1])
+            self._counted = (state.lost_records, state.written_records)
+
+    def lose(self, records: int) -> None:
+        """Records that were selected and never became jobs."""
+        self._tally.count_lost(records)
 
     def close(self, writers: Sequence[Writer]) -> None:
         """Write what waits, then close the writers. Errors are in `tally.error` afterwards."""
@@ -153,39 +141,17 @@ class Delivery:
         finally:
             self.has_stopped()
             for writer in writers:
-                with self.stop_on_failure():
+                with self._tally.stop_on_failure():
                     writer.close()
             self.count()
-
-    @contextmanager
-    def stop_on_failure(self, lost: int = 0) -> Iterator[None]:
-        """Turn a failure to dump into the end of the dump; the run goes on without `lost` records."""
-        try:
-            yield
-        except (DumpError, OSError, MemoryError) as error:
-            self.lose(lost)
-            self._take_back(error)
-            self._stop(error)
-
-    def timed(self) -> AbstractContextManager[None]:
-        """What is done inside counts as time of the dump."""
-        return self._tally.timed()
 
     # -- parts ------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
         """A writer could not finish an iteration; the job that ended it has written its own records."""
-        self._take_back(error)
+        # What a writer had taken, and has lost since.
+        self._tally.take_back(unwritten(error))
         self.pool.fail(error)
-
-    def _take_back(self, error: BaseException) -> None:
-        """Count what a writer had taken, and has lost since, no longer as written."""
-        with self._counting:
-            self._taken_back += unwritten(error)
-
-    def _stop(self, error: BaseException) -> None:
-        if self._tally.fail(error):
-            log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 
     def _offsets_of(self, records: Sequence[TensorRecord]) -> Sequence[int]:
         if self._data_offsets is None or max(record.data.nbytes for record in records) < _ALIGNED_BYTES:
@@ -201,9 +167,10 @@ class Delivery:
 class Round:
     """One dumped iteration of one graph: who has which tensor, and how many jobs still need the writers' memory of it.
 
-    The dumper itself counts as one until it knows that no more records come. `first` is for the step's thread only:
-    tensors that were handed over, with the job that writes each, or None where nobody has to wait for it.
+    The dumper itself counts as one until it knows that no more records come.
 
+    written       for the step's thread only: tensors that were handed over, with the job that writes each; None where
+                  nothing has to wait for it
     is_complete   whether the step ended, which the dumper says before its own job leaves
     on_complete   called with the iteration when all of a complete step is on the disk; a job that is lost never leaves
     on_failure    called with the error of each writer that cannot finish the iteration
@@ -217,7 +184,7 @@ class Round:
         on_complete: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self.first: dict[Hashable, Job | None] = {}
+        self.written: AlreadyWritten[Job] = AlreadyWritten()
         self.is_complete = False
         self.writers = writers
         self._on_complete = on_complete

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -19,9 +20,10 @@ from msdump.config.acl_dump_plan import dump_plan_of
 from msdump.config.acl_plan import AclPlan
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.plan import DumpPlan
-from msdump.dump.capture import Clock, InputCopies, Operand, WatchedGraph, op_records
+from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
+from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
-from msdump.errors import MsdumpError, WriteError
+from msdump.errors import WriteError
 from msdump.events import BEFORE, OpEvent, TensorInfo
 from msdump.formats.direct import Buffer
 from msdump.formats.exception import (
@@ -38,33 +40,27 @@ from msdump.formats.exception import (
 )
 from msdump.formats.writer import Counter, DumpFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
-from msdump.graph.run import FinishedStep
 from msdump.layouts import host_format
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorRecord
 
 log = logging.getLogger("msdump")
 
 
-class ExceptionDumper:
-    """Observer that writes the operator whose kernel raised, before the exception goes on.
+class _RaisedDumper(Dumper):
+    """Observer that writes the operator that raised, before the exception goes on.
 
-    writers   get the records of that operator: inputs as it read them, outputs as far as it came
-    All steps are watched, whatever `iteration` says: no one knows the step of a failure in advance. A failure to
-    write is logged and kept in `tally.error`; the kernel's exception is what the caller sees.
+    All steps are watched, whatever `iteration` says: no one knows the step of a failure in advance. What the caller
+    sees is the operator's exception, also where the dump fails.
+    saves_without_operands  whether an operator without any tensor that has elements is written as well
     """
 
-    needs_all_values = False
     saves_without_operands = False
-    """Whether an operator without any tensor that has elements is written as well."""
 
-    def __init__(self, plan: DumpPlan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
+    def __init__(self, plan: DumpPlan, tally: Tally, clock: Clock | None, model: Hashable = None) -> None:
+        super().__init__(tally, clock, model)
         self._plan = plan
-        self._writers = tuple(writers)
-        self._tally = tally
-        self._clock = clock or Clock()
         self._watched: dict[int, WatchedGraph] = {}
         self._copies = InputCopies()
-        self._model: Hashable = None
         # Shared where several models are watched.
         tally.overflows = tally.overflows or []
 
@@ -74,23 +70,12 @@ class ExceptionDumper:
         self._tally.count_graph(graph, watched.masks)
         return [BEFORE if mask and op.mutates else 0 for op, mask in zip(watched.ops, watched.masks, strict=True)]
 
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration, self._model)
-        return not self._tally.error and self._plan.is_device_enabled
-
     def before_op(self, event: OpEvent) -> None:
-        with self._tally.timed():
+        with self._dumping():
             try:
                 self._copies.take(event, event.op.mutates)
             except MemoryError:
-                self._tally.fail(MemoryError("no memory for copies of what operators overwrite"))
-                log.error("Dump stopped, training goes on: %s", self._tally.error)
-
-    def after_op(self, event: OpEvent) -> None:
-        """Nothing: an operator that returns is not dumped."""
-
-    def on_iteration_end(self, step: FinishedStep) -> None:
-        """Nothing: only the operator that failed is dumped."""
+                raise MemoryError("no memory for copies of what operators overwrite") from None
 
     def on_error(self, event: OpEvent, error: BaseException) -> None:
         op = event.op
@@ -98,44 +83,51 @@ class ExceptionDumper:
         operands = watched.operands[op.index]
         if not self.saves_without_operands:
             operands = tuple(operand for operand in operands if 0 not in operand.info.shape)
-        if self._tally.error or not (operands or self.saves_without_operands):
+        if self._is_over() or not (operands or self.saves_without_operands):
             return
-        with self._tally.timed():
-            self._dump(event, operands, error)
-
-    def _dump(self, event: OpEvent, operands: Sequence[Operand], error: BaseException) -> None:
-        op = event.op
         kept = self._copies.arrays if op.mutates else {}
-        try:
-            found = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
-            # An output without elements that should have some was not made.
-            made = zip(operands, found, strict=True)
-            records = [record for operand, record in made if record.data.size or 0 in operand.info.shape]
+        every = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
+        # An output without elements that should have some was not made.
+        records = [
+            record
+            for operand, record in zip(operands, every, strict=True)
+            if record.data.size or 0 in operand.info.shape
+        ]
+        name, kind = op.full_name, type(error).__name__
+        with self._dumping(len(records), f"{name} raised {kind} and could not be dumped") as attempt:
             place = self._save(records, event, error)
-            self._tally.count_written(len(records))
+            attempt.count_written(len(records))
             self._tally.count_dumped(event.iteration, object())  # operators outside of models count each call
-            self._tally.add_overflow(op.full_name)
-            name, kind = op.full_name, type(error).__name__
+            self._tally.add_overflow(name)
             log.error("iteration %d: %s raised %s; it was dumped%s.", event.iteration, name, kind, place)
-        except (MsdumpError, OSError, MemoryError) as failure:
-            self._tally.count_lost(len(operands))
-            self._tally.fail(failure)
-            log.error("%s raised %s and could not be dumped: %s", op.full_name, type(error).__name__, failure)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return self._plan.is_device_enabled
+
+    @abstractmethod
+    def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
+        """What the log says of the place, where it is not known.   Raises: MsdumpError, OSError, MemoryError."""
+
+
+class ExceptionDumper(_RaisedDumper):
+    """writers   get the records of an operator that raised: inputs as it read them, outputs as far as it came"""
+
+    def __init__(self, plan: DumpPlan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
+        super().__init__(plan, tally, clock)
+        self._writers = tuple(writers)
 
     def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
-        """What the log says of the place, where nobody knows it.   Raises: MsdumpError, OSError, MemoryError."""
         for writer in self._writers:
             writer.write(records)
             writer.end_iteration(event.op.graph_id, event.iteration)
         return ""
 
-    def close(self) -> None:
-        try:
-            for writer in self._writers:
+    def _close(self) -> None:
+        for writer in self._writers:
+            with self._tally.stop_on_failure():
                 writer.close()
-        except (MsdumpError, OSError) as failure:
-            self._tally.fail(failure)
-            log.error("Dump stopped: %s", failure)
 
 
 # Finished evidence: nobody writes it again.   Source: CANN, mode of the brief file.
@@ -151,7 +143,7 @@ _FORMS: dict[str, _Form] = {
 }
 
 
-class AclExceptionDumper(ExceptionDumper):
+class AclExceptionDumper(_RaisedDumper):
     """Observer that writes the operator that raised, whatever model or single operator it belongs to.
 
     base  folder that gets `extra-info`; made when it is missing
@@ -160,14 +152,13 @@ class AclExceptionDumper(ExceptionDumper):
     saves_without_operands = True
 
     def __init__(self, plan: AclPlan, base: Path, device_id: int, tally: Tally, clock: Clock | None = None) -> None:
-        super().__init__(dump_plan_of(plan, "", None, base, device_id), (), tally, clock)
+        # It counts its runs apart from those of other models.
+        super().__init__(dump_plan_of(plan, "", None, base, device_id), tally, clock, self)
         self._name_of, self._chunks_of = _FORMS[plan.scene]
         self._dir = exception_dir(base, device_id)
         self._device_id = device_id
         self._attributes: dict[int, list[tuple[tuple[str, str], ...]]] = {}
         self._counter = Counter()
-        self._is_closed = False
-        self._model = self  # counts its runs apart from those of other models
 
     @property
     def counts(self) -> WriteCounts:
@@ -178,17 +169,6 @@ class AclExceptionDumper(ExceptionDumper):
             tuple((name, str(value)) for name, value in node.primitive.attrs.items()) for node in graph.kernels
         ]
         return super().on_graph(graph)
-
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        return super().on_iteration_begin(graph, iteration) and not self._is_closed
-
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        if not self._is_closed:
-            super().on_error(event, error)
-
-    def close(self) -> None:
-        """Operators that raise later are not dumped."""
-        self._is_closed = True
 
     def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
         """Raises: WriteError, DtypeError, LayoutError."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shutil
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +21,7 @@ from msdump.dump.rotation import Rotation
 from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.records import TensorRecord
+from msdump.records import AlreadyWritten, TensorRecord
 
 # Space that is left for others unless the user says otherwise: this much, on small disks this part of them.
 _DEFAULT_FLOOR, _DEFAULT_FLOOR_PART = 64 << 20, 0.05
@@ -271,16 +271,12 @@ class _OpenIteration:
     """Tensors that an iteration has on disk, and bytes that are promised to it but not written."""
 
     def __init__(self) -> None:
-        self._known: set[Hashable] = set()
+        self._written: AlreadyWritten[None] = AlreadyWritten()
         self.promised_bytes = 0
 
     def repeats(self, record: TensorRecord) -> bool:
         """Whether the tensor came before; it is known from now on."""
-        if record.is_repeat or (record.key is not None and record.identity in self._known):
-            return True
-        if record.key is not None:
-            self._known.add(record.identity)
-        return False
+        return record.is_repeat or not self._written.is_new(record)
 
 
 def npy_size(record: TensorRecord, is_repeat: bool = False) -> int:

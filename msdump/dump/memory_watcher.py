@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 from msdump.arrays import Array
 from msdump.config.acl_plan import AclPlan
 from msdump.config.acl_selection import Operator
-from msdump.dump.acl_operators import AclOperatorDumper
 from msdump.dump.capture import AclWatchedGraph, Clock, Operand, op_records
 from msdump.dump.delivery import Delivery, Round
 from msdump.dump.staging import staged_size
+from msdump.dump.streaming import AclOperatorDumper
 from msdump.dump.tally import Tally
 from msdump.events import AFTER, KEEP, OpEvent, OpInfo
 from msdump.formats.paths.acl import watcher_op_name
@@ -91,12 +91,6 @@ class Watcher(AclOperatorDumper):
         self._tell_early(watched, triggers)
         return masks
 
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        begins = super().on_iteration_begin(graph, iteration)
-        if begins:
-            self._run_by_graph[graph.graph_id] = _Run(self._triggers[graph])
-        return begins
-
     def after_op(self, event: OpEvent) -> None:
         op = event.op
         super().after_op(event)
@@ -112,6 +106,12 @@ class Watcher(AclOperatorDumper):
                 self._save_again(running.round, made, event)
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _begin(self, graph: Graph, iteration: int) -> bool:
+        begins = super()._begin(graph, iteration)
+        if begins:
+            self._run_by_graph[graph.graph_id] = _Run(self._triggers[graph])
+        return begins
 
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
         self._run_by_graph.pop(graph_id, None)
@@ -148,8 +148,8 @@ class Watcher(AclOperatorDumper):
         It gets a copy of its own: as the program goes these are the bytes of C's ordinary file, which may still wait.
         """
         delivery = self._delivery
-        if delivery.has_stopped():
-            delivery.lose(len(made.operands))
+        if self._is_over():
+            self._tally.count_lost(len(made.operands))
             return
         op = replace(
             made.op,
@@ -157,7 +157,7 @@ class Watcher(AclOperatorDumper):
             task_id=trigger.op.task_id,
             stream_id=trigger.op.stream_id,
         )
-        with delivery.timed(), delivery.stop_on_failure(len(made.operands)):
+        with self._dumping(len(made.operands)):
             event = OpEvent(op, trigger.iteration, (), made.arrays)
             records = list(op_records(event, made.operands, op.graph_id, self._clock, {}, op.task_id, op.stream_id))
             delivery.staging.reserve(sum(staged_size(record.data) for record in records))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,8 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.config.plan import DumpPlan
 from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
+from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
-from msdump.errors import MsdumpError, unwritten
 from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
@@ -70,7 +69,7 @@ class Overflow:
     slots: tuple[int, ...]
 
 
-class OverflowDumper:
+class OverflowDumper(Dumper):
     """Observer that looks at every float output once and writes the operators that overflow, at once.
 
     Memory that no operator has written yet overflows nothing, whatever lies there.
@@ -78,12 +77,8 @@ class OverflowDumper:
     opdebug   gets the record of its overflow file
     on_step   called before a watched iteration begins
     model_id  in overflow files; None: a graph is a model of its own
-    goes_on   what goes on when the dump stops, for the log
-    `found` lists the overflows; after `overflow_number` of them no step is watched any more. A failure to write
-    stops the dump, not the training: it is logged once and kept in `tally.error`.
+    `found` lists the overflows; after `overflow_number` of them no step is watched any more.
     """
-
-    needs_all_values = False
 
     def __init__(
         self,
@@ -94,23 +89,19 @@ class OverflowDumper:
         clock: Clock | None = None,
         on_step: Callable[[Graph, int], None] | None = None,
         model_id: int | None = None,
-        goes_on: str = "training",
     ) -> None:
+        super().__init__(tally, clock, model_id)
         self._plan = plan
         self._writers = tuple(writers)
         self._opdebug = opdebug
-        self._tally = tally
-        self._clock = clock or Clock()
         self._on_step = on_step
         self._model_id = model_id
-        self._goes_on = goes_on
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
         self._unset: dict[int, frozenset[TensorKey]] = {}
         self._states: dict[TensorKey, int] = {}
         self._has_dumped = False
-        self._is_closed = False
         self.found: list[Overflow] = []
         # Shared where several models are watched.
         tally.overflows = tally.overflows or []
@@ -135,22 +126,11 @@ class OverflowDumper:
             for op, is_wanted in zip(watched.ops, is_watched, strict=True)
         ]
 
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration, self._model_id)
-        self._states = dict.fromkeys(self._unset[graph.graph_id], _FINITE)
-        self._has_dumped = False
-        if self._is_over() or iteration not in self._plan.iterations:
-            return False
-        if self._on_step is not None:
-            with self._tally.timed(), self._stop_on_failure(0):
-                self._on_step(graph, iteration)
-        return not self._is_over()
-
     def before_op(self, event: OpEvent) -> None:
         """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
         if self._is_over():
             return
-        with self._tally.timed(), self._stop_on_failure(0):
+        with self._dumping():
             self._copies.take(event, event.op.mutates)
 
     def after_op(self, event: OpEvent) -> None:
@@ -172,22 +152,32 @@ class OverflowDumper:
         """A kernel that raises is what mode 4 is for; what overflowed before is on disk."""
         self._end_iteration(event.op.graph_id, event.iteration)
 
-    def close(self) -> None:
-        self._is_closed = True
-        with self._stop_on_failure(0):
-            for writer in (*self._writers, self._opdebug):
-                writer.close()
-
     # -- parts ------------------------------------------------------------------------------------
 
-    def _end_iteration(self, graph_id: int, iteration: int) -> None:
-        if self._has_dumped:
-            with self._stop_on_failure(0):
-                for writer in (*self._writers, self._opdebug):
-                    writer.end_iteration(graph_id, iteration)
-
     def _is_over(self) -> bool:
-        return self._is_closed or bool(self._tally.error) or 0 < self._plan.overflow_number <= len(self.found)
+        return super()._is_over() or 0 < self._plan.overflow_number <= len(self.found)
+
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return iteration in self._plan.iterations
+
+    def _forget(self, graph: Graph) -> None:
+        self._states = dict.fromkeys(self._unset[graph.graph_id], _FINITE)
+        self._has_dumped = False
+
+    def _begin(self, graph: Graph, iteration: int) -> bool:
+        if self._on_step is not None:
+            self._on_step(graph, iteration)
+        return True
+
+    def _end_iteration(self, graph_id: int, iteration: int) -> None:
+        for writer in (*self._writers, self._opdebug) if self._has_dumped else ():
+            with self._tally.stop_on_failure():
+                writer.end_iteration(graph_id, iteration)
+
+    def _close(self) -> None:
+        for writer in (*self._writers, self._opdebug):
+            with self._tally.stop_on_failure():
+                writer.close()
 
     def _state(self, info: TensorInfo, array: Array) -> int:
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
@@ -234,28 +224,16 @@ class OverflowDumper:
         if not self._has_dumped:
             self._has_dumped = True
             self._tally.count_dumped(event.iteration, self._model_id)
-        with self._stop_on_failure(len(operands)):
+        with self._tally.stop_on_failure(len(operands)) as attempt:
             records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
             for writer in self._writers:
                 writer.write(records)
-            self._tally.count_written(len(records))
+            attempt.count_written(len(records))
             # The debug task comes after all launches, on a stream of its own: its ids are not those of the operator.
             task_id, stream_id = len(watched.ops), 1 + max(other.stream_id for other in watched.ops)
             content = _opdebug_of(op, op.graph_id if self._model_id is None else self._model_id)
             stamp = self._clock.next_us()
             self._opdebug.write([opdebug_record(content, task_id, stream_id, stamp, event.iteration, op.graph_id)])
-
-    @contextmanager
-    def _stop_on_failure(self, asked: int) -> Iterator[None]:
-        """Turn a failure to dump into the end of the dump; training goes on."""
-        before = self._tally.tensors_written
-        try:
-            yield
-        except (MsdumpError, OSError, MemoryError) as error:
-            self._tally.count_lost(max(0, asked - (self._tally.tensors_written - before)))
-            self._tally.take_back(unwritten(error))
-            if self._tally.fail(error):
-                log.error("Dump stopped, %s goes on: %s", self._goes_on, self._tally.error)
 
 
 def is_watched_type(op_type: str, op_debug_mode: int) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from msdump.config.environment import ONNX, PROTO, GeGraphSettings
+from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
-from msdump.errors import MsdumpError
-from msdump.events import OpEvent
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.sync import SyncLayout
 from msdump.graph.emit_ge import STAGES, ge_onnx_text, ge_proto_text
@@ -18,7 +16,6 @@ from msdump.graph.emit_ir import ir_text
 from msdump.graph.emit_order import order_csv_text
 from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph
-from msdump.graph.run import FinishedStep
 
 _MODE = 0o400
 
@@ -80,45 +77,22 @@ class GeGraphRecorder:
         return written
 
 
-log = logging.getLogger("msdump")
-
-
-class GraphFilesDumper:
-    """Observer of compiled graphs. It watches no operator.
-
-    A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`.
-    """
-
-    needs_all_values = False
+class GraphFilesDumper(Dumper):
+    """Observer of compiled graphs, beside a dump whose own engine writes no files of them. It watches no operator."""
 
     def __init__(self, layout: SyncLayout, tally: Tally) -> None:
+        super().__init__(tally)
         self._recorder = GraphRecorder(layout)
-        self._tally = tally
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        if not self._tally.error:
-            try:
-                with self._tally.timed():
-                    self._recorder.record(graph)
-            except (MsdumpError, OSError, MemoryError) as error:
-                self._tally.error = str(error) or type(error).__name__
-                log.error("Dump stopped, training goes on: %s", self._tally.error)
+        if not self._is_over():
+            with self._dumping():
+                self._recorder.record(graph)
         return [0] * len(graph.kernels)
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        """The dump beside it counts the runs."""
         return False
 
-    def before_op(self, event: OpEvent) -> None:
-        """Nothing: no operator is watched."""
-
-    def after_op(self, event: OpEvent) -> None:
-        """Nothing: no operator is watched."""
-
-    def on_iteration_end(self, step: FinishedStep) -> None:
-        """Nothing: no iteration is watched."""
-
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        """Nothing: no operator is watched."""
-
-    def close(self) -> None:
-        """Nothing is pending."""
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return False

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -13,16 +12,16 @@ import numpy as np
 from msdump.config.plan import DUMP_INPUT, DumpPlan
 from msdump.dump.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
 from msdump.dump.delivery import batches
+from msdump.dump.dumper import Dumper
 from msdump.dump.recorders import GraphRecorder
-from msdump.dump.tally import Tally
-from msdump.errors import DumpError, unwritten
+from msdump.dump.tally import Attempt, Tally
 from msdump.events import BEFORE, KEEP, OpEvent
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import DEFAULT_FORMAT, OUTPUT, TensorRecord
+from msdump.records import DEFAULT_FORMAT, OUTPUT, AlreadyWritten, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -30,12 +29,11 @@ log = logging.getLogger("msdump")
 _THREADS = 2
 
 
-class SyncDumper:
+class SyncDumper(Dumper):
     """Observer of the synchronous dump. Memory must not be reused: the values are read when the step has ended.
 
     writers      get the records of every operator of a dumped iteration
     constants    gets the constants of each graph, once
-    A failure to write stops the dump, not the training: it is logged once and kept in `tally.error`.
     """
 
     needs_all_values = True
@@ -49,12 +47,11 @@ class SyncDumper:
         tally: Tally,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__(tally, clock)
         self._plan = plan
         self._layout = layout
         self._writers = tuple(writers)
         self._constants = constants
-        self._tally = tally
-        self._clock = clock or Clock()
         self._recorder = GraphRecorder(layout)
         self._watched: dict[int, WatchedGraph] = {}
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
@@ -63,8 +60,8 @@ class SyncDumper:
         watched = WatchedGraph(graph, self._plan)
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
-        if not self._tally.error:
-            with self._tally.timed(), self._stop_on_failure(None):
+        if not self._is_over():
+            with self._dumping():
                 self._recorder.record(graph)
         self._report_strings(watched, graph)
         return [
@@ -72,16 +69,12 @@ class SyncDumper:
             for op, mask in zip(watched.ops, watched.masks, strict=True)
         ]
 
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        self._tally.count_run(iteration)
-        return not self._tally.error and iteration in self._plan.iterations
-
     def before_op(self, event: OpEvent) -> None:
         """Copy what the operator will overwrite, into buffers that live as long as the graph."""
-        if self._tally.error:
+        if self._is_over():
             return
         watched = self._watched[event.op.graph_id]
-        with self._tally.timed(), self._stop_on_failure(watched):
+        with self._dumping(_records_of(watched)):
             for slot in watched.keep[event.op.index]:
                 key = event.op.inputs[slot].key
                 if key in watched.kept:
@@ -89,37 +82,34 @@ class SyncDumper:
                 else:
                     watched.kept[key] = event.inputs[slot].copy()
 
-    def after_op(self, event: OpEvent) -> None:
-        """Nothing: this engine writes when the step has ended."""
-
     def on_iteration_end(self, step: FinishedStep) -> None:
-        if self._tally.error:
+        if self._is_over():
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        with self._tally.timed(), self._stop_on_failure(watched):
-            self._write_constants(watched, graph_id, iteration)
+        with self._dumping(_records_of(watched)) as attempt:
+            self._write_constants(watched, graph_id, iteration, attempt)
             records = [
                 record
                 for event, operands in zip(step.events, watched.operands, strict=True)
                 for record in self._op_records(event, operands, watched)
             ]
-            self._write([*records, *self._parameter_records(watched, step)])
+            self._write([*records, *self._parameter_records(watched, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
             append_history(self._layout.history_file(graph_id), iteration)
             self._tally.count_dumped(iteration)
 
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        """Nothing: a step that did not end is not dumped by this engine."""
+    # -- parts ------------------------------------------------------------------------------------
 
-    def close(self) -> None:
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return iteration in self._plan.iterations
+
+    def _close(self) -> None:
         self._threads.shutdown()
         for writer in (*self._writers, self._constants):
-            with self._stop_on_failure(None):
+            with self._tally.stop_on_failure():
                 writer.close()
-
-    # -- parts ------------------------------------------------------------------------------------
 
     def _op_records(self, event: OpEvent, operands: Sequence[Operand], watched: WatchedGraph) -> Iterator[TensorRecord]:
         """Records of one operator.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
@@ -129,9 +119,10 @@ class SyncDumper:
             else:
                 yield record
 
-    def _write(self, records: Sequence[TensorRecord]) -> None:
+    def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         """All records of a step: every distinct tensor once, over all threads, then those that repeat one."""
-        first: dict[Hashable, TensorRecord] = {}
+        written: AlreadyWritten[None] = AlreadyWritten()
+        first: list[TensorRecord] = []
         repeats: list[TensorRecord] = []
         for record in records:
             if record.data.size == 0:
@@ -141,9 +132,9 @@ class SyncDumper:
                     for writer in self._writers:
                         if writer.takes_empty:
                             writer.write([record])
-            elif first.setdefault(record.identity, record) is not record:
-                repeats.append(record)
-        jobs = [self._threads.submit(self._write_batch, batch) for batch in batches(list(first.values()))]
+            else:
+                (first if written.is_new(record) else repeats).append(record)
+        jobs = [self._threads.submit(self._write_batch, batch, attempt) for batch in batches(first)]
         try:
             for job in jobs:
                 job.result()
@@ -152,14 +143,14 @@ class SyncDumper:
             for job in jobs:
                 job.cancel()
             wait(jobs)
-        self._write_batch(repeats)
+        self._write_batch(repeats, attempt)
 
-    def _write_batch(self, records: Sequence[TensorRecord]) -> None:
+    def _write_batch(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         if not records:
             return  # a writer that cannot write must not stop a dump that has nothing more for it
         for writer in self._writers:
             writer.write(records)
-        self._tally.count_written(len(records))
+        attempt.count_written(len(records))
 
     def _parameter_records(self, watched: WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
         for value in watched.parameters:
@@ -173,7 +164,7 @@ class SyncDumper:
                 self._clock.next_us(),
             )
 
-    def _write_constants(self, watched: WatchedGraph, graph_id: int, iteration: int) -> None:
+    def _write_constants(self, watched: WatchedGraph, graph_id: int, iteration: int, attempt: Attempt) -> None:
         if watched.has_constants_on_disk:
             return
         watched.has_constants_on_disk = True
@@ -185,7 +176,7 @@ class SyncDumper:
             if value.constant is not None
         ]
         self._constants.write(records)
-        self._tally.count_written(len(records))
+        attempt.count_written(len(records))
 
     def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
         """A string cannot be saved: an error is logged, other data is not affected.   Source: MindSpore dump guide."""
@@ -194,17 +185,7 @@ class SyncDumper:
                 self._tally.count_skipped("string operand")
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 
-    @contextmanager
-    def _stop_on_failure(self, watched: WatchedGraph | None) -> Iterator[None]:
-        """Turn a failure to dump into the end of the dump; training goes on."""
-        tally = self._tally
-        before, asked = tally.tensors_written, 0
-        if watched is not None:
-            asked = watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))
-        try:
-            yield
-        except (DumpError, OSError, MemoryError) as error:
-            tally.count_lost(max(0, asked - (tally.tensors_written - before)))
-            tally.take_back(unwritten(error))
-            if tally.fail(error):
-                log.error("Dump stopped, training goes on: %s", tally.error)
+
+def _records_of(watched: WatchedGraph) -> int:
+    """How many records a step has, with those of the constants where they are not written yet."""
+    return watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))

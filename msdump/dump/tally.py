@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -9,7 +10,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from msdump.errors import MsdumpError, unwritten
 from msdump.graph.graph import Graph
+
+log = logging.getLogger("msdump")
 
 
 @dataclass
@@ -31,6 +35,8 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
+    goes_on: str = "training"
+    """What goes on when the dump stops, for the log."""
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""
     _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
@@ -78,12 +84,31 @@ class Tally:
         with self._lock:
             self.overflows = [*(self.overflows or ()), full_name]
 
-    def fail(self, error: BaseException) -> bool:
-        """Keep the first error; whether it is this one."""
+    def fail(self, error: BaseException, text: str = "") -> bool:
+        """The dump is over: keep and log the first error; whether it is this one.
+
+        text  what the log says before the error; without it, that the dump stops and what goes on
+        """
         with self._lock:
             is_first = not self.error
             self.error = self.error or str(error) or type(error).__name__
+        if is_first:
+            log.error("%s: %s", text or f"Dump stopped, {self.goes_on} goes on", self.error)
         return is_first
+
+    def stop_on_failure(self, records: int = 0, text: str = "", is_timed: bool = False) -> Attempt:
+        """Turns a failure to dump inside of a `with` into the end of the dump.
+
+        records   to be written inside; those that the attempt does not count as written are lost with the failure
+        text      as `fail`
+        is_timed  what is done inside counts as time of the dump
+        """
+        return Attempt(self, records, text, is_timed)
+
+    def add_seconds(self, seconds: float) -> None:
+        """Time that the dump took."""
+        with self._lock:
+            self.seconds += seconds
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -92,9 +117,7 @@ class Tally:
         try:
             yield
         finally:
-            elapsed = time.perf_counter() - started
-            with self._lock:
-                self.seconds += elapsed
+            self.add_seconds(time.perf_counter() - started)
 
     def take_back(self, records: int) -> None:
         """Records that counted as written are lost: a writer held them, and could not finish them."""
@@ -109,3 +132,37 @@ class Tally:
             self.operators_selected += sum(mask != 0 for mask in masks)
             self.names_seen.update(node.full_name for node in graph.kernels)
             self.names_seen.update(value.name for value in graph.dumped_parameters())
+
+
+class Attempt:
+    """Work of a dump that may fail.   `missing`: records that are not written yet."""
+
+    def __init__(self, tally: Tally, records: int, text: str, is_timed: bool) -> None:
+        self.missing = records
+        self._tally = tally
+        self._text = text
+        self._is_timed = is_timed
+        self._started = 0.0
+        self._lock = threading.Lock()
+
+    def count_written(self, records: int) -> None:
+        """Any thread may call it."""
+        with self._lock:
+            self.missing -= records
+        self._tally.count_written(records)
+
+    def __enter__(self) -> Attempt:
+        if self._is_timed:
+            self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        tally = self._tally
+        if self._is_timed:
+            tally.add_seconds(time.perf_counter() - self._started)
+        if not isinstance(error, (MsdumpError, OSError, MemoryError)):
+            return False
+        tally.count_lost(max(0, self.missing))
+        tally.take_back(unwritten(error))
+        tally.fail(error, self._text)
+        return True

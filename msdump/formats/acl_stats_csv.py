@@ -13,7 +13,7 @@ import functools
 import io
 import math
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from msdump.formats.statistic_csv import StatisticRow
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.packing import packed_size
 from msdump.plain_files import GRAPH_BYTES, read_plain
-from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
 from msdump.stats import Statistics, statistics
 
 # In the order of their columns.
@@ -48,7 +48,7 @@ _MOST_DIMENSIONS = 25
 _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
 
 # Identity of a record -> its cells by title.
-Known = dict[Hashable, dict[str, str]]
+Known = AlreadyWritten[dict[str, str]]
 
 # Dtypes whose values are looked at, and those of them whose NaN and Inf are counted.
 _MEASURED = frozenset(
@@ -115,10 +115,10 @@ class AclStatsWriter(OperatorFileWriter):
 
     def content(self, records: Sequence[TensorRecord]) -> list[Buffer]:
         first = records[0]
-        known = self._known.setdefault((first.graph_id, first.iteration), {})
+        known = self._known.setdefault((first.graph_id, first.iteration), AlreadyWritten())
         # Most graphs of single operators have none.
         has_constants = any(record.is_constant for record in records)
-        constants = self._constants.setdefault(first.graph_id, {}) if has_constants else {}
+        constants = self._constants.setdefault(first.graph_id, AlreadyWritten()) if has_constants else AlreadyWritten()
         return [stats_text(records, self._chosen, known, constants).encode()]
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
@@ -142,7 +142,7 @@ def stats_text(
     """
     titles = stats_titles(tuple(chosen))
     ordered = sorted(records, key=lambda record: (record.io == OUTPUT, record.slot))
-    known, constants = {} if known is None else known, {} if constants is None else constants
+    known, constants = known or AlreadyWritten(), constants or AlreadyWritten()
     lines = [",".join(titles)]
     lines += [_line(record, titles, constants if record.is_constant else known) for record in ordered]
     return "\n".join(lines) + "\n"
@@ -167,12 +167,11 @@ def _line(record: TensorRecord, titles: Sequence[str], known: Known) -> str:
 
 
 def _measured_once(record: TensorRecord, known: Known) -> dict[str, str]:
-    if record.key is None:
-        return _measured(record)
-    found = known.get(record.identity)
-    if found is None:
-        found = known[record.identity] = _measured(record)
-    return found
+    cells = known.get(record)
+    if cells is None:
+        cells = _measured(record)
+        known.put(record, cells)
+    return cells
 
 
 def _measured(record: TensorRecord) -> dict[str, str]:

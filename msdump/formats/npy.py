@@ -29,7 +29,7 @@ from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import data_file_name
 from msdump.formats.writer import Counter, DumpFolder, OpenFolders, WriteCounts, finish_all
 from msdump.plain_files import mapping, open_plain
-from msdump.records import MAX_NDIM, TensorKey, TensorRecord
+from msdump.records import MAX_NDIM, AlreadyWritten, TensorRecord
 from msdump.stats import raw_bytes
 
 _MAGIC = b"\x93NUMPY"
@@ -101,7 +101,7 @@ class _Iteration:
 
     def __init__(self, folders: OpenFolders[DumpFolder]) -> None:
         self.folders = folders
-        self.written: dict[tuple[TensorKey, tuple[int, ...], str, str], tuple[Folder, str, int]] = {}
+        self.written: AlreadyWritten[tuple[Folder, str, int]] = AlreadyWritten()
 
 
 class NpyWriter:
@@ -175,11 +175,7 @@ class NpyWriter:
     def _write_one(self, iteration: _Iteration, record: TensorRecord) -> None:
         folder = iteration.folders.of(record)
         name = folder.fitting_name(self._file_name(record), ".npy")
-        if record.key is None:
-            self._publish(folder, name, record)
-            return
-        identity = (record.key, record.data.shape, record.dtype, record.format)
-        written = iteration.written.get(identity)
+        written = iteration.written.get(record)
         if written is None:
             size = self._publish(folder, name, record)
         else:
@@ -188,8 +184,8 @@ class NpyWriter:
                 self._counter.add(links=1, bytes_named=size)
                 return
             self._counter.file(size)
-        # A file that cannot take more names hands over to its copy. One assignment, so no lock.
-        iteration.written[identity] = (folder, name, size)
+        # A file that cannot take more names hands over to its copy.
+        iteration.written.put(record, (folder, name, size))
 
     def _publish(self, folder: Folder, name: str, record: TensorRecord) -> int:
         if record.is_repeat:

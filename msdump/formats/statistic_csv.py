@@ -310,6 +310,7 @@ def _place(record: TensorRecord) -> tuple[int, int]:
 
 
 def _identity(record: TensorRecord) -> tuple[TensorKey, str] | None:
+    """Not `TensorRecord.identity`: the numbers of a tensor are those of its views of other shapes and formats."""
     return None if record.key is None else (record.key, record.dtype)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from msdump.config.environment import DiskLimits
-from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import (
     NPY_FOOTPRINT,
     STATISTIC_FOOTPRINT,
@@ -17,6 +16,7 @@ from msdump.dump.limits import (
     DiskUsage,
     LimitedWriter,
 )
+from msdump.dump.streaming import AsyncDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.formats.npy import NpyWriter, read_npy

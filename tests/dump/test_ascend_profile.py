@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes, opening, sessions
-from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.limits import device_npy_size
+from msdump.dump.streaming import AsyncDumper
 from msdump.dump.tally import Tally
 from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter, read_npy

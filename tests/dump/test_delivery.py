@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import msdump.dump.sync as sync_module
 from msdump.arrays import Array
-from msdump.dump.asynchronous import AsyncDumper
 from msdump.dump.capture import GraphMemory
 from msdump.dump.delivery import Delivery, Turns
 from msdump.dump.staging import Staged, Staging, staged_size
+from msdump.dump.streaming import AsyncDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
 from msdump.dump.writer_pool import Job, WriterPool
@@ -30,7 +30,7 @@ from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
 from msdump.records import TensorKey, TensorRecord
 from tests.dump.memory_writer import MemoryWriter, make_plan
-from tests.dump.test_asynchronous import chain
+from tests.dump.test_streaming import chain
 from tests.engines.acl_plans import chain as acl_chain
 from tests.engines.acl_plans import make_dump
 
@@ -107,12 +107,19 @@ def test_a_dump_keeps_the_first_error() -> None:
     tally = Tally()
     assert tally.fail(WriteError("first")) and not tally.fail(WriteError("second"))
     assert tally.error == "first"
-    delivery = Delivery(Tally(), 1 << 20)
+    tally = Tally()
     for text in ("first", "second"):
-        with delivery.stop_on_failure(2):
+        with tally.stop_on_failure(2):
             raise WriteError(text)
-    delivery.close([])
-    assert (delivery._tally.error, delivery._tally.lost) == ("first", 4)
+    assert (tally.error, tally.lost) == ("first", 4)
+
+
+def test_what_was_written_before_a_failure_is_not_lost_and_what_a_writer_lost_is() -> None:
+    tally = Tally()
+    with tally.stop_on_failure(5) as attempt:
+        attempt.count_written(3)
+        raise WriteError("no", unwritten=2)
+    assert (tally.tensors_written, tally.lost) == (1, 4)
 
 
 def test_waiting_jobs_run_in_their_order_and_followers_before_them() -> None:

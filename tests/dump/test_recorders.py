@@ -9,7 +9,7 @@ import pytest
 from msdump.dump.recorders import GraphFilesDumper
 from msdump.dump.tally import Tally
 from msdump.formats.paths.sync import SyncLayout
-from tests.dump.test_asynchronous import chain
+from tests.dump.test_streaming import chain
 
 
 def test_three_files_that_others_may_only_read(tmp_path: Path) -> None:

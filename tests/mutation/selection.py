@@ -36,10 +36,15 @@ _OTHERS = {
     "msdump/config/ranges.py": ("tests/config/test_acl_plan.py", "tests/config/test_acl.py"),
     "msdump/config/fields.py": ("tests/config/test_mindspore.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
+    "msdump/dump/dumper.py": ("tests/dump/test_dumpers.py",),
     "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),
-    "msdump/dump/acl_operators.py": ("tests/engines/test_acl.py", "tests/dump/test_memory_watcher.py"),
+    "msdump/dump/streaming.py": (
+        "tests/dump/test_streaming.py",
+        "tests/dump/test_memory_watcher.py",
+        "tests/engines/test_acl.py",
+    ),
     "msdump/dump/capture.py": (
-        "tests/dump/test_asynchronous.py",
+        "tests/dump/test_streaming.py",
         "tests/dump/test_exception.py",
         "tests/dump/test_memory_watcher.py",
         "tests/dump/test_overflow.py",

@@ -68,13 +68,13 @@ SURVIVORS = (
         "`re` refuses to look back over a width that is not fixed: least and most are one number",
     ),
     Survivor(
-        "msdump/dump/acl_operators.py",
+        "msdump/dump/streaming.py",
         "op = OpInfo(graph_id, -1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
         "op = OpInfo(graph_id, +1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
         "the index of what is no operator of the graph; records and names do not hold it",
     ),
     Survivor(
-        "msdump/dump/asynchronous.py",
+        "msdump/dump/streaming.py",
         "threads: int = 2,",
         ANY,
         "any number of threads leaves the same files (test_several_threads_leave_what_one_leaves)",
