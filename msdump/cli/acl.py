@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.acl_plan import check_acl_json
 from msdump.cli.main import COMMANDS
+from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
-from msdump.cli.tables import print_table
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
 
 if TYPE_CHECKING:

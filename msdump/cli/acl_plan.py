@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from msdump.cli.main import NOTHING_DUMPED
-from msdump.cli.printing import complain, say
-from msdump.cli.tables import print_table
+from msdump.cli.printing import complain, print_table, say
 from msdump.errors import ConfigError
 
 

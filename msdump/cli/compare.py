@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, is_terminal, say
-from msdump.cli.tables import print_table, progress_bar
+from msdump.cli.printing import complain, is_terminal, print_table, progress_bar, say
 from msdump.errors import ConfigError, MsdumpError
 
 AGREE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4

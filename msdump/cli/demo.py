@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msdump.cli.demo_report import find_example, print_table, summaries
+from msdump.cli.demo_report import find_example, print_summaries, summaries
 from msdump.cli.main import COMMANDS
 from msdump.cli.printing import say
 from msdump.config.environment import STRICT
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     ).returncode
     if status != 0:
         return status if status > 0 else 128 - status
-    say()
-    print_table(summaries(dump, NET_NAME), sys.stdout)
+    say("\nDumped in the first step:")
+    print_summaries(summaries(dump, NET_NAME), sys.stdout)
     say(f"\nWhere to look next, from {folder}:")
     say(find_example(dump, NET_NAME, folder))
     return 0

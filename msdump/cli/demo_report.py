@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from msdump.cli.printing import draw, is_terminal, printable, put
+from msdump.cli.printing import print_table
 from msdump.cli.report_text import format_bytes
 from msdump.errors import DumpError
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
@@ -77,28 +77,13 @@ def _cells(title: str, operators: int, files: int, size_bytes: int) -> tuple[str
     return title, str(operators or "-"), str(files), format_bytes(size_bytes)
 
 
-def print_table(rows: list[TypeSummary], stream: TextIO) -> None:
-    """Write the summaries: a table on a terminal, aligned lines anywhere else."""
-    cells = [_cells(printable(row.op_type), len(row.operators), row.files, row.size_bytes) for row in rows]
+def print_summaries(rows: list[TypeSummary], stream: TextIO) -> None:
+    """Write the summaries and their total as a table."""
+    cells = [_cells(row.op_type, len(row.operators), row.files, row.size_bytes) for row in rows]
     total = _cells(
         "total",
         sum(len(row.operators) for row in rows),
         sum(row.files for row in rows),
         sum(row.size_bytes for row in rows),
     )
-    if not is_terminal(stream):
-        widths = [max(len(line[column]) for line in [_TITLES, *cells, total]) for column in range(len(_TITLES))]
-        for line in [_TITLES, *cells, total]:
-            rest = (f"{cell:>{width}}" for cell, width in zip(line[1:], widths[1:], strict=True))
-            put("  ".join([f"{line[0]:<{widths[0]}}", *rest]), stream)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title="dumped in the first step", title_justify="left", box=None, pad_edge=False)
-    for column, title in enumerate(_TITLES):
-        table.add_column(title, justify="left" if column == 0 else "right")
-    for line in cells:
-        table.add_row(*map(Text, line))
-    table.add_row(*map(Text, total), style="bold")
-    draw(table, stream)
+    print_table(_TITLES, [*cells, total], stream, numbers=(1, 2, 3), styles={len(cells): "bold"})

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, say
-from msdump.cli.tables import progress_bar
+from msdump.cli.printing import complain, progress_bar, say
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:

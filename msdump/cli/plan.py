@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from msdump.cli.acl_plan import check_acl_json, is_acl_json
 from msdump.cli.main import COMMANDS, FAILED
-from msdump.cli.printing import complain, draw, is_terminal, printable, put, say
+from msdump.cli.printing import complain, print_table, put, say
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.config.environment import DUMP_CONFIG, KEEP, Environment
 from msdump.errors import ConfigError, FormatError
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from msdump.dump.room import room_below, room_rows
 
     room = room_below(plan.path / f"rank_{plan.rank_id}", plan.engine != SYNC)
-    _print_rows([*describe(plan), *room_rows(room)], sys.stdout)
+    print_table((), [*describe(plan), *room_rows(room)], sys.stdout)
     for graph in graphs:
         _print_estimate(plan, estimate(plan, graph), room, sys.stdout)
     if room.problem:
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         from msdump.cli.dry_run import measure
 
         say()
-        _print_rows(_measured_rows(plan.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
+        print_table((), _measured_rows(plan.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
         say(f"never matches: {sentence}")
@@ -120,7 +120,7 @@ def _plan_of_script(acl_json: str | None, dry_run: Sequence[str] | None) -> int:
         from msdump.cli.dry_run import measure_script
 
         step = measure_script(dry_run, None if acl_json is None else Path(acl_json).resolve(), near)
-        _print_rows(_measured_rows(1, dry_run[0], step), sys.stdout)
+        print_table((), _measured_rows(1, dry_run[0], step), sys.stdout)
     return 0
 
 
@@ -139,24 +139,6 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     return graphs
 
 
-def _print_rows(rows: Sequence[tuple[str, str]], stream: TextIO) -> None:
-    """Labels and texts: a table on a terminal, aligned lines anywhere else."""
-    rows = [(label, printable(text)) for label, text in rows]
-    if not is_terminal(stream):
-        width = max(len(label) for label, _ in rows)
-        put("\n".join(f"{label:<{width}}  {text}" for label, text in rows), stream)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows:
-        table.add_row(label, Text(text))
-    draw(table, stream)
-
-
 def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO) -> None:
     if plan.dump_mode == MARKED:
         put(f"\n{found.name}: which operators are marked is known only when the script runs", stream)
@@ -167,10 +149,12 @@ def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO)
         for row in found.rows
         if row.selected
     ]
-    put(f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped", stream)
+    heading = f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped"
     if cells:
-        _print_table(header, cells, stream)
-    _print_rows(_totals(plan, found, room), stream)
+        print_table(header, cells, stream, numbers=(1, 2, 3, 4), heading=heading)
+    else:
+        put(heading, stream)
+    print_table((), _totals(plan, found, room), stream)
 
 
 def _totals(plan: DumpPlan, found: Estimate, room: Room) -> list[tuple[str, str]]:
@@ -222,22 +206,3 @@ def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, s
     if 1 < count <= 2**32:
         rows.append(("all iterations", f"{count} times that: {amount(count)}"))
     return rows
-
-
-def _print_table(header: tuple[str, ...], cells: Sequence[tuple[str, ...]], stream: TextIO) -> None:
-    cells = [tuple(map(printable, row)) for row in cells]
-    if not is_terminal(stream):
-        widths = [max(len(row[i]) for row in (header, *cells)) for i in range(len(header))]
-        for row in (header, *cells):
-            numbers = "  ".join(f"{text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True))
-            put(f"  {row[0]:<{widths[0]}}  {numbers}", stream)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*header[:1], box=None, pad_edge=False)
-    for label in header[1:]:
-        table.add_column(label, justify="right")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    draw(table, stream)

@@ -2,6 +2,8 @@
 
 Names, source lines and messages come from files that others made. Anything in them but letters, marks, digits, signs
 and blanks is shown as Python writes it in a string: `\\x1b`, `\\u202e`; a byte that is not UTF-8 as `\\xff`.
+
+Tables and progress are rich's on a terminal, and plain aligned text, or nothing, anywhere else.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import logging
 import os
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
 if TYPE_CHECKING:
@@ -80,6 +84,94 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
         if stream is not sys.stderr:
             raise
         silence(stream)
+
+
+def print_table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    stream: TextIO,
+    numbers: Sequence[int] = (),
+    *,
+    heading: str = "",
+    keeps: str = "",
+    styles: Mapping[int, str] | None = None,
+) -> None:
+    """Print a table. Without titles it has two columns: labels and texts.
+
+    numbers   columns that are aligned on their right
+    heading   a line above the table
+    keeps     as in `printable`
+    styles    rich's style of a row, by its number
+    """
+    if not is_terminal(stream):
+        put(plain_table(titles, rows, numbers, heading=heading, keeps=keeps), stream)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    if heading:
+        put(heading, stream)
+    cells = _printable_cells(rows, keeps)
+    table = Table(show_header=bool(titles), box=None, pad_edge=False)
+    widths = _widths([titles, *cells] if titles else cells)
+    for column, width in enumerate(widths):
+        # On a narrow terminal numbers and labels stay whole, names lose their ends, the last column takes more lines.
+        is_label, is_last = not titles and column == 0, column == len(widths) - 1
+        table.add_column(
+            titles[column] if titles else "",
+            justify="right" if column in numbers else "left",
+            overflow="fold" if is_last else "ellipsis",
+            no_wrap=not is_last,
+            min_width=width if is_label or column in numbers else None,
+            style="bold" if is_label else "",
+        )
+    for number, row in enumerate(cells):
+        table.add_row(*map(Text, row), style=(styles or {}).get(number))
+    draw(table, stream)
+
+
+def plain_table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[int] = (),
+    *,
+    heading: str = "",
+    keeps: str = "",
+) -> str:
+    """The table as aligned lines; indented below a heading."""
+    cells = _printable_cells(rows, keeps)
+    lines = [tuple(titles), *cells] if titles else cells
+    widths = _widths(lines)
+    texts = [
+        "  ".join(
+            f"{cell:>{width}}" if column in numbers else f"{cell:<{width}}"
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([heading, *(f"  {text}" for text in texts)] if heading else texts)
+
+
+def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[str, ...]]:
+    return [tuple(printable(cell, keeps) for cell in row) for row in rows]
+
+
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+@contextmanager
+def progress_bar(label: str, stream: TextIO, is_quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A function that takes (done, in all) and shows how far that is, where somebody can see it."""
+    if is_quiet or not is_terminal(stream):
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(file=stream), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def draw(picture: RenderableType, stream: TextIO) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options
 from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, say
+from msdump.cli.printing import complain, print_table, say
 from msdump.cli.show import OP_HELP
-from msdump.cli.tables import print_table
 from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
-from msdump.cli.printing import LINE_ENDS, draw, is_terminal, printable, put
+from msdump.cli.printing import LINE_ENDS, draw, is_terminal, plain_table, print_table, printable, put
 
 if TYPE_CHECKING:
     from msdump.report import Report
@@ -70,26 +70,14 @@ def _title(report: Report) -> str:
 
 def plain_text(report: Report) -> str:
     """The report as aligned lines."""
-    rows = report_rows(report)
-    width = max(len(label) for label, _ in rows)
-    return "\n".join([_title(report), *(f"  {label:<{width}}  {text}" for label, text in rows)])
+    return plain_table((), report_rows(report), heading=_title(report), keeps=LINE_ENDS)
 
 
 def print_report(report: Report, stream: TextIO) -> None:
     """Write the report: a table on a terminal, plain lines anywhere else."""
-    if not is_terminal(stream):
-        put(plain_text(report), stream)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    title = _title(report).removeprefix("msdump: ")
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in report_rows(report):
-        table.add_row(label, Text(printable(text, LINE_ENDS), style="red" if label in ("error", "not matched") else ""))
-    draw(table, stream)
+    rows = report_rows(report)
+    styles = {number: "red" for number, (label, _) in enumerate(rows) if label in ("error", "not matched")}
+    print_table((), rows, stream, heading=_title(report), keeps=LINE_ENDS, styles=styles)
 
 
 def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> int:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.compare import add_step_options, print_lines, write_text
 from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, say
-from msdump.cli.tables import print_table, progress_bar
+from msdump.cli.printing import complain, print_table, progress_bar, say
 from msdump.errors import ConfigError, MsdumpError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from msdump.cli import demo
-from msdump.cli.demo_report import LINE, find_example, print_table, summaries
+from msdump.cli.demo_report import LINE, find_example, print_summaries, summaries
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import write_order
@@ -57,7 +57,7 @@ def test_summaries_count_operators_files_and_bytes(dump: Path) -> None:
 
 def test_table(dump: Path) -> None:
     stream = io.StringIO()
-    print_table(summaries(dump, "AlexNet"), stream)
+    print_summaries(summaries(dump, "AlexNet"), stream)
     lines = [line.split() for line in stream.getvalue().splitlines()]
     assert lines[0] == ["operator", "type", "operators", "files", "bytes"]
     assert lines[1] == ["Conv2D", "2", "3", "472", "B"]
@@ -71,7 +71,7 @@ def test_table_on_a_terminal_says_the_same(dump: Path) -> None:
             return True
 
     stream = Terminal()
-    print_table(summaries(dump, "AlexNet"), stream)
+    print_summaries(summaries(dump, "AlexNet"), stream)
     for word in ("Conv2D", "472 B", "752 B", "Parameter"):
         assert word in stream.getvalue()
 

@@ -19,8 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.cli.main import main
-from msdump.cli.printing import LINE_ENDS, is_terminal, log_printable, printable, put
-from msdump.cli.tables import print_table
+from msdump.cli.printing import LINE_ENDS, is_terminal, log_printable, print_table, printable, put
 from tests.analysis.small_dump import write_dump
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +27,7 @@ CLI = ROOT / "msdump/cli"
 # Function -> files below cli/ that may call it; the other places ask printing.py.
 DIRECT = {
     "print": {"printing.py", "launch.py"},  # launch: the words of the user's own sys.exit
-    "Console": {"printing.py", "tables.py", "drain_text.py", "convert.py"},  # the others: progress bars, without names
+    "Console": {"printing.py", "drain_text.py", "convert.py"},  # the others: progress bars, without names
 }
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\r"
 
