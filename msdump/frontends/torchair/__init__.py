@@ -1,6 +1,6 @@
 """TorchAir's Python interface on stock PyTorch, as far as its dumps and its debug save need it.
 
-CompilerConfig   what is asked for
+CompilerConfig   the switches
 get_npu_backend  a backend for torch.compile: the eager data dump, GE graphs and their dumps, captured graphs
 ops              npu_print(), record() and wait(): operators of the graph that print and order
 scope            data_dump(): operators to dump, chosen in the model

@@ -1,4 +1,4 @@
-"""Mode max-autotune: FX passes, the GE graph, and what of it was asked for."""
+"""Mode max-autotune: FX passes, then the GE graph, its files and its run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def compile_ge_mode(
     config: CompilerConfig,
     folder: PhaseFolder | None,
 ) -> Callable[[list[Any]], Any] | None:
-    """What runs the graph; None when nothing was asked for and the FX graph does as it is.
+    """What runs the graph; None when no option needs more than the FX graph as it is.
 
     The GE graph runs when an option asks for it. A debug save alone only looks: it makes every graph, and the FX graph
     runs, so that a training gives the same bits with it and without it, and goes on where a graph cannot be made.
-    Raises: NoConverterError when a graph was asked for; ConfigError for a custom pass that fails.
+    Raises: NoConverterError when an option needs the graph; ConfigError for a custom pass that fails.
     """
     has_custom_passes = any(
         option.value is not None for option in (config.post_grad_custom_pre_pass, config.post_grad_custom_post_pass)
@@ -88,7 +88,7 @@ def _look(
 
     try:
         compile_ge(module, example_inputs, graph_id, config, [folder])
-    except Exception as error:  # noqa: BLE001 - nobody asked for this graph, so nothing about it may stop the model
+    except Exception as error:  # noqa: BLE001 - only the debug save needs this graph, it must not stop the model
         _no_graph.warn(error)
 
 

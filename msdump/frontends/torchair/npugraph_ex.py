@@ -61,8 +61,8 @@ _SWITCHES = (
     "super_kernel_optimize",
 )
 _ALLOWED = sorted(_OPTIONS)
-# What was said to have no effect, in this process.
-_told: set[str] = set()
+# Options that a log line of this process has named as without effect.
+_warned: set[str] = set()
 
 
 def by_name(module: Any, example_inputs: Any, **settings: Any) -> Any:
@@ -87,8 +87,8 @@ def _other_backend() -> Callable[..., Any] | None:
             log.info(
                 "npugraph_ex: %s serves this name. For msdump's, pass msdump.torchair.npugraph_ex.backend.", entry.value
             )
-            found: Callable[..., Any] = entry.load()
-            return found
+            other: Callable[..., Any] = entry.load()
+            return other
     return None
 
 
@@ -147,8 +147,8 @@ def _own_options() -> dict[str, Option]:
 
 def _tell_without_effect(config: CompilerConfig, options: dict[str, Any]) -> None:
     paths = {option.where.removeprefix("config.") for option in without_effect(config)}
-    names = [name for name in options if _OPTIONS[name][0] in paths and name not in _told]
-    _told.update(names)
+    names = [name for name in options if _OPTIONS[name][0] in paths and name not in _warned]
+    _warned.update(names)
     if names:
         text = ", ".join(f"{name} = {options[name]!r}" for name in names)
         log.warning("npugraph_ex: these options have no effect without an NPU: %s.", text)

@@ -102,6 +102,7 @@ class NodeCount:
 
     @staticmethod
     def of(graph: Graph) -> NodeCount:
+        """Count the nodes of a graph."""
         nodes = list(graph.nodes)
         return NodeCount(
             tuple(node.name for node in nodes),

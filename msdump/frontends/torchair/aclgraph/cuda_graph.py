@@ -40,6 +40,7 @@ class CudaReplay:
         self._is_refused = False
 
     def run(self, args: list[Any]) -> Any:
+        """Results of the graph; the list of arguments is emptied."""
         form = tuple([(*_form(value), value.data_ptr()) if self._stays(value) else _form(value) for value in args])
         if form not in self._captured and not self._is_refused and len(self._captured) < self._limit:
             try:
@@ -50,9 +51,9 @@ class CudaReplay:
         if form not in self._captured:
             return self._program.run(args)
         graph, inputs, outputs = self._captured[form]
-        for own, given in zip(inputs, args, strict=True):
-            if isinstance(own, torch.Tensor) and not self._stays(given):
-                own.copy_(given)
+        for own, value in zip(inputs, args, strict=True):
+            if isinstance(own, torch.Tensor) and not self._stays(value):
+                own.copy_(value)
         args.clear()
         graph.replay()
         return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in outputs)

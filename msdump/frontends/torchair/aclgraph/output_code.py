@@ -162,10 +162,10 @@ def _function(module: GraphModule, name: str, imports: dict[str, Any]) -> str:
 
 def _attributes(module: GraphModule, prefix: str, functions: list[str], imports: dict[str, Any]) -> dict[str, str]:
     """Expression of each attribute that a graph reads; graphs among them are added to the functions."""
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     for node in module.graph.nodes:
         name = str(node.target)
-        if node.op != "get_attr" or name in found:
+        if node.op != "get_attr" or name in expressions:
             continue
         value = getattr(module, name, None)
         if isinstance(value, GraphModule):
@@ -173,12 +173,12 @@ def _attributes(module: GraphModule, prefix: str, functions: list[str], imports:
             inner = _attributes(value, f"{prefix}{name}_", functions, imports)
             functions.append(_function(value, own, imports))
             fields = ", ".join(f"{key}={text}" for key, text in inner.items())
-            found[name] = f"types.MethodType({own}, types.SimpleNamespace({fields}))"
+            expressions[name] = f"types.MethodType({own}, types.SimpleNamespace({fields}))"
         elif isinstance(value, torch.Tensor):
-            found[name] = constant_text(value)
+            expressions[name] = constant_text(value)
         else:
-            found[name] = "None"
-    return found
+            expressions[name] = "None"
+    return expressions
 
 
 # Constants up to this size go into the script; larger ones are made up.
@@ -296,8 +296,8 @@ def import_text(name: str, value: Any) -> str:
 def custom_namespaces(module: GraphModule) -> list[str]:
     """Namespaces of operators that PyTorch does not bring along."""
     own = {"aten", "prims", "_c10d_functional", "higher_order", "prim", "quantized", "mkldnn", "profiler"}
-    found = {node.target.namespace for node in module.graph.nodes if _is_operator(node)}
-    return sorted(found - own)
+    namespaces = {node.target.namespace for node in module.graph.nodes if _is_operator(node)}
+    return sorted(namespaces - own)
 
 
 def _is_operator(node: Node) -> bool:

@@ -117,6 +117,7 @@ class OneWarning:
         return True
 
     def warn(self, error: BaseException) -> None:
+        """Log the error, unless one was logged before."""
         if not self._has_warned:
             self._has_warned = True
             log.warning("%s, the model goes on without it. %s", self._what, error)
@@ -136,6 +137,7 @@ class LineFormatter(logging.Formatter):
         self._executable = executable()
 
     def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, without a line break behind it."""
         moment = datetime.datetime.fromtimestamp(record.created)
         milliseconds, microseconds = divmod(moment.microsecond, 1000)
         record.moment = f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds:03d}.{microseconds:03d}"

@@ -81,9 +81,11 @@ class PhaseFolder:
         self.fx_graph(GRAPH, module)
 
     def fx_graph(self, name: str, module: GraphModule) -> None:
+        """Write the graph as text, under the name of its stage."""
         self.model.write(self._file(name, "txt"), lambda: self._text(module))
 
     def ge_graph(self, name: str, graph: GeGraph) -> None:
+        """Write the GE graph in the type of `debug.graph_dump`, pbtxt by default, under the name of its stage."""
         from msdump.frontends.torchair.graph_dump.emit import write_ge_graph
 
         path = self._file(name, self._ge_type)

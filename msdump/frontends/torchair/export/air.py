@@ -31,6 +31,7 @@ class WeightFolder:
     path: Path
 
     def file_of(self, name: str) -> Path:
+        """Path of the file of a weight."""
         return self.path / name.replace(".", "_")
 
     def write(self, name: str, tensor: torch.Tensor) -> None:

@@ -56,6 +56,7 @@ class Export:
 
     @property
     def model_file(self) -> Path:
+        """Path of the .air file; with several ranks their number ends the name."""
         return self.folder / f"{self.name}{'' if self.rank is None else self.rank}.air"
 
     @property

@@ -162,7 +162,7 @@ class Builder:
         return promised if self.item is None else promised[self.item]
 
     def is_read(self, output: int) -> bool:
-        """Whether anything reads this output of the FX node, one of many. What nobody reads needs no operator."""
+        """Whether anything reads this output of the FX node, one of many. What is not read needs no operator."""
         assert self.node is not None
         return any(user.target is operator.getitem and user.args[1] == output for user in self.node.users)
 
@@ -197,12 +197,12 @@ def const_op(
     with unset_fake_temporarily():
         if isinstance(value, torch.Tensor):
             constant = value.detach()
-            known: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
+            plain_value: Any = constant.tolist() if constant.numel() <= 64 and constant.device.type == "cpu" else None
         else:
-            known = list(value) if isinstance(value, list | tuple) else value
-            constant = torch.tensor(known, dtype=dtype or _dtype_of(known))
+            plain_value = list(value) if isinstance(value, list | tuple) else value
+            constant = torch.tensor(plain_value, dtype=dtype or _dtype_of(plain_value))
     op = GeOp("", CONST, constant=constant, is_inline=is_inline, fx_node=node)
-    op.outputs = (GeTensor(op, 0, fake=fake_mode.from_tensor(constant, static_shapes=True), value=known),)
+    op.outputs = (GeTensor(op, 0, fake=fake_mode.from_tensor(constant, static_shapes=True), value=plain_value),)
     return op
 
 
@@ -262,15 +262,15 @@ def dtype_of_number(number: int) -> torch.dtype:
 
 def placement_hints(memory_format: Any = None, device: Any = None) -> dict[str, Any]:
     """Hints of a converter: nothing for the CPU and for the layout that an operator chooses itself."""
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     if memory_format is not None and memory_format is not torch.preserve_format:
-        found["memory_format"] = str(memory_format).removeprefix("torch.")
+        hints["memory_format"] = str(memory_format).removeprefix("torch.")
     if device is not None and torch.device(device).type != "cpu":
-        found["device"] = str(device)
-    return found
+        hints["device"] = str(device)
+    return hints
 
 
 def memory_format_of(name: str) -> torch.memory_format:
     """The other way round; "" is as the input lies."""
-    found: torch.memory_format = getattr(torch, name or "preserve_format")
-    return found
+    chosen: torch.memory_format = getattr(torch, name or "preserve_format")
+    return chosen

@@ -16,17 +16,19 @@ from msdump.frontends.torchair.ge.program import runnable
 
 log = logging.getLogger("msdump")
 
-# Operators that were told to have no GE form.
-_told: set[str] = set()
+# Operators without a GE form that a warning has named.
+_warned: set[str] = set()
 ORIGINAL, OPTIMIZED = "original_ge_graph", "optimized_ge_graph"
 
 
 class GraphObserver(Protocol):
-    """Who wants to see the graphs of a compilation, each under the name of its stage."""
+    """Gets the graphs of a compilation, each under the name of its stage."""
 
-    def fx_graph(self, name: str, module: fx.GraphModule) -> None: ...
+    def fx_graph(self, name: str, module: fx.GraphModule) -> None:
+        """An FX graph, after a pass."""
 
-    def ge_graph(self, name: str, graph: GeGraph) -> None: ...
+    def ge_graph(self, name: str, graph: GeGraph) -> None:
+        """A GE graph, after a pass."""
 
 
 def compile_ge(
@@ -54,9 +56,9 @@ def compile_ge(
 def _tell_calls(graph: GeGraph) -> None:
     """Say once of each operator that TorchAir would refuse it."""
     by_target = {str(op.fx_node.target): op.type for op in graph.ops if op.call is not None and op.fx_node is not None}
-    news = {target: op_type for target, op_type in by_target.items() if target not in _told}
+    news = {target: op_type for target, op_type in by_target.items() if target not in _warned}
     if news:
-        _told.update(news)
+        _warned.update(news)
         log.warning(
             "%s: the graph engine has no operators for %s. Each runs as PyTorch's operator, and is dumped as one "
             "operator of a type made from its name. TorchAir on an NPU may refuse it.",

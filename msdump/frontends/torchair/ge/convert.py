@@ -41,9 +41,9 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
         if node.op == "placeholder":
             values[node] = _data(graph, node)
         elif node.op == "get_attr":
-            held = operator.attrgetter(str(node.target))(module)
+            attribute = operator.attrgetter(str(node.target))(module)
             # A graph in the graph is for the converter of its caller.
-            values[node] = builder.const(held) if isinstance(held, torch.Tensor) else held
+            values[node] = builder.const(attribute) if isinstance(attribute, torch.Tensor) else attribute
         elif node.op == "call_function":
             if _is_empty(node) or not (merges_views and chains.takes(node)):
                 start = len(graph.ops)
@@ -59,7 +59,7 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
 
 
 def _fake_mode(module: fx.GraphModule) -> Any:
-    """The mode that made the graph's FakeTensors, so that their sizes can be reckoned with."""
+    """The mode that made the graph's FakeTensors, so that one can compute with their sizes."""
     for node in module.graph.nodes:
         for value in _flat(node.meta.get("val")):
             if hasattr(value, "fake_mode"):
@@ -69,7 +69,7 @@ def _fake_mode(module: fx.GraphModule) -> Any:
 
 def _data(graph: GeGraph, node: fx.Node) -> GeTensor | None:
     val = node.meta.get("val")
-    # What is no tensor and no number (None, a generator) is handed over to nobody.
+    # What is no tensor and no number (None, a generator) is not handed over.
     index = len(graph.inputs)
     op = GeOp(node.name, DATA, attrs={"index": index}, fx_node=node)
     if isinstance(val, torch.Tensor):
@@ -174,7 +174,7 @@ def _name_outputs(node: fx.Node, result: Any) -> None:
 
 
 def _check(node: fx.Node, result: Any) -> None:
-    """A converter that is wrong is caught here, not in somebody's loss."""
+    """Check here what a converter gave, so that a wrong one does not show first in a loss."""
     expected, actual = _flat(node.meta.get("val")), _flat(result)
     for index, (promised, tensor) in enumerate(zip(expected, actual, strict=False)):
         if not isinstance(promised, torch.Tensor) or not isinstance(tensor, GeTensor):
@@ -187,7 +187,7 @@ def _check(node: fx.Node, result: Any) -> None:
 
 
 def _adopt(node: fx.Node, result: Any) -> None:
-    """Sizes that are open are those of the FX graph, so that all who reckon with them mean the same symbols."""
+    """Sizes that are open are those of the FX graph, so that all computations with them mean the same symbols."""
     for promised, tensor in zip(_flat(node.meta.get("val")), _flat(result), strict=False):
         if not isinstance(tensor, GeTensor) or tensor.op.fx_node is not node or promised is None:
             continue

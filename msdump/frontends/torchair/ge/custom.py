@@ -33,6 +33,7 @@ class Tensor:
 
     @property
     def dtype(self) -> DataType:
+        """Its dtype under GE's number."""
         return DataType(ge_number(_with_values(self).dtype))
 
     @property

@@ -44,30 +44,30 @@ class DumpedGraph:
         self._iterations = itertools.count()
         self._placeholders = [op.fx_node for op in graph.arguments if op.fx_node is not None]
         self._has_symbols = has_symbols(self._placeholders)
-        self._seen: dict[frozenset[tuple[Any, int]], ObservedProgram] = {}
+        self._programs: dict[frozenset[tuple[Any, int]], ObservedProgram] = {}
         self._lock = threading.RLock()
 
     def __call__(self, args: list[Any]) -> Any:
         iteration = next(self._iterations)
         with self._lock:
-            seen = self._observed(args)
-            watched = seen.seen.begin(iteration)
+            observed = self._observed(args)
+            watched = observed.seen.begin(iteration)
             if watched is not None:
-                return seen.run(watched, args, copies_for(args), lambda reason: self._report(reason, 1))
+                return observed.run(watched, args, copies_for(args), lambda reason: self._report(reason, 1))
         return self._program.run(args)
 
     def _observed(self, args: list[Any]) -> ObservedProgram:
         sizes = sizes_of(self._placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
-        if signature not in self._seen:
-            found = graph_from_ge(self._graph, self._module, sizes, next(_watched_ids))
-            for reason, count in found.skipped.items():
+        if signature not in self._programs:
+            fx_graph = graph_from_ge(self._graph, self._module, sizes, next(_watched_ids))
+            for reason, count in fx_graph.skipped.items():
                 self._report(reason, count)
             if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
                 # What observers get of a device are copies already.
-                found.graph.held, found.graph.borrowed = set(found.roots), set()
-            self._seen[signature] = ObservedProgram(self._program, found, self._observers)
-        return self._seen[signature]
+                fx_graph.graph.held, fx_graph.graph.borrowed = set(fx_graph.roots), set()
+            self._programs[signature] = ObservedProgram(self._program, fx_graph, self._observers)
+        return self._programs[signature]
 
 
 # Why sizes and texts have no file: they are Python values while a graph runs.
@@ -81,27 +81,27 @@ def graph_from_ge(graph: GeGraph, module: GeModule, sizes: Sizes, graph_id: int)
     Data are its inputs and Consts its constants; every other operator that reads or makes a tensor is a node, under
     its GE name. The name of the FX node that it comes from is its original name.
     """
-    found = FxGraph(Graph(graph.name, graph_id))
-    made = _Maker(found, module, sizes)
+    fx_graph = FxGraph(Graph(graph.name, graph_id))
+    maker = _Maker(fx_graph, module, sizes)
     for op in graph.ops:
         if op.type == DATA:
-            made.add_data(op)
+            maker.add_data(op)
         elif op.type == CONST:
-            made.add_constant(op)
+            maker.add_constant(op)
         elif op.type != NET_OUTPUT and op in module.nodes:
-            made.add_node(op)
-    open_roots = {found.roots[value.id] for value in found.graph.inputs}
+            maker.add_node(op)
+    open_roots = {fx_graph.roots[value.id] for value in fx_graph.graph.inputs}
     for output in graph.outputs:
-        value = made.values.get(output) if isinstance(output, GeTensor) else None
+        value = maker.values.get(output) if isinstance(output, GeTensor) else None
         if value is not None:
-            found.graph.outputs.append(value)
-            open_roots.add(found.roots[value.id])
+            fx_graph.graph.outputs.append(value)
+            open_roots.add(fx_graph.roots[value.id])
     for data, _ in graph.write_backs:
-        written = made.values.get(data.outputs[0])
+        written = maker.values.get(data.outputs[0])
         if written is not None:
-            found.opaque.add(found.roots[written.id])
-    settle(found, open_roots)
-    return found
+            fx_graph.opaque.add(fx_graph.roots[written.id])
+    settle(fx_graph, open_roots)
+    return fx_graph
 
 
 class _Maker:
@@ -110,8 +110,8 @@ class _Maker:
     values   the value of each tensor that can be shown
     """
 
-    def __init__(self, found: FxGraph, module: GeModule, sizes: Sizes) -> None:
-        self.found = found
+    def __init__(self, fx_graph: FxGraph, module: GeModule, sizes: Sizes) -> None:
+        self.fx_graph = fx_graph
         self.values: dict[GeTensor, Value] = {}
         self._module = module
         self._sizes = sizes
@@ -120,7 +120,7 @@ class _Maker:
     def add_data(self, op: GeOp) -> None:
         tensor = op.outputs[0]
         if self._is_shown(tensor):
-            value = self.found.graph.add_input(op.name, type_of(tensor.fake, self._sizes))
+            value = self.fx_graph.graph.add_input(op.name, type_of(tensor.fake, self._sizes))
             self._note(tensor, value, self._module.nodes[op], ())
 
     def add_constant(self, op: GeOp) -> None:
@@ -130,7 +130,7 @@ class _Maker:
         tensor = op.outputs[0]
         if self._is_shown(tensor):
             array = array_of(op.constant.cpu())
-            value = self.found.graph.add_constant(array, type_of(tensor.fake, self._sizes).dtype, op.name)
+            value = self.fx_graph.graph.add_constant(array, type_of(tensor.fake, self._sizes).dtype, op.name)
             self._note(tensor, value, self._module.nodes[op], ())
 
     def add_node(self, op: GeOp) -> None:
@@ -139,7 +139,7 @@ class _Maker:
         shown = [tensor for tensor in op.outputs if self._is_shown(tensor)]
         if not read and not shown:
             return
-        graph = self.found.graph
+        graph = self.fx_graph.graph
         plain = graph.add_foreign_node(
             _primitive_of(op, [name for name, _ in read]),
             [self.values[tensor] for _, tensor in read],
@@ -149,30 +149,30 @@ class _Maker:
         originals = () if op.fx_node is None else (op.fx_node.name,)
         named = NamedNode(plain.id, plain.primitive, plain.inputs, plain.outputs, "", name=op.name, originals=originals)
         graph.nodes[-1] = named
-        self.found.nodes[node] = named
+        self.fx_graph.nodes[node] = named
         arguments = [self._module.value_node(tensor) for _, tensor in read]
-        self.found.operands[node] = [
+        self.fx_graph.operands[node] = [
             (argument, self.values[tensor]) for argument, (_, tensor) in zip(arguments, read, strict=True)
         ]
         for tensor, value in zip(shown, named.outputs, strict=True):
             value.node, value.name = named, op.name
             self._note(tensor, value, node, tensor.path)
             if op.call is not None and not op.call.tells_aliases:
-                self.found.opaque.add(self.found.roots[value.id])
+                self.fx_graph.opaque.add(self.fx_graph.roots[value.id])
 
     def _is_shown(self, tensor: GeTensor) -> bool:
         reason = _TEXT if tensor.is_text else _SIZE if tensor.is_host else why_unreadable(tensor.fake)
         if reason:
-            self.found.skipped[reason] += 1
+            self.fx_graph.skipped[reason] += 1
         return not reason
 
     def _note(self, tensor: GeTensor, value: Value, node: fx.Node, path: tuple[int, ...]) -> None:
         self.values[tensor] = value
         value.original = tensor.original
-        self.found.values[node, path] = value
+        self.fx_graph.values[node, path] = value
         # Fake tensors share their memory just as the real ones will.
         storage = tensor.fake.untyped_storage()._cdata
-        self.found.roots[value.id] = self._root_by_storage.setdefault(storage, value.id)
+        self.fx_graph.roots[value.id] = self._root_by_storage.setdefault(storage, value.id)
 
 
 def _primitive_of(op: GeOp, names: list[str]) -> Primitive:

@@ -32,17 +32,17 @@ _ROUNDED: dict[str, tuple[int, ...]] = {
 _OF_ANOTHER_FORM = ("aten.exp2.default",)
 
 
-def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, made: list[GeOp]) -> None:
-    """Remember the call where its operators round on the way.   made: the operators that it became"""
+def note_call(node: fx.Node, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, ops: list[GeOp]) -> None:
+    """Remember the call where its operators round on the way.   ops: the operators that it became"""
     indices = _ROUNDED.get(str(node.target), ())
-    is_chain = sum(op.type != CONST for op in made) > 1 or str(node.target) in _OF_ANOTHER_FORM
+    is_chain = sum(op.type != CONST for op in ops) > 1 or str(node.target) in _OF_ANOTHER_FORM
     if not indices or not is_chain:
         return
     results = result if isinstance(result, list | tuple) else (result,)
     has_many = isinstance(result, list | tuple)
     for index in indices:
         tensor = results[index]
-        if isinstance(tensor, GeTensor) and tensor.op in made and len(tensor.op.outputs) == 1 and _is_float(tensor):
+        if isinstance(tensor, GeTensor) and tensor.op in ops and len(tensor.op.outputs) == 1 and _is_float(tensor):
             tensor.op.exact = AtenCall(node, args, keywords, (index if has_many else None,))
 
 

@@ -65,6 +65,7 @@ class GeTensor:
 
     @property
     def dtype(self) -> torch.dtype:
+        """Its dtype; that of a Python value is the one that torch gives it."""
         return _size_dtype(self.value) if self.fake is None else self.fake.dtype
 
     @property
@@ -238,7 +239,7 @@ class GeGraph:
         del self.ops[start:]
 
     def replace_uses(self, old: GeTensor, new: GeTensor) -> None:
-        """Let everybody who reads `old` read `new`, the graph's outputs and what is written back included."""
+        """Let every reader of `old` read `new`, the graph's outputs and what is written back included."""
         for op in self.ops:
             for name, tensor in op.inputs.items():
                 if tensor is old:
@@ -252,18 +253,18 @@ class GeGraph:
 
     def lint(self) -> None:
         """Raises: GraphError naming an operator that reads what is not made before it, or a name that is taken."""
-        made: set[int] = set()
+        computed: set[int] = set()
         names: set[str] = set()
         for op in self.ops:
             if op.name in names:
                 raise GraphError(f"{self.name}: expected one operator of the name {op.name}, got two.")
             names.add(op.name)
             for name, tensor in op.inputs.items():
-                if tensor is not None and id(tensor) not in made:
+                if tensor is not None and id(tensor) not in computed:
                     raise GraphError(f"{self.name}: {op.name} reads {name} = {tensor.name} before it is made.")
-            made.update(map(id, op.outputs))
+            computed.update(map(id, op.outputs))
         for output in (*self.outputs, *(tensor for _, tensor in self.write_backs)):
-            if isinstance(output, GeTensor) and id(output) not in made:
+            if isinstance(output, GeTensor) and id(output) not in computed:
                 raise GraphError(f"{self.name}: output {output.name} is made by no operator.")
 
     def _free_name(self, op_type: str) -> str:

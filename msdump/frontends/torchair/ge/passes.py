@@ -72,14 +72,14 @@ def _known(tensor: GeTensor | None) -> int | None:
 def remove_dead_data_and_reorder_data_index(graph: GeGraph, config: CompilerConfig) -> None:
     """Take unread Data out and number the rest from 0. `graph.arguments` still knows which argument is which."""
     readers = readers_by_tensor(graph)
-    kept = {id(op) for op, _ in graph.write_backs}
-    graph.remove(op for op in graph.inputs if op.outputs[0] not in readers and id(op) not in kept)
+    written_back = {id(op) for op, _ in graph.write_backs}
+    graph.remove(op for op in graph.inputs if op.outputs[0] not in readers and id(op) not in written_back)
     for index, op in enumerate(graph.inputs):
         op.attrs["index"] = index
 
 
 def optimize_reference_op_redundant_copy(graph: GeGraph, config: CompilerConfig) -> None:
-    """Identity -> Assign.value, and Identity -> what a reference operator writes, where nobody else sees the copy."""
+    """Identity -> Assign.value, and Identity -> what a reference operator writes, where nothing else reads the copy."""
     readers = readers_by_tensor(graph)
     copies: list[GeOp] = []
     for place, op in enumerate(graph.ops):
@@ -109,7 +109,7 @@ def _copies(op: GeOp) -> Iterator[tuple[str, GeTensor]]:
 
 
 def _is_free(graph: GeGraph, source: GeTensor, place: int) -> bool:
-    """Whether the memory is the graph's own and nobody reads it from here on."""
+    """Whether the memory is the graph's own and nothing reads it from here on."""
     if source.is_host:
         return False
     later = {tensor for op in graph.ops[place + 1 :] for tensor in op.inputs.values() if tensor is not None}
@@ -127,7 +127,7 @@ def _is_written_between(graph: GeGraph, source: GeTensor, copy: GeOp, place: int
 
 
 def mapping_assign_op_to_graph_output(graph: GeGraph, config: CompilerConfig) -> None:
-    """Assign(Data, value) goes; NetOutput gets the value, and whoever runs the graph writes it back at the end.
+    """Assign(Data, value) goes; NetOutput gets the value, and the caller of the graph writes it back at the end.
 
     Edges: an Assign stays whose result is read, whose input is read after it, or whose value is written after it.
     """
@@ -165,10 +165,10 @@ _COLLECTIVE, _OTHERS = "Hcom", ("Print", "PrintV2", "Assert")
 
 
 def explicit_order_for_side_effect_nodes(graph: GeGraph, config: CompilerConfig) -> None:
-    """A control edge from each of them to the next, and to NetOutput from a last one that nobody reads.
+    """A control edge from each of them to the next, and to NetOutput from a last one that is not read.
 
-    Source: TorchAir. The order of execution here is that of `graph.ops` anyway; the edges say it to whoever reads the
-    graph.
+    Source: TorchAir. The order of execution here is that of `graph.ops` anyway; the edges tell it to a reader of
+    the graph.
     """
     readers = readers_by_tensor(graph)
     last: GeOp | None = None
@@ -300,15 +300,15 @@ def swaps_last_two(op: GeOp) -> bool:
 
 
 def remove_unread(graph: GeGraph, candidates: Iterable[GeOp]) -> None:
-    """Take out those that nobody reads any more, and constants that fed nothing else."""
+    """Take out those that are not read any more, and constants that fed nothing else."""
     readers = readers_by_tensor(graph)
     gone = [op for op in dict.fromkeys(candidates) if not any(tensor in readers for tensor in op.outputs)]
     if not gone:
         return
     graph.remove(gone)
     constants = [op for gone_op in gone for op in gone_op.producers if op.type == CONST]
-    left = readers_by_tensor(graph)
-    graph.remove(op for op in constants if op.outputs[0] not in left)
+    remaining = readers_by_tensor(graph)
+    graph.remove(op for op in constants if op.outputs[0] not in remaining)
 
 
 def _owner(tensor: GeTensor) -> GeTensor:

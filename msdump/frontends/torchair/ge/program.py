@@ -53,7 +53,7 @@ class GeModule:
 
     def _add_exact(self, op: GeOp, call: AtenCall) -> None:
         """The result of the ATen operator that it came from, which is called once for all its results."""
-        # What the operator reads has to live until it runs, for those who look on.
+        # What the operator reads has to live until it runs, for observers.
         host = host_inputs(op)
         read = [self._argument(tensor, name in host) for name, tensor in op.inputs.items()]
         node = self.graph.create_node("call_function", pick, (self._result_of(call), call.indices, *read), name=op.name)

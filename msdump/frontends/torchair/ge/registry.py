@@ -103,8 +103,8 @@ def converter_of(target: Any) -> Callable[..., Any]:
     Source: TorchAir, its first line.
     """
     _load()
-    found = _OWN.get(str(target)) or _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
-    if found is None:
+    function = _OWN.get(str(target)) or _CONVERTERS.get(target) or _CONVERTERS.get(str(target))
+    if function is None:
         name = str(target)
         near = difflib.get_close_matches(name, [key for key in _CONVERTERS if isinstance(key, str)], 3, 0.6)
         advice = f" Converters of near names: {', '.join(near)}." if near else ""
@@ -114,7 +114,7 @@ def converter_of(target: Any) -> Callable[..., Any]:
             f"@torchair.register_fx_node_ge_converter(torch.ops.{name}). Or dump with config.debug.data_dump, which "
             "takes every operator, or keep it out of the graph with torch._dynamo.disable."
         )
-    return found
+    return function
 
 
 def is_registered(target: Any) -> bool:
@@ -123,11 +123,13 @@ def is_registered(target: Any) -> bool:
 
 
 def has_converter(target: Any) -> bool:
+    """True when an FX node of this target has a converter, of msdump or of the script."""
     _load()
     return str(target) in _OWN or target in _CONVERTERS or str(target) in _CONVERTERS
 
 
 def has_kernel(op_type: str) -> bool:
+    """True when GE operators of this type can run."""
     _load()
     return op_type in _KERNELS or op_type in _SIZE_KERNELS
 
@@ -186,13 +188,13 @@ def kernel_of(op_type: str) -> Kernel:
     Raises: MsdumpError for an operator that no kernel stands for.
     """
     _load()
-    found = _KERNELS.get(op_type) or _SIZE_KERNELS.get(op_type)
-    if found is None:
+    entry = _KERNELS.get(op_type) or _SIZE_KERNELS.get(op_type)
+    if entry is None:
         raise MsdumpError(
             f"GE operator {op_type}: expected an operator that PyTorch's kernels can compute, got one that they "
             "cannot. Dump with config.debug.data_dump, which takes every operator."
         )
-    return found
+    return entry
 
 
 def _load() -> None:

@@ -25,7 +25,7 @@ Finish = Callable[[fx.Node, GeTensor], None]
 
 
 class Values(dict[fx.Node, Any]):
-    """What stands for each node of the FX graph. A view that waits is made when it is asked for."""
+    """What stands for each node of the FX graph. A view that waits is made when it is read."""
 
     def __init__(self, chains: ViewChains) -> None:
         super().__init__()
@@ -55,10 +55,10 @@ class _View:
     def call(self) -> AtenCall:
         """The views of PyTorch, one after the other: a view as that of the FX graph, to the last stride."""
         first, *others = zip(self.nodes, self.args, strict=True)
-        found = AtenCall(first[0], (self.base, *first[1]), {}, (None,))
+        call = AtenCall(first[0], (self.base, *first[1]), {}, (None,))
         for node, args in others:
-            found = AtenCall(node, (found, *args), {}, (None,))
-        return found
+            call = AtenCall(node, (call, *args), {}, (None,))
+        return call
 
 
 class ViewChains:
@@ -165,7 +165,7 @@ class ViewChains:
         return result
 
     def _is_its_base(self, view: _View) -> bool:
-        """Whether the base can stand for the view: it lies in the same way, and nobody gets one tensor for two."""
+        """Whether the base can stand for the view: it lies in the same way, and one tensor is not returned for two."""
         node, read = view.nodes[-1], view.nodes[0].args[0]
         if not are_same(node.meta["val"].stride(), view.base.fake.stride()):
             return False

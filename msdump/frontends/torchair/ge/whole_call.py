@@ -37,7 +37,7 @@ def can_call(node: fx.Node) -> bool:
 def _promised(node: fx.Node) -> Any:
     """What the call gives: its FakeTensors.
 
-    Edges:  the wrappers that checkpoint puts around random operators come without; those who read their results know.
+    Edges:  the wrappers that checkpoint puts around random operators come without; the readers of their results know.
     """
     if "val" in node.meta:
         return node.meta["val"]
@@ -46,8 +46,8 @@ def _promised(node: fx.Node) -> Any:
     }
     if items and len(items) == len(node.users):
         return tuple(items.get(index) for index in range(max(items) + 1))
-    found = computed(node.target, node.args, node.kwargs)
-    return _UNKNOWN if found is None else found
+    value = computed(node.target, node.args, node.kwargs)
+    return _UNKNOWN if value is None else value
 
 
 def convert_call(ge: Builder, node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
@@ -139,12 +139,12 @@ class _Arguments:
     def place(self, name: str, value: Any) -> Any:
         """What stands for an argument in the call."""
         if isinstance(value, fx.Node):
-            held = self._values[value]
-            if held is None or isinstance(held, GeTensor | tuple | list):
-                return self.place(name, held)
+            stored = self._values[value]
+            if stored is None or isinstance(stored, GeTensor | tuple | list):
+                return self.place(name, stored)
             # A graph that the operator calls.
             self.attrs[self._free(name)] = str(value.target)
-            return held
+            return stored
         if isinstance(value, GeTensor):
             self.inputs[self._free(name)] = value
             return Slot(len(self.inputs) - 1)

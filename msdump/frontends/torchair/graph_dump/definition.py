@@ -137,7 +137,7 @@ class _Definition:
             descriptor.dtype, descriptor.layout = ge_ir_pb2.DT_FLOAT, LAYOUT
 
     def _describe(self, descriptor: Any, name: str, tensor: GeTensor) -> None:
-        """Who reads a tensor has a copy of its descriptor, under a name of its own."""
+        """Each reader of a tensor has a copy of its descriptor, under a name of its own."""
         if tensor not in self._descriptors:
             self._descriptors[tensor] = self._descriptor(tensor)
         descriptor.CopyFrom(self._descriptors[tensor])

@@ -70,9 +70,9 @@ Run = Callable[[list[Any]], Any]
 
 
 class GraphDumpObserver:
-    """Writes what `debug.graph_dump` asks for; belongs to one compilation. What it wraps may be run by any thread.
+    """Writes the files of `debug.graph_dump`; belongs to one compilation. What it wraps may be run by any thread.
 
-    Raises: WriteError, at compilation or at the first call: who asked for a graph is told when there is none.
+    Raises: WriteError, at compilation or at the first call, when a file cannot be written.
     """
 
     def __init__(self, graph_id: int, config: CompilerConfig) -> None:
@@ -85,6 +85,7 @@ class GraphDumpObserver:
         """Nothing: FX graphs are for the debug save."""
 
     def ge_graph(self, name: str, graph: GeGraph) -> None:
+        """Write the original graph; keep the optimized one until it runs."""
         if name == ORIGINAL_STAGE:
             self._write(ORIGINAL, graph)
         elif name == OPTIMIZED_STAGE:
@@ -117,5 +118,5 @@ class GraphDumpObserver:
 
 
 def open_graph_dump(graph_id: int, config: CompilerConfig) -> GraphDumpObserver | None:
-    """The observer of one compilation; None when no graph dump is asked for."""
+    """The observer of one compilation; None when `debug.graph_dump` is off."""
     return None if config.debug.graph_dump.type.value is None else GraphDumpObserver(graph_id, config)

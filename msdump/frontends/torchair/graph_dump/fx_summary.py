@@ -59,21 +59,21 @@ def summary_text(module: fx.GraphModule, example_inputs: Sequence[Any] = ()) -> 
         FakeTensorProp(module).propagate(*example_inputs)
     by_target: dict[Any, _Calls] = {}
     for node in calls:
-        found = by_target.setdefault(node.target, _Calls())
-        found.inputs[_arguments(node)] += 1
-        found.outputs[_shown(node.meta.get("val"))] += 1
+        counts = by_target.setdefault(node.target, _Calls())
+        counts.inputs[_arguments(node)] += 1
+        counts.outputs[_shown(node.meta.get("val"))] += 1
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(HEADER)
-    for target, found in by_target.items():
+    for target, counts in by_target.items():
         state = SUPPORTED if target is operator.getitem or has_converter(target) else UNSUPPORTED
         row = (
             target_name(target),
             _kind(target),
             state,
-            found.count(),
-            _counted(found.inputs),
-            _counted(found.outputs),
+            counts.count(),
+            _counted(counts.inputs),
+            _counted(counts.outputs),
         )
         writer.writerow(row)
     return _BYTE_ORDER_MARK + buffer.getvalue()

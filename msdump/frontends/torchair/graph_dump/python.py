@@ -19,7 +19,7 @@ from torchair._ge_concrete_graph import ge_apis as ge
 from torchair.ge._ge_graph import get_default_ge_graph
 
 """
-# Nothing runs for a view until somebody reads it.   Source: TorchAir, `enable_view_optimize`.
+# Nothing runs for a view until it is read.   Source: TorchAir, `enable_view_optimize`.
 VIEWS = frozenset(
     f"aten.{name}"
     for name in (

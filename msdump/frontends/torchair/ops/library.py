@@ -42,6 +42,7 @@ def detailed(template: str, placeholder: str, dtypes: Sequence[str]) -> str:
 
 
 def shape_text(tensor: torch.Tensor) -> str:
+    """The sizes as npu_print shows them, such as `[2, 3]`."""
     return str(list(tensor.shape))
 
 

@@ -123,14 +123,14 @@ def _fill_masked(node: Node) -> Call | None:
     if len(node.args) != 3 or node.kwargs:
         return None
     mask, constant, other = node.args
-    value, kept = tensor_of(node), tensor_of(other)
+    value, unmasked = tensor_of(node), tensor_of(other)
     number = _number(constant)
-    if number is None or value is None or kept is None or not isinstance(mask, Node):
+    if number is None or value is None or unmasked is None or not isinstance(mask, Node):
         return None
     mask_value, filled = tensor_of(mask), tensor_of(constant)
     if mask_value is None or mask_value.dtype != torch.bool or filled is None or filled.dtype != value.dtype:
         return None
-    if kept.dtype != value.dtype or not are_same(kept.shape, value.shape) or filled.numel() != 1:
+    if unmasked.dtype != value.dtype or not are_same(unmasked.shape, value.shape) or filled.numel() != 1:
         return None
     return aten.masked_fill.Scalar, (other, mask, number), {}
 

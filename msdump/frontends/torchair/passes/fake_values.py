@@ -28,6 +28,7 @@ def is_same(first: Any, second: Any) -> bool:
 
 
 def are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Are two lists of sizes equal whatever the symbols in them stand for?"""
     return len(first) == len(second) and all(map(is_same, first, second))
 
 
@@ -51,7 +52,7 @@ def are_static(tensor: torch.Tensor) -> bool:
 
 
 def computed(target: Any, args: Any, kwargs: Any) -> Any:
-    """Value that a call would have; None when nobody knows."""
+    """Value that a call would have; None when it cannot be known."""
     fakes: list[torch.Tensor] = []
 
     def fake(node: Node) -> Any:

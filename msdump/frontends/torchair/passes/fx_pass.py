@@ -43,9 +43,10 @@ class FxPass:
 
 
 class FxObserver(Protocol):
-    """Who wants to see the FX graph after each pass, under the name of its stage."""
+    """Gets the FX graph after each pass, under the name of its stage."""
 
-    def fx_graph(self, name: str, module: GraphModule) -> None: ...
+    def fx_graph(self, name: str, module: GraphModule) -> None:
+        """The graph after the pass of that name."""
 
 
 def custom_pass(option: str) -> FxPass:

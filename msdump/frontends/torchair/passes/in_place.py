@@ -135,16 +135,16 @@ def reads_elsewhere(node: Node, storages: Storages) -> bool:
     first = node.args[0]
     assert isinstance(first, Node)
     is_elementwise = torch.Tag.pointwise in node.target.tags  # type: ignore[union-attr]
-    found: list[Node] = []
-    _collect(node.args[1:], found)
-    _collect(tuple(node.kwargs.values()), found)
+    nodes: list[Node] = []
+    _collect(node.args[1:], nodes)
+    _collect(tuple(node.kwargs.values()), nodes)
     # An element-wise operator may read the very tensor that it writes.
-    return any(storages.share(other, first) and not (is_elementwise and other is first) for other in found)
+    return any(storages.share(other, first) and not (is_elementwise and other is first) for other in nodes)
 
 
-def _collect(value: Any, found: list[Node]) -> None:
+def _collect(value: Any, nodes: list[Node]) -> None:
     if isinstance(value, Node):
-        found.append(value)
+        nodes.append(value)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            _collect(item, found)
+            _collect(item, nodes)

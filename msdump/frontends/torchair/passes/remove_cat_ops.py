@@ -18,7 +18,7 @@ aten = torch.ops.aten
 def remove_cat_ops(module: GraphModule, _: PassContext) -> bool:
     """Replace a `cat` by one buffer, into whose parts the operators before it write.
 
-    Edges:  element-wise operators with nobody else to read them, of static shapes, whose parts are contiguous in the
+    Edges:  element-wise operators without another reader, of static shapes, whose parts are contiguous in the
             buffer: others would compute in another order, and in other bits. All of them or none. Not where an
             operator of the script only promises the shape.
     """

@@ -1,4 +1,4 @@
-"""What a graph says of memory: which nodes share it, who reads and writes it, whose shape is only promised."""
+"""What a graph says of memory: which nodes share it, read it and write it, and whose shape is only promised."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ class Storages:
         self._written.discard(node)
 
     def share(self, first: Node, second: Node) -> bool:
+        """Do two nodes share memory?"""
         return self._members[first] is self._members[second]
 
     def is_input(self, node: Node) -> bool:
@@ -125,11 +126,11 @@ def promised(graph: Graph) -> set[Node]:
     PyTorch does not check what `register_fake` says: a result of another shape than promised runs well as long as
     every operator makes memory of its own, and is wrong or refused where memory of the promised shape is written.
     """
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     for node in graph.nodes:
-        if _is_foreign(node) or not found.isdisjoint(node.all_input_nodes):
-            found.add(node)
-    return found
+        if _is_foreign(node) or not nodes.isdisjoint(node.all_input_nodes):
+            nodes.add(node)
+    return nodes
 
 
 def _is_foreign(node: Node) -> bool:

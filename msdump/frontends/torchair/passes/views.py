@@ -30,7 +30,7 @@ def recover_view_inplace_pattern(module: GraphModule, context: PassContext) -> b
         scatter(scatter(base, old), new) -> scatter(base, new)
         copy_(input, scatter(input, part)) -> copy_(view(input), part)
 
-    Edges:  the last one only where nobody reads the input's old values afterwards, the result is not returned, and the
+    Edges:  the last one only where the input's old values are not read afterwards, the result is not returned, and the
             part does not lie in the input itself.
     """
     is_changed = False

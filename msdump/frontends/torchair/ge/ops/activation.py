@@ -87,7 +87,7 @@ def gelu(ge: Builder, x: GeTensor, approximate: str = "none") -> GeTensor:
 
 @kernel("Gelu")
 def gelu_kernel(x: Any, *, approximate: str) -> Any:
-    """GE has one Gelu and leaves the formula to the device; `approximate` is the hint of what torch asked for."""
+    """GE has one Gelu and leaves the formula to the device; `approximate` is torch's argument, as a hint."""
     return _aten.gelu.default(x, approximate=approximate)
 
 

@@ -97,8 +97,8 @@ def _attrs(
 
 def _per_axis(values: Sequence[int], spatial: int, neutral: int) -> list[int]:
     """One value per spatial axis; one in all counts for each; the axis that is added gets the neutral one."""
-    given = list(values) if len(values) == spatial else list(values) * spatial
-    return [neutral, *given] if spatial == 1 else given
+    numbers = list(values) if len(values) == spatial else list(values) * spatial
+    return [neutral, *numbers] if spatial == 1 else numbers
 
 
 def _widened(ge: Builder, x: GeTensor) -> GeTensor:
@@ -176,11 +176,11 @@ def _backward(
     pads: list[int],
     dilations: list[int],
     groups: int,
-    wanted: list[bool],
+    output_mask: list[bool],
 ) -> Any:
     no_padding = [0] * (len(strides) - 2)
     return torch.ops.aten.convolution_backward.default(
-        dy, x, filter, None, strides[2:], pads[::2], dilations[2:], False, no_padding, groups, wanted
+        dy, x, filter, None, strides[2:], pads[::2], dilations[2:], False, no_padding, groups, output_mask
     )
 
 

@@ -236,10 +236,10 @@ def to_copy(ge: Builder, x: GeTensor, *_: Any, memory_format: Any = None, **__: 
     """A Cast; an Identity where the dtype stays."""
     dtype, device = ge.result.dtype, ge.result.device
     cast = ge.cast(x, dtype)
-    found = placement_hints(memory_format, None if device == x.fake.device else device)
+    hints = placement_hints(memory_format, None if device == x.fake.device else device)
     if device != x.fake.device:
-        found["device"] = str(device)
-    return cast if cast is not x and not found else ge.op("Identity", {"x": cast}, hints=found)
+        hints["device"] = str(device)
+    return cast if cast is not x and not hints else ge.op("Identity", {"x": cast}, hints=hints)
 
 
 @kernel("TensorMove")

@@ -109,8 +109,8 @@ kernel("Abs", "ComplexAbs")(torch.abs)
 
 def common_dtype(*values: Any) -> torch.dtype:
     """Dtype in which torch compares or combines two values: tensors, numbers, sizes."""
-    known = [value if not isinstance(value, GeTensor) else 0 if value.is_host else value.fake for value in values]
-    return torch.result_type(*known)
+    operands = [value if not isinstance(value, GeTensor) else 0 if value.is_host else value.fake for value in values]
+    return torch.result_type(*operands)
 
 
 @converter("aten.add.Tensor", "aten.add.Scalar")
@@ -299,8 +299,8 @@ def frac(ge: Builder, x: GeTensor) -> GeTensor:
 
 @converter("aten.nan_to_num.default")
 def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> GeTensor:
-    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    return ge.op("NanToNum", {"x": x}, {name: real(value) for name, value in given.items() if value is not None})
+    replacements = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    return ge.op("NanToNum", {"x": x}, {name: real(value) for name, value in replacements.items() if value is not None})
 
 
 @kernel("NanToNum")

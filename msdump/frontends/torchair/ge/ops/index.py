@@ -59,8 +59,8 @@ def _mask(indices: Sequence[GeTensor | None]) -> list[int]:
 
 
 def _given(indices: Sequence[GeTensor | None]) -> dict[str, GeTensor]:
-    given = [each for each in indices if each is not None]
-    return {f"indices{number}": each for number, each in enumerate(given)}
+    tensors = [each for each in indices if each is not None]
+    return {f"indices{number}": each for number, each in enumerate(tensors)}
 
 
 @converter("aten.index_select.default")
@@ -220,8 +220,8 @@ def nonzero(ge: Builder, x: GeTensor) -> GeTensor:
 
 @kernel("NonZero")
 def nonzero_kernel(x: Any, *, transpose: bool) -> Any:
-    found = torch.nonzero(x)
-    return found.T if transpose else found
+    places = torch.nonzero(x)
+    return places.T if transpose else places
 
 
 @converter("aten.unfold.default")

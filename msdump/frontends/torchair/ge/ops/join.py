@@ -75,8 +75,8 @@ def _split(ge: Builder, x: GeTensor, size_splits: GeTensor, dim: int) -> tuple[G
 def split_kernel(x: Any, size_splits: list[int], split_dim: int, *, num_split: int) -> Any:
     """size_splits   -1 once: what the others leave"""
     if -1 in size_splits:
-        left = x.shape[split_dim] - sum(size for size in size_splits if size != -1)
-        size_splits = [left if size == -1 else size for size in size_splits]
+        remainder = x.shape[split_dim] - sum(size for size in size_splits if size != -1)
+        size_splits = [remainder if size == -1 else size for size in size_splits]
     return _bare(torch.split_with_sizes(x, size_splits, split_dim))
 
 

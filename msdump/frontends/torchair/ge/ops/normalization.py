@@ -27,7 +27,7 @@ def batch_norm_infer(
     momentum: float,
     eps: float,
 ) -> Results:
-    """The statistics of a batch that nobody measured are empty, and constants where somebody keeps them."""
+    """Without training there are no statistics of the batch: empty constants where a reader needs them."""
     scale = _ones(ge, weight, running_mean)
     offset = _zeros(ge, bias, running_mean)
     inputs = {"x": x, "scale": scale, "offset": offset, "mean": running_mean, "variance": running_var}
@@ -152,9 +152,9 @@ def batch_norm_grad_kernel(
     epsilon: float,
 ) -> Any:
     """-> dx, dweight, dbias"""
-    wanted = [True, weight is not None, weight is not None]
+    output_mask = [True, weight is not None, weight is not None]
     return _aten.native_batch_norm_backward.default(
-        dy, x, weight, running_mean, running_var, save_mean, save_rstd, is_training, epsilon, wanted
+        dy, x, weight, running_mean, running_var, save_mean, save_rstd, is_training, epsilon, output_mask
     )
 
 
@@ -282,8 +282,8 @@ def group_norm_grad_kernel(
 ) -> Any:
     """-> dx, dgamma, dbeta; None for what is not required"""
     n, c = x.shape[:2]
-    wanted = [dx_is_require, dgamma_is_require, dbeta_is_require]
-    return _aten.native_group_norm_backward.default(dy, x, mean, rstd, gamma, n, c, _plane(x), num_groups, wanted)
+    output_mask = [dx_is_require, dgamma_is_require, dbeta_is_require]
+    return _aten.native_group_norm_backward.default(dy, x, mean, rstd, gamma, n, c, _plane(x), num_groups, output_mask)
 
 
 @converter("aten._weight_norm_interface.default")

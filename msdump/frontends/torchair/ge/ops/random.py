@@ -159,8 +159,8 @@ def dropout_kernel(x: Any, mask: Any, keep_prob: float) -> Any:
 @converter("aten.native_dropout_backward.default")
 def native_dropout_backward(ge: Builder, grad: GeTensor, mask: GeTensor, scale: float) -> GeTensor:
     dtype = ge.result.dtype
-    kept = ge.op("Mul", {"x1": grad, "x2": ge.cast(mask, dtype)})
-    return ge.op("Mul", {"x1": kept, "x2": ge.number(scale, dtype)})
+    masked = ge.op("Mul", {"x1": grad, "x2": ge.cast(mask, dtype)})
+    return ge.op("Mul", {"x1": masked, "x2": ge.number(scale, dtype)})
 
 
 def _stateless(ge: Builder, op_type: str, shape: GeTensor) -> GeTensor:

@@ -160,7 +160,7 @@ def _var(
 
 @kernel("ReduceVar")
 def reduce_var_kernel(x: Any, *, dim: list[int], correction: float, keepdim: bool, is_mean_out: bool) -> Any:
-    """-> var, mean; an empty mean where nobody asks for it."""
+    """-> var, mean; an empty mean unless is_mean_out."""
     if is_mean_out:
         var, mean = torch.var_mean(x, dim, correction=correction, keepdim=keepdim)
         return var, mean

@@ -51,7 +51,7 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: Sequence[bool],
 ) -> tuple[GeTensor, ...]:
-    """Both gradients, asked for or not."""
+    """Both gradients, whatever output_mask says."""
     attrs = _sampling(interpolation, padding, align_corners)
     return ge.multi_op("GridSampler2DGrad", {"grad": grad, "x": x, "grid": grid}, ("dx", "dgrid"), attrs)
 
