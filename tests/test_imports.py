@@ -22,9 +22,8 @@ ALLOWED = {
     "PIL": ("frontends/acl/media.py", "frontends/mindspore/dataset/"),
     "google": (
         "_proto/",
-        "graph/emit_pb.py",
-        "graph_files/read_ge.py",
-        "graph_files/read_pb.py",
+        "graph/ge.py",
+        "graph/pb.py",
         "formats/",
         "frontends/mindspore/train/",
         "frontends/onnx/",

@@ -19,8 +19,8 @@ from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import read_opdebug
 from msdump.formats.sidecars import CONFIG_COPY_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph_files.read_ge import read_ge_originals
-from msdump.graph_files.read_pb import read_model
+from msdump.graph.ge import read_ge_originals
+from msdump.graph.pb import read_model
 from msdump.plain_files import open_plain, plain_opener, read_plain
 
 READERS: dict[str, tuple[Callable[[Path], object], str]] = {

@@ -13,9 +13,9 @@ from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph_files.read_ir import IrGraph, IrNode, parse_ir
-from msdump.graph_files.read_pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.ir import IrGraph, IrNode, parse_ir
+from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
+from msdump.graph.types import SourceLine
 from msdump.plain_files import GRAPH_BYTES, read_plain, unreadable
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msdump.config.explain import Estimate
     from msdump.config.plan import DumpPlan
     from msdump.dump.room import Room
-    from msdump.graph_files.read_pb import GraphSummary
+    from msdump.graph.pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
 MARKED = 2  # `dump_mode`: what set_dump marks
@@ -126,7 +126,7 @@ def _plan_of_script(acl_json: str | None, dry_run: Sequence[str] | None) -> int:
 
 def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     """Graph files as values.   Raises: FormatError, also for a file that cannot be opened."""
-    from msdump.graph_files.read_pb import read_model
+    from msdump.graph.pb import read_model
 
     if paths:
         import msdump.kernels  # noqa: F401  fills the registry, which knows what an operator overwrites

@@ -10,9 +10,9 @@ from msdump import dtypes
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, unmatched_selectors
 from msdump.config.sections import ASCEND, CPU, DUMP_MARKED, SYNC
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
+from msdump.graph.pb import GraphSummary, NodeSummary
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
-from msdump.graph_files.read_pb import GraphSummary, NodeSummary
-from msdump.graph_files.tensor_summary import TensorSummary
+from msdump.graph.types import TensorSummary
 
 
 class ValueUse(NamedTuple):

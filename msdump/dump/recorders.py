@@ -11,11 +11,11 @@ from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.sync import SyncLayout
-from msdump.graph.emit_ge import STAGES, ge_onnx_text, ge_proto_text
-from msdump.graph.emit_ir import ir_text
-from msdump.graph.emit_order import order_csv_text
-from msdump.graph.emit_pb import model_bytes
+from msdump.graph.ge import STAGES, ge_onnx_text, ge_proto_text
 from msdump.graph.graph import Graph
+from msdump.graph.ir import ir_text
+from msdump.graph.listing import order_csv_text
+from msdump.graph.pb import model_bytes
 
 _MODE = 0o400
 

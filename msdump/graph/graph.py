@@ -12,8 +12,7 @@ from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.events import OpInfo, TensorInfo
 from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
-from msdump.graph.types import TensorType
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine, TensorType
 from msdump.records import DEFAULT_FORMAT, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"

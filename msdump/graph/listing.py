@@ -1,4 +1,4 @@
-"""What every picture of a graph (.ir, .pb) shows alike: attributes, the values behind operand names."""
+"""What the files of a graph (.ir, .pb, GE, order) have in common: attributes, operand names, the order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from msdump.errors import GraphError
 from msdump.graph.graph import Graph, Node, Value
+
+_ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 
 
 def shown_attrs(node: Node) -> dict[str, Any]:
@@ -59,3 +61,11 @@ def listed_parameters(graph: Graph) -> list[Value]:
 
 def _is_used(graph: Graph, value: Value) -> bool:
     return value in graph.outputs or any(value in node.inputs for node in graph.nodes)
+
+
+def order_csv_text(graph: Graph) -> str:
+    """Text of `ms_execution_order_graph_{graph_id}.csv`: title, then one full name per line.
+
+    Edges: bookkeeping nodes (Depend) are not launched and not listed.
+    """
+    return "".join(f"{line}\n" for line in (_ORDER_TITLE, *(node.full_name for node in graph.kernels)))

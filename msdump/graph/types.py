@@ -1,16 +1,25 @@
-"""TensorType: dtype and shape of a tensor, before there is any data."""
+"""What a graph and its files say alike: dtype and shape of a tensor, and a line of the user's script."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from msdump import dtypes
 
+_MARKS = ("# In file ", "# inlined:In file ")
+_LINE_NUMBER = re.compile(r":([0-9]{1,9})/")
+# All that str.splitlines takes for the end of a line.
+_LINE_END = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """dtype: a name of the dtype table; shape: () for a 0-d tensor, zeros allowed, -1 where only the data decide."""
+    """A tensor before there is any data.
+
+    dtype: a name of the dtype table; shape: () for a 0-d tensor, zeros allowed, -1 where only the data decide.
+    """
 
     dtype: str
     shape: tuple[int, ...]
@@ -29,3 +38,56 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """One tensor as far as the file knows it.
+
+    dtype  a name of the dtype table; None when the file does not say
+    shape  sizes, -1 where it is only known at run time; None when the file does not say
+    """
+
+    dtype: str | None
+    shape: tuple[int, ...] | None
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes in memory; None when dtype or a size is unknown."""
+        if self.dtype is None or self.shape is None or min(self.shape, default=0) < 0:
+            return None
+        return math.prod(self.shape) * dtypes.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """One frame of the user's script. `code` keeps its indent."""
+
+    path: str
+    line: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+def format_source_line(line: SourceLine) -> str:
+    """`PATH:LINE/CODE/` as .ir and .pb spell it, on one line whatever the path and the code hold."""
+    return f"{_one_line(line.path)}:{line.line}/{_one_line(line.code.rstrip())}/"
+
+
+def _one_line(text: str) -> str:
+    # A file name may hold any byte, a text file only UTF-8.
+    encodable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return _LINE_END.sub(lambda match: repr(match[0])[1:-1], encodable)
+
+
+def parse_source_line(text: str) -> SourceLine | None:
+    """Inverse of `format_source_line` with its `# In file` mark; None for any other line."""
+    text = text.strip()
+    mark = next((mark for mark in _MARKS if text.startswith(mark)), None)
+    # The path stops at the first ":LINE/", so that a slice in the code ("a[0:2/n]") is not taken for the line number.
+    number = None if mark is None else _LINE_NUMBER.search(text, len(mark) + 1)
+    if mark is None or number is None or not text.endswith("/") or number.end() == len(text):
+        return None
+    return SourceLine(text[len(mark) : number.start()], int(number[1]), text[number.end() : -1])

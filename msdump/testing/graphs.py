@@ -13,8 +13,7 @@ from msdump.arrays import Array
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive
-from msdump.graph.types import TensorType
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine, TensorType
 
 _UNARY = ("Neg", "Square", "Exp")
 _BINARY = ("Add", "Sub", "Mul", "Maximum")

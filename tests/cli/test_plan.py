@@ -11,8 +11,8 @@ import pytest
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.cli.main import main
 from msdump.graph.compile import finish
-from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph, Parameter
+from msdump.graph.pb import model_bytes
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 

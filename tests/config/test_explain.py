@@ -16,11 +16,10 @@ from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
 from msdump.config.ranges import MINDSPORE_STRICT, parse_ranges
 from msdump.config.selectors import parse_selectors
 from msdump.graph.compile import finish
-from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph, Parameter
+from msdump.graph.pb import model_bytes, read_model
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.graph_files.read_pb import read_model
 from msdump.testing.graphs import graphs
 
 PLAN = DumpPlan(

@@ -20,8 +20,8 @@ from msdump.formats.bin import read_bin
 from msdump.formats.npy import read_npy
 from msdump.formats.sidecars import read_history, read_mapping, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph_files.read_ir import parse_ir
-from msdump.graph_files.read_pb import read_model
+from msdump.graph.ir import parse_ir
+from msdump.graph.pb import read_model
 from tests.faults.scripts import Entry
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_primitive
-from msdump.graph.types import TensorType
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine, TensorType
 
 SAME, PAIR, HIDDEN = "EmitSame", "EmitPair", "EmitHidden"
 DTYPES = ("float32", "float16", "float64", "bfloat16", "bool", "int8", "int32", "int64", "uint8")

@@ -10,14 +10,12 @@ from hypothesis import given, settings
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import layouts
 from msdump.arrays import Array
-from msdump.graph.compile import finish
+from msdump.graph.compile import MAX_STREAMS, assign_streams, dependencies, finish
 from msdump.graph.device_formats import assign_device_formats
-from msdump.graph.emit_ir import ir_text
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Node, Parameter, Value
+from msdump.graph.ir import ir_text
 from msdump.graph.primitive import Primitive
-from msdump.graph.schedule import dependencies
-from msdump.graph.streams import MAX_STREAMS, assign_streams
 from msdump.graph.types import TensorType
 from msdump.records import DEFAULT_FORMAT
 from msdump.testing.graphs import GraphCase, graphs

@@ -39,9 +39,9 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.graph_files.read_ge import read_ge_originals
-from msdump.graph_files.read_ir import parse_ir
-from msdump.graph_files.read_pb import read_model
+from msdump.graph.ge import read_ge_originals
+from msdump.graph.ir import parse_ir
+from msdump.graph.pb import read_model
 
 Target = Callable[[bytes], None]
 _STATS_NAME = "Add.add.1.2.1700000000000000.csv"

@@ -25,7 +25,7 @@ _OTHERS = {
     "msdump/config/environment.py": (
         "tests/config/test_acl_plan.py",
         "tests/dump/test_limits.py",
-        "tests/graph/test_emit_ge.py",
+        "tests/graph/test_ge.py",
     ),
     "msdump/config/acl_error.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
@@ -52,7 +52,7 @@ _OTHERS = {
         "tests/engines/test_acl.py",
     ),
     "msdump/dump/delivery.py": ("tests/dump/test_sync.py",),
-    "msdump/dump/recorders.py": ("tests/graph/test_emit_ge.py",),
+    "msdump/dump/recorders.py": ("tests/graph/test_ge.py",),
     "msdump/dump/tally.py": ("tests/dump/test_delivery.py", "tests/dump/test_lost.py"),
     "msdump/stats_kernels.py": ("tests/test_stats.py",),
 }

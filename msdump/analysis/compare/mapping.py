@@ -32,7 +32,7 @@ from typing import Any
 from msdump.analysis.steps import Operator, Slot, Step, safe_text
 from msdump.errors import ConfigError, FormatError, did_you_mean
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph_files.read_ge import read_ge_originals
+from msdump.graph.ge import read_ge_originals
 from msdump.records import OUTPUT
 
 _KEYS = ("types", "operators", "ignore")

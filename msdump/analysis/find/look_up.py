@@ -35,7 +35,7 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import BIN
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine
 from msdump.records import INPUT, OUTPUT
 from msdump.stats import Statistics, statistics
 

@@ -31,7 +31,7 @@ from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine
 from msdump.records import INPUT, OUTPUT
 
 STEEP = 100.0  # times the value of the iteration before

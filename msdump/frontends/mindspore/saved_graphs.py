@@ -13,10 +13,10 @@ from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.errors import WriteError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.frontends.mindspore.context import get_context
-from msdump.graph.emit_dot import dot_text
-from msdump.graph.emit_ge import STAGES
-from msdump.graph.emit_ir import ir_text
+from msdump.graph.dot import dot_text
+from msdump.graph.ge import STAGES
 from msdump.graph.graph import Graph
+from msdump.graph.ir import ir_text
 
 if TYPE_CHECKING:
     from msdump.dump.recorders import GeGraphRecorder

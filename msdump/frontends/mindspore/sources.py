@@ -8,7 +8,7 @@ import sys
 from types import CodeType, FrameType
 
 import msdump
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine
 
 _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
 # Cells and the functions of `ops` stand for MindSpore's library; all other frames of msdump are machinery.

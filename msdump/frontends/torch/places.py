@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine
 
 ROOT, BACKWARD_ROOT = "Default", "Gradients/Default"
 _FRAME = re.compile(r'\s*File "(?P<path>.*)", line (?P<line>[0-9]+), in .*')

@@ -23,7 +23,7 @@ from msdump.analysis.replay.replay import NUMPY, TORCH
 from msdump.analysis.replay.repro import _script, literal
 from msdump.analysis.steps import Operator, Step, StepKey
 from msdump.errors import ConfigError
-from msdump.graph_files.source_line import SourceLine
+from msdump.graph.types import SourceLine
 from tests.analysis.conftest import ROOT
 
 MARK = "a_hostile_dump_was_here"

@@ -167,7 +167,7 @@ def test_an_attribute_of_another_kind_is_no_harm(value: Any, tmp_path: Path) -> 
     """Graph files are untrusted."""
     from msdump._proto import debug_graph_pb2
     from msdump.analysis.graph_info import read_graph
-    from msdump.graph.emit_pb import fill_value
+    from msdump.graph.pb import fill_value
 
     model = debug_graph_pb2.ModelProto()
     model.graph.node.add(name="1", op_type="Mul", full_name="Default/Mul-op0")

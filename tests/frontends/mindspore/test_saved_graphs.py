@@ -15,7 +15,7 @@ import pytest
 from msdump import opening
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore import Tensor, nn, ops
-from msdump.graph.emit_dot import dot_text
+from msdump.graph.dot import dot_text
 from tests.frontends.mindspore.networks import LeNet5, digits, graphs_of, rows, training_step
 
 

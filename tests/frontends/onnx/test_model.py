@@ -21,9 +21,9 @@ from onnx import helper
 from msdump.errors import ConfigError, ExecutionError, FormatError, GraphError
 from msdump.frontends.onnx import load_model
 from msdump.frontends.onnx.nodes import _constant
-from msdump.graph.emit_ir import ir_text
-from msdump.graph.emit_order import order_csv_text
-from msdump.graph.emit_pb import model_bytes
+from msdump.graph.ir import ir_text
+from msdump.graph.listing import order_csv_text
+from msdump.graph.pb import model_bytes
 from msdump.packing import pack, unpack
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import Recorder, model_of, same_bits, true_values, value

@@ -21,7 +21,7 @@ from msdump.analysis.compare.result import Comparison  # noqa: E402
 from msdump.analysis.find.look_up import find_operator  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
-from msdump.graph_files.read_ge import read_ge_originals  # noqa: E402
+from msdump.graph.ge import read_ge_originals  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import Net, backend, files, steps  # noqa: E402
 from tests.frontends.torchair.test_ge_zoo import step  # noqa: E402

@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 
 from msdump._proto import debug_graph_pb2 as pb
 from msdump.errors import FormatError, GraphError
-from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph
+from msdump.graph.pb import GraphSummary, model_bytes, read_model
 from msdump.graph.primitive import Primitive
-from msdump.graph.types import TensorType
-from msdump.graph_files.read_pb import GraphSummary, read_model
-from msdump.graph_files.source_line import SourceLine
-from msdump.graph_files.tensor_summary import TensorSummary
+from msdump.graph.types import SourceLine, TensorSummary, TensorType
 from tests.graph.emit_cases import HIDDEN, PAIR, SAME, emit_graphs, emit_primitives, hand_graph
 
 __all__ = ["emit_primitives"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from msdump.graph.emit_order import order_csv_text
-from msdump.graph.emit_pb import model_bytes
 from msdump.graph.graph import Graph
+from msdump.graph.listing import order_csv_text
+from msdump.graph.pb import BOOKKEEPING, model_bytes, read_model
 from msdump.graph.primitive import REGISTRY, Primitive
-from msdump.graph_files.read_pb import BOOKKEEPING, read_model
 from msdump.testing.graphs import GraphCase, graphs
 from tests.graph.emit_cases import HIDDEN, emit_graphs, emit_primitives, hand_graph
 

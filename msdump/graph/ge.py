@@ -3,21 +3,28 @@
 Both are text forms of protobuf messages: a ModelDef of ge_ir.proto, and an ONNX ModelProto that Netron shows. The names
 in them are those that `kernels` of a dump configuration accepts. Parameters and inputs are operators of type Variable
 and Data there, constants of type Const, and NetOutput gathers what the graph returns.
+They are written line by line, not by protobuf's text_format: attributes stand in the graph's order, floats with all
+their digits, and the messages of ONNX belong to a package that need not be there.
+The text form of TorchAir's own graph dump, a GraphDef, is read for what its operators were in the FX graph.
 Source: TorchAir dump guide, listing of ge_proto*.txt; CANN, `DUMP_GE_GRAPH`, ge_ir.proto; ONNX, onnx.proto.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
 from msdump import layouts
+from msdump.errors import FormatError
 from msdump.graph.graph import PARAMETER, Graph, Value
 from msdump.graph.listing import listed_parameters, shown_attrs
-from msdump.graph.text_proto import Lines, message, scalar, scalars, string, strings
+from msdump.plain_files import GRAPH_BYTES, read_plain
 
 # What a file holds: everything, everything but the data of constants, or names and edges alone.
 FULL, WITHOUT_DATA, TOPOLOGY = 1, 2, 3
@@ -26,6 +33,10 @@ STAGES = (PRE_RUN_BEGIN, BUILD)
 
 DATA_TYPE, VARIABLE_TYPE, CONST_TYPE, OUTPUT_TYPE, OUTPUT_NAME = "Data", "Variable", "Const", "NetOutput", "Node_Output"
 _IR_VERSION, _OPSET_VERSION, _PRODUCER = 8, 1, "msdump"
+_FX_ATTR = "_fx_tensor_name"
+_FX_NAME = re.compile(r"(?P<node>[^-]+)-.+\.OUTPUT\.(?P<index>[0-9]{1,9})")
+_PLAIN = frozenset(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
+Lines = Iterator[str]
 _FIRST_INT, _LAST_INT = -(2**63), 2**63 - 1
 
 # TensorProto.DataType.   Source: onnx.proto; tensors of other dtypes are shown without a type.
@@ -331,3 +342,74 @@ def _onnx_value(name: str, value: Value, detail: int) -> Lines:
 def _little_endian(data: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     plain = np.ascontiguousarray(data)
     return plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+# -- text form of protobuf messages: fields are `name: value` or `name { ... }` ----------------------------------------
+
+
+def quoted(text: str | bytes) -> str:
+    """A string or bytes literal; what is no plain ASCII character becomes octal escapes.
+
+    Edges: lone surrogates, which no text file can hold, are spelled out as `\\udcff`.
+    """
+    data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
+    return '"' + "".join(chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in data) + '"'
+
+
+def scalar(name: str, value: bool | int | float | str) -> str:
+    """One field whose value is written as it is: a number, a truth value, or a name of an enum."""
+    return f"{name}: {str(value).lower() if isinstance(value, bool) else value}"
+
+
+def string(name: str, value: str | bytes) -> str:
+    return f"{name}: {quoted(value)}"
+
+
+def message(name: str, lines: Iterable[str]) -> Lines:
+    yield f"{name} {{"
+    for line in lines:
+        yield f"  {line}"
+    yield "}"
+
+
+def strings(name: str, values: Iterable[str]) -> Lines:
+    for value in values:
+        yield string(name, value)
+
+
+def scalars(name: str, values: Iterable[bool | int | float]) -> Lines:
+    for value in values:
+        yield scalar(name, value)
+
+
+# -- reader of TorchAir's graph dump -----------------------------------------------------------------------------------
+
+
+def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, int], tuple[str, int]]]:
+    """Name of the graph, and (operator, output) -> (FX node, output) of every output that is one of the FX graph.
+
+    Edges:  fields that later versions add are skipped.
+    Raises: FormatError when the file is no GraphDef text; OSError when it cannot be opened.
+    Source: TorchAir graph dump, type txt; `_fx_tensor_name` of an `output_desc`.
+    """
+    from google.protobuf import text_format
+
+    from msdump._proto import ge_ir_pb2
+
+    graph = ge_ir_pb2.GraphDef()
+    try:
+        text = read_plain(path, GRAPH_BYTES).decode()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of escapes that are none, which protobuf leaves to it
+            text_format.Parse(text, graph, allow_unknown_field=True)
+    except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{fspath(path)}: expected a GraphDef as text, got: {error}") from error
+    found = {}
+    for op in graph.op:
+        for index, desc in enumerate(op.output_desc):
+            match = (
+                _FX_NAME.fullmatch(desc.attr[_FX_ATTR].s.decode(errors="replace")) if _FX_ATTR in desc.attr else None
+            )
+            if match is not None:
+                found[str(op.name), index] = match["node"], int(match["index"])
+    return str(graph.name), found

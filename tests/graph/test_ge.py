@@ -13,13 +13,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import dtypes
 from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
 from msdump.dump.recorders import GeGraphRecorder
 from msdump.errors import ConfigError, WriteError
-from msdump.graph.emit_ge import (
+from msdump.graph.ge import (
     BUILD,
     FULL,
     PRE_RUN_BEGIN,
@@ -29,9 +28,9 @@ from msdump.graph.emit_ge import (
     ge_dtype_name,
     ge_onnx_text,
     ge_proto_text,
+    quoted,
 )
 from msdump.graph.graph import Graph
-from msdump.graph.text_proto import quoted
 from tests.graph.emit_cases import SAME, emit_graphs, emit_primitives, hand_graph
 from tests.graph.test_device_formats import network
 
