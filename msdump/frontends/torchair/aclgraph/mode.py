@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +16,6 @@ from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
 from msdump.frontends.torchair.passes import pipeline
 from msdump.frontends.torchair.passes.pipeline import plain_run, run_fx_passes
-from msdump.frontends.torchair.passes.storages import Storages
 
 
 class GraphDumpTypeError(ConfigError, NotImplementedError):
@@ -74,9 +71,6 @@ def _graph_dump(graph_id: int, config: CompilerConfig) -> Callable[[str, GraphMo
     return dump
 
 
-_capture_ids = itertools.count(1)
-
-
 def capture(
     module: GraphModule,
     runs: GraphModule,
@@ -96,63 +90,9 @@ def capture(
     run = cuda_graph.CudaReplay(program, config).run if is_cuda else program.run
     if folder is None:
         return run
-    return _FirstRun(module, program, run, graph_id, config, folder, _device(example_inputs)).run
+    from msdump.frontends.torchair.aclgraph.first_run import FirstRun
 
-
-class _FirstRun:
-    """Writes down what there is to know about the first run; every other one goes straight through."""
-
-    def __init__(
-        self,
-        module: GraphModule,
-        program: Program,
-        run: Callable[[list[Any]], Any],
-        graph_id: int,
-        config: CompilerConfig,
-        folder: PhaseFolder,
-        device: torch.device,
-    ) -> None:
-        self._module = module
-        self._program = program
-        self._run = run
-        self._graph_id = graph_id
-        self._config = config
-        self._folder = folder
-        self._device = device
-        self._is_first = threading.Lock()
-
-    def run(self, args: list[Any]) -> Any:
-        # Never released: there is one first run, whatever the threads.
-        if not self._is_first.acquire(blocking=False):
-            return self._run(args)
-        from msdump.frontends.torchair.aclgraph import kernel_trace
-
-        capture_id = next(_capture_ids)
-        model = self._folder.model
-        self._save_script(args, capture_id)
-        result, events = kernel_trace.timed_run(self._program, args, self._device)
-        name = kernel_trace.trace_name(self._graph_id, capture_id, self._device.index or 0)
-        model.write(model.path / name, lambda: kernel_trace.trace_text(events))
-        return result
-
-    def _save_script(self, args: Sequence[Any], capture_id: int) -> None:
-        from msdump.frontends.torchair.aclgraph import output_code
-
-        model, phase = self._folder.model, self._folder
-        title = f"graph_{self._graph_id}: {phase.phase} graph of {model.path.name}."
-        facts = {
-            "graph_id": self._graph_id,
-            "capture_id": capture_id,
-            "phase": phase.phase,
-            "device": str(self._device),
-            "mutated_inputs": _mutated(self._module),
-        }
-        options = _options(self._config)
-        model.write(
-            phase.path / output_code.FILE,
-            lambda: output_code.output_code(self._module, args, title, options, facts),
-            output_code.MODE,
-        )
+    return FirstRun(module, program, run, graph_id, config, folder, _device(example_inputs)).run
 
 
 def _device(example_inputs: Sequence[Any]) -> torch.device:
@@ -160,18 +100,3 @@ def _device(example_inputs: Sequence[Any]) -> torch.device:
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":
             return value.device
     return torch.device("cpu")
-
-
-def _mutated(module: GraphModule) -> list[int]:
-    storages = Storages(module.graph)
-    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
-    return [index for index, node in enumerate(inputs) if storages.is_written(node)]
-
-
-def _options(config: CompilerConfig) -> Mapping[str, str]:
-    """What the configuration sets, and the mode."""
-    chosen = {"mode": str(config.mode.value)}
-    for option in config.options():
-        if not option.is_default and not callable(option.raw):
-            chosen[option.where.removeprefix("config.")] = str(option.value)
-    return chosen
