@@ -12,7 +12,6 @@ from torch import fx
 from msdump.errors import GraphError
 
 DATA, CONST, NET_OUTPUT, ASSIGN = "Data", "Const", "NetOutput", "Assign"
-INT64_BYTES = 8
 
 
 @dataclass(eq=False, slots=True)
