@@ -323,7 +323,7 @@ FOR_AN_NPU = {
 def test_all_options_of_that_backend_are_taken_and_those_for_an_npu_named_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(npugraph_ex, "_told", set())
+    monkeypatch.setattr(npugraph_ex, "_warned", set())
     given = {**{name: value for name, (_, value) in OPTIONS.items()}, **FOR_AN_NPU}
     for scale in (2, 3):
         torch._dynamo.reset()
@@ -343,7 +343,7 @@ def test_all_options_of_that_backend_are_taken_and_those_for_an_npu_named_once(
 def test_defaults_of_that_backend_are_not_worth_a_word(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(npugraph_ex, "_told", set())
+    monkeypatch.setattr(npugraph_ex, "_warned", set())
     defaults = {"static_kernel_compile": False, "super_kernel_optimize_options": None, "clone_input": True}
     torch.compile(lambda x: x + 1, backend=npugraph_ex.backend, options=defaults)(X)
     assert not [record for record in caplog.records if "no effect" in record.getMessage()]
