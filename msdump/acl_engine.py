@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msdump import measuring
-from msdump.config.acl_dump_plan import dump_plan_of
-from msdump.config.acl_plan import AclPlan
-from msdump.config.acl_selection import Choice, Operator
 from msdump.config.environment import disk_limits
-from msdump.config.ranges import EVERY_NUMBER
+from msdump.config.plan import Plan
+from msdump.config.selection import Choice, Operator
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
 from msdump.dump.exception import AclExceptionDumper
@@ -62,7 +60,7 @@ class AclDump:
 
     def __init__(
         self,
-        plan: AclPlan,
+        plan: Plan,
         root: Path,
         device_id: int = 0,
         callback: Callable[[DumpChunk], object] | None = None,
@@ -76,7 +74,7 @@ class AclDump:
         self._sink = None if callback is None else ChunkSink(callback)
         self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
         # Where data begin matters to files on the disk alone.
-        offsets = bin.data_offsets if callback is None and not plan.statistics else None
+        offsets = bin.data_offsets if callback is None and not plan.saved.statistics else None
         self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets)
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
@@ -102,22 +100,22 @@ class AclDump:
         model_names = [name for name in model_names if name]
         if self._is_closed:
             return ()
-        if plan.is_exception:
+        if plan.trigger.exception:
             return self._keep(self._exception())
-        if not plan.is_overflow and not plan.matching(model_names):
-            for text in plan.advice((), model_names):
+        if not plan.trigger.overflow and not plan.which.matching(model_names):
+            for text in plan.which.advice((), model_names):
                 log.warning("%s", text)
             return ()
         folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
-        if plan.is_overflow:
+        if plan.trigger.overflow:
             return self._keep(self._overflow(folder, model_id))
         return self._keep(self._ordinary(folder, model_names, originals))
 
     def observe_operators(self) -> tuple[Observer, ...]:
         """Who watches operators that are called one by one; () when `dump_op_switch` is off and none is to raise."""
-        if not self._is_closed and self.plan.is_exception:
+        if not self._is_closed and self.plan.trigger.exception:
             return self._keep(self._exception())
-        if self._is_closed or not self.plan.is_single_op:
+        if self._is_closed or not self.plan.which.takes_single_operators:
             return ()
         folder = OperatorFolder(self._folders)
 
@@ -142,7 +140,7 @@ class AclDump:
 
     def wants_arena(self) -> bool:
         """True when models should keep all their values in one piece of memory, so that one may trample on another."""
-        return self.plan.is_watcher
+        return self.plan.trigger.is_watcher
 
     def report(self) -> Report:
         """Counts up to now."""
@@ -153,7 +151,7 @@ class AclDump:
         return Report(
             str(self._folders.home or self.root),
             MODELS,
-            iterations_asked=str(self.plan.iterations),
+            iterations_asked=str(self.plan.when.iterations),
             operators_seen=tally.operators_seen,
             operators_selected=tally.operators_selected,
             iterations_run=tally.iterations_run,
@@ -227,9 +225,9 @@ class AclDump:
             operators = graph_operators(graph, names_before)
             if not has_advised:
                 has_advised = True
-                for text in self.plan.advice(operators, model_names):
+                for text in self.plan.which.advice(operators, model_names):
                     log.warning("%s: %s", folder.model_name, text)
-            return AclWatchedGraph(graph, self.plan, self.plan.choose(operators, model_names))
+            return AclWatchedGraph(graph, self.plan, self.plan.which.choose(operators, model_names))
 
         def begins(iteration: int) -> bool:
             self._note_run(folder.model_name)
@@ -237,17 +235,18 @@ class AclDump:
 
         writers = [self._writer(folder, self._guard.new_rotation())]
         parts = watch, begins, writers, self._delivery, self._tally, self._clock
-        return Watcher(self.plan, names_before, *parts) if self.plan.is_watcher else AclOperatorDumper(*parts)
+        if self.plan.trigger.is_watcher:
+            return Watcher(self.plan.which, names_before, *parts)
+        return AclOperatorDumper(*parts)
 
     def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
-        plan = dump_plan_of(self.plan, folder.model_name, None, self.root, self.device_id)
         rotation = self._guard.new_rotation()
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
 
         def count(graph: Graph, iteration: int) -> None:
             folder.count(iteration)
 
-        return OverflowDumper(plan, [writer], debug, self._tally, self._clock, count, model_id)
+        return OverflowDumper(self.plan, [writer], debug, self._tally, self._clock, count, model_id)
 
     def _exception(self) -> Observer:
         """Who dumps the operator that raises; its files have a folder of their own."""
@@ -291,12 +290,13 @@ class AclDump:
         sink = self._sink
         open_folder = None if sink is None else lambda path: ChunkFolder(path, sink)
         writer: Writer
-        if self.plan.statistics:
-            writer = AclStatsWriter(folder.directory, self.plan.statistics, _FILE_MODE, open_folder=open_folder)
+        if self.plan.saved.statistics:
+            columns = self.plan.saved.columns or ()
+            writer = AclStatsWriter(folder.directory, columns, _FILE_MODE, open_folder=open_folder)
         else:
             writer = bin.BinWriter(folder.directory, _FILE_MODE, is_direct=True, open_folder=open_folder)
         if sink is None:
-            footprint = ACL_STATS_FOOTPRINT if self.plan.statistics else BIN_FOOTPRINT
+            footprint = ACL_STATS_FOOTPRINT if self.plan.saved.statistics else BIN_FOOTPRINT
             directory = None if rotation is None else folder.directory
             writer = LimitedWriter(writer, self._guard, footprint, directory, rotation)
         with self._lock:
@@ -304,10 +304,10 @@ class AclDump:
         return writer
 
 
-def _budget(plan: AclPlan) -> int:
+def _budget(plan: Plan) -> int:
     """Bytes that tensors may take while they wait.   Raises: ConfigError."""
     budget = staging_budget()
-    return min(budget, _LARGEST_BUDGET_OF_STATISTICS) if plan.statistics else budget
+    return min(budget, _LARGEST_BUDGET_OF_STATISTICS) if plan.saved.statistics else budget
 
 
 # -- folders -----------------------------------------------------------------------------------------
@@ -354,17 +354,17 @@ class ModelFolder:
     Source: CANN, `data_index`.
     """
 
-    def __init__(self, folders: AclFolders, model_name: str, model_id: int, plan: AclPlan) -> None:
+    def __init__(self, folders: AclFolders, model_name: str, model_id: int, plan: Plan) -> None:
         self.model_name = model_name
         self.model_id = model_id
         self._folders = folders
         self._plan = plan
-        self._counts = plan.iterations == EVERY_NUMBER
+        self._counts = plan.when.is_every
         self._index_by_iteration: dict[int, int] = {}
 
     def begins(self, iteration: int) -> bool:
         """Whether an iteration is dumped; if so it has a folder from now on."""
-        if not self._plan.is_dumped_iteration(iteration):
+        if not self._plan.when.dumps(iteration):
             return False
         self.count(iteration)
         return True

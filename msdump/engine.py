@@ -12,8 +12,7 @@ from pathlib import Path
 
 from msdump import measuring
 from msdump.config.environment import disk_limits
-from msdump.config.plan import DumpPlan, unmatched_selectors
-from msdump.config.sections import DUMP_MARKED
+from msdump.config.plan import ASYNC, DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
 from msdump.dump.exception import ExceptionDumper
 from msdump.dump.limits import (
@@ -53,7 +52,6 @@ log = logging.getLogger("msdump")
 # The MindSpore version that the metadata claims: the one whose output was compared with.
 MS_VERSION = "2.0.0"
 _ASYNC_MODE = 0o600
-_EXCEPTION = 4
 
 Directory = Callable[[TensorRecord], Path]
 
@@ -67,7 +65,7 @@ class GraphSession(Session):
 
     def __init__(
         self,
-        plan: DumpPlan,
+        plan: Plan,
         observers: tuple[Observer, ...],
         writers: tuple[Writer, ...],
         tally: Tally,
@@ -82,13 +80,13 @@ class GraphSession(Session):
         self._writers = writers
         self._tally = tally
         self._hold = hold
-        self._next_iteration = plan.initial_iteration
+        self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
         self._run_seconds = 0.0
 
     @property
     def folder(self) -> str:
-        return str(self.plan.path)
+        return str(self.plan.where.path)
 
     @property
     def pools(self) -> Sequence[WriterPool]:
@@ -132,18 +130,18 @@ class GraphSession(Session):
         self._run_seconds = time.perf_counter() - self._started
         if self._tally.error:
             raise DumpError(
-                f"{self.plan.path}: the dump is not complete, {self._tally.lost} tensors of the step "
+                f"{self.plan.where.path}: the dump is not complete, {self._tally.lost} tensors of the step "
                 f"that failed are missing and later steps were not dumped. {self._tally.error}"
             )
 
     def report(self) -> Report:
         tally = self._tally
         counts = sum((writer.counts for writer in self._writers), WriteCounts())
-        unmatched = unmatched_selectors(self.plan, tally.names_seen)
+        unmatched = self.plan.which.unmatched(tally.names_seen)
         return Report(
             self.folder,
             GRAPHS,
-            iterations_asked=str(self.plan.iterations),
+            iterations_asked=str(self.plan.when.iterations),
             iterations_run=tally.iterations_run,
             iterations_dumped=tally.iterations_dumped,
             operators_seen=tally.operators_seen,
@@ -167,31 +165,31 @@ class GraphSession(Session):
     def _advice(self) -> tuple[str, ...]:
         """Why no operator of any step was chosen."""
         if not self._tally.iterations_dumped:
-            asked = str(self.plan.iterations)
+            asked = str(self.plan.when.iterations)
             return (f"No iteration that ran is in {asked!r}; the first one is 0.",)
         if self._tally.operators_selected:
             return ()
-        if self.plan.dump_mode == DUMP_MARKED:
+        if self.plan.which.takes_marked:
             advice = "`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run."
         else:
             advice = "No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means."
         return (advice,)
 
 
-def start(plan: DumpPlan) -> GraphSession:
+def start(plan: Plan) -> GraphSession:
     """Make the folders and wire writers and dumpers.
 
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
             now; WriteError when a folder cannot be made.
     """
-    guard = DiskGuard(plan.path, disk_limits())
-    return _start_async(plan, guard) if plan.engine == "async" else _start_sync(plan, guard)
+    guard = DiskGuard(plan.where.path, disk_limits())
+    return _start_async(plan, guard) if plan.how.engine == ASYNC else _start_sync(plan, guard)
 
 
-def _start_sync(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
-    layout = SyncLayout(plan.path, plan.rank_id, plan.net_name)
+def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
+    layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
     hold = _hold(layout.metadata_dir.parent)
-    if not write_metadata(layout.metadata_dir, plan.config_text, plan.device_target, MS_VERSION):
+    if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION):
         log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
 
     guard.expect_folder(layout.metadata_dir.parent)
@@ -200,11 +198,11 @@ def _start_sync(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
         return layout.data_dir(record.graph_id, record.iteration)
 
     writers: list[Writer] = []
-    if plan.saves_tensor:
-        arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.trans_flag)
+    if plan.saved.tensors:
+        arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.saved.is_host_layout)
         writers.append(LimitedWriter(arrays, guard, DEVICE_NPY_FOOTPRINT, directory))
-    if plan.saves_statistic:
-        statistics = StatisticWriter(directory, plan.statistic_categories)
+    if plan.saved.statistics:
+        statistics = StatisticWriter(directory, plan.saved.columns)
         writers.append(LimitedWriter(statistics, guard, STATISTIC_FOOTPRINT, directory))
     constants = LimitedWriter(npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id)), guard, NPY_FOOTPRINT)
     tally = Tally()
@@ -223,18 +221,18 @@ def _hold(folder: Path) -> FolderHold:
     return hold
 
 
-def _start_async(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
+def _start_async(plan: Plan, guard: DiskGuard) -> GraphSession:
     budget = staging_budget()
-    folders = _AclFolders(plan) if plan.is_acl_dump else _PlainFolders(plan)
+    folders = _AclFolders(plan) if plan.how.is_acl_dump else _PlainFolders(plan)
     guard.expect_folder(folders.home)
     writers, data_offsets = _async_writers(plan, guard, folders.directory)
     tally = Tally()
     graphs: tuple[Observer, ...] = ()
-    if plan.has_graph_files:
-        graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.rank_id, plan.net_name), tally),)
-    if plan.op_debug_mode == _EXCEPTION:
+    if plan.how.has_graph_files:
+        graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name), tally),)
+    if plan.trigger.exception:
         return GraphSession(plan, (ExceptionDumper(plan, writers, tally), *graphs), writers, tally)
-    if plan.op_debug_mode:
+    if plan.trigger.overflow:
         opdebug = _opdebug_writer(plan, guard, folders.directory)
         overflow = OverflowDumper(plan, writers, opdebug, tally, on_step=folders.begin_step)
         return GraphSession(plan, (overflow, *graphs), (*writers, opdebug), tally)
@@ -243,7 +241,7 @@ def _start_async(plan: DumpPlan, guard: DiskGuard) -> GraphSession:
 
 
 def _async_writers(
-    plan: DumpPlan, guard: DiskGuard, directory: Directory
+    plan: Plan, guard: DiskGuard, directory: Directory
 ) -> tuple[tuple[Writer, ...], Callable[[Sequence[TensorRecord]], Sequence[int]]]:
     """Writers that the plan asks for, and where data begins in their files.
 
@@ -253,23 +251,23 @@ def _async_writers(
     def limited(writer: Writer, footprint: Footprint) -> Writer:
         return LimitedWriter(writer, guard, footprint, directory)
 
-    if plan.file_format == "bin":
-        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.trans_flag, is_direct=True)
-        offsets = functools.partial(bin.data_offsets, is_host_format=plan.trans_flag)
+    if plan.saved.file_format == "bin":
+        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.saved.is_host_layout, is_direct=True)
+        offsets = functools.partial(bin.data_offsets, is_host_format=plan.saved.is_host_layout)
         return (limited(binary, BIN_FOOTPRINT),), offsets
     writers: list[Writer] = []
-    if plan.saves_tensor:
+    if plan.saved.tensors:
         arrays = npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True)
         writers.append(limited(arrays, NPY_FOOTPRINT))
-    if plan.saves_statistic:
+    if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
-        rows = StatisticWriter(directory, plan.statistic_categories, _ASYNC_MODE, md5_threads=0)
+        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, md5_threads=0)
         writers.append(limited(rows, STATISTIC_FOOTPRINT))
     return tuple(writers), npy.data_offsets
 
 
-def _opdebug_writer(plan: DumpPlan, guard: DiskGuard, directory: Directory) -> Writer:
-    if plan.file_format == "bin":
+def _opdebug_writer(plan: Plan, guard: DiskGuard, directory: Directory) -> Writer:
+    if plan.saved.file_format == "bin":
         return LimitedWriter(bin.BinWriter(directory, _ASYNC_MODE), guard, BIN_FOOTPRINT, directory)
     return LimitedWriter(OpdebugJsonWriter(directory, _ASYNC_MODE), guard, NPY_FOOTPRINT, directory)
 
@@ -294,8 +292,9 @@ def _model_name(graph_id: int) -> str:
 class _PlainFolders:
     """One time folder for the whole run.   Source: MindSpore, asynchronous dump in graph mode."""
 
-    def __init__(self, plan: DumpPlan) -> None:
-        self._layout = PlainLayout(plan.path, claim_time(plan.path, plan.device_id), plan.device_id)
+    def __init__(self, plan: Plan) -> None:
+        path, device_id = plan.where.path, plan.where.device_id
+        self._layout = PlainLayout(path, claim_time(path, device_id), device_id)
         self.home = self._layout.device_dir
         # Another run has another time, and graphs of its own.
         self.graphs_home = self.home.parent
@@ -313,21 +312,21 @@ class _AclFolders:
     Source: MindSpore, dump through ACL; without model folders when operators are launched one by one (O0).
     """
 
-    def __init__(self, plan: DumpPlan) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._models = AclLayout(plan.path, plan.device_id)
-        self._operators = AclOperatorLayout(plan.path, plan.device_id)
-        self._json = acl_json_path(plan.path, plan.device_id)
+        self._models = AclLayout(plan.where.path, plan.where.device_id)
+        self._operators = AclOperatorLayout(plan.where.path, plan.where.device_id)
+        self._json = acl_json_path(plan.where.path, plan.where.device_id)
         self._dynamic: dict[tuple[int, int], bool] = {}
         self._times: dict[int, str] = {}
         self._lock = threading.Lock()
-        self.home = self.graphs_home = plan.path
-        write_acl_json(self._json, initial_acl_json(plan.path))
+        self.home = self.graphs_home = plan.where.path
+        write_acl_json(self._json, initial_acl_json(plan.where.path))
 
     def directory(self, record: TensorRecord) -> Path:
         graph_id, step_id = record.graph_id, record.iteration
         time = self._time_of(step_id)
-        if self._plan.jit_level == "O0":
+        if self._plan.how.jit_level == "O0":
             # An exception is dumped in a step that nobody announced.
             is_dynamic = self._dynamic.get((graph_id, step_id), False)
             return self._operators.data_dir(step_id, time, step_id if is_dynamic else None)
@@ -340,15 +339,16 @@ class _AclFolders:
             with self._lock:
                 time = self._times.get(step_id)
                 if time is None:
-                    root = self._plan.path / str(step_id)
-                    time = self._times[step_id] = claim_time(root, self._plan.device_id)
+                    root = self._plan.where.path / str(step_id)
+                    time = self._times[step_id] = claim_time(root, self._plan.where.device_id)
         return time
 
     def begin_step(self, graph: Graph, iteration: int) -> None:
         """Raises: WriteError."""
         plan = self._plan
         self._dynamic[graph.graph_id, iteration] = graph.is_dynamic
-        dump_mode = {(True, True): "all", (True, False): "input"}.get((plan.dumps_input, plan.dumps_output), "output")
-        layers = [rule.text for rule in plan.selectors or () if isinstance(rule, FullNameSelector | OpTypeSelector)]
-        folder = plan.path / str(iteration)
-        write_acl_json(self._json, step_acl_json(folder, dump_mode, layers, plan.op_debug_mode))
+        dump_mode = {DUMP_INPUT: "input", DUMP_OUTPUT: "output"}.get(plan.operands.mask, "all")
+        selectors = plan.which.selectors or ()
+        layers = [rule.text for rule in selectors if isinstance(rule, FullNameSelector | OpTypeSelector)]
+        folder = plan.where.path / str(iteration)
+        write_acl_json(self._json, step_acl_json(folder, dump_mode, layers, plan.trigger.op_debug_mode))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msdump import sessions
 
 if TYPE_CHECKING:
-    from msdump.config.plan import DumpPlan
+    from msdump.config.plan import Plan
     from msdump.engine import GraphSession
 
 _session: GraphSession | None = None
@@ -25,7 +25,7 @@ def open_mindspore(
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
     from msdump.config.environment import Environment
-    from msdump.config.plan import plan_mindspore
+    from msdump.config.mindspore import plan_mindspore
 
     return _open_once(lambda: plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level))
 
@@ -38,9 +38,9 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
     Raises: as `open_mindspore`.
     """
 
-    def plan_torch() -> DumpPlan | None:
+    def plan_torch() -> Plan | None:
         from msdump.config.environment import Environment
-        from msdump.config.plan import plan_mindspore
+        from msdump.config.mindspore import plan_mindspore
 
         environment = Environment.from_os()
         chosen = environment.device_id if environment.device_id is not None else device_id
@@ -49,22 +49,22 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
             return None
         return replace(
             plan,
-            rank_id=plan.rank_id if rank_id is None else rank_id,
-            statistic_categories=plan.statistic_categories or categories,
-            has_graph_files=True,
+            where=plan.where if rank_id is None else replace(plan.where, rank_id=rank_id),
+            saved=replace(plan.saved, columns=plan.saved.columns or categories),
+            how=replace(plan.how, has_graph_files=True),
         )
 
     return _open_once(plan_torch)
 
 
-def _open_once(make_plan: Callable[[], DumpPlan | None]) -> GraphSession | None:
+def _open_once(make_plan: Callable[[], Plan | None]) -> GraphSession | None:
     """Start what the plan selects, once per process, whichever thread compiles first."""
     global _session, _is_decided
     if not _is_decided:
         with sessions.lock:
             if not _is_decided:
                 plan = make_plan()
-                if plan is not None and plan.is_device_enabled:
+                if plan is not None and plan.when.is_device_enabled:
                     from msdump.engine import start
 
                     _session = sessions.begin(start(plan))

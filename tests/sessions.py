@@ -8,7 +8,7 @@ from msdump import opening, sessions
 from msdump.dump.tally import Tally
 from msdump.engine import GraphSession
 from msdump.graph.run import Observer
-from tests.dump.memory_writer import make_plan
+from tests.plans import plain_plan
 
 
 def open_session(observers: Sequence[Observer]) -> None:
@@ -16,5 +16,5 @@ def open_session(observers: Sequence[Observer]) -> None:
     sessions.reset_for_tests()
     opening._is_decided = True
     if observers:
-        session = GraphSession(make_plan(device_target="CPU"), tuple(observers), (), Tally())
+        session = GraphSession(plain_plan(device_target="CPU"), tuple(observers), (), Tally())
         opening._session = sessions.begin(session)

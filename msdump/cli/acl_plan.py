@@ -12,7 +12,7 @@ from msdump.errors import ConfigError
 
 def is_acl_json(path: str) -> bool:
     """True for a file with ACL's section and without MindSpore's; False also for one that cannot be read."""
-    from msdump.config.acl_sections import DUMP
+    from msdump.config.acl_rules import DUMP
     from msdump.config.json_file import read_json_file
     from msdump.config.sections import COMMON
 
@@ -29,6 +29,7 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
     Raises: AclConfigError.
     """
     from msdump.config.acl import load_acl_config, plan_acl
+    from msdump.config.acl_rules import WATCHER
 
     config = load_acl_config(path)
     for text in config.warnings:
@@ -37,22 +38,22 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
     if plan is None:
         say("nothing is dumped")
         return NOTHING_DUMPED, None
-    kind = plan.scene or ("overflow" if plan.is_overflow else "operators")
-    rows = [("kind", kind), ("folder", str(plan.path) if plan.path else "chosen by the environment, or this one")]
-    if kind == "operators" or plan.is_watcher:
-        models = ", ".join(dict.fromkeys(entry.model_name or "every model" for entry in plan.entries)) or "none"
-        sides = [
-            side for side, is_dumped in (("inputs", plan.dumps_input), ("outputs", plan.dumps_output)) if is_dumped
-        ]
+    trigger, folder = plan.trigger, plan.where.path if plan.where.is_path_given else None
+    kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
+    rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
+    if not trigger.op_debug_mode:
+        models = ", ".join(dict.fromkeys(each.model_name or "every model" for each in plan.which.lists)) or "none"
+        operands, columns = plan.operands, plan.saved.columns
+        sides = [side for side, is_dumped in (("inputs", operands.inputs), ("outputs", operands.outputs)) if is_dumped]
         rows += [
             ("models", models),
-            ("single operators", "yes" if plan.is_single_op else "no"),
+            ("single operators", "yes" if plan.which.takes_single_operators else "no"),
             ("dumped", " and ".join(sides)),
-            ("as", f"statistics: {', '.join(plan.statistics)}" if plan.statistics else "tensors"),
+            ("as", f"statistics: {', '.join(columns)}" if columns else "tensors"),
         ]
-    if plan.path is not None:
+    if folder is not None:
         from msdump.dump.room import room_below, room_rows
 
-        rows += room_rows(room_below(plan.path, is_async=True))
+        rows += room_rows(room_below(folder, is_async=True))
     print_table(("acl.json", path), rows, sys.stdout)
-    return 0, plan.path
+    return 0, folder

@@ -24,7 +24,7 @@ from msdump.errors import DumpError, WriteError
 from msdump.measuring import Counts
 
 if TYPE_CHECKING:
-    from msdump.config.plan import DumpPlan
+    from msdump.config.plan import Plan
     from msdump.measuring import Source
 
 # The first step compiles and makes folders; the second is as all others.
@@ -53,14 +53,14 @@ class Measured:
     waiting_seconds: float
 
 
-def measure(plan: DumpPlan, command: Sequence[str]) -> Measured:
+def measure(plan: Plan, command: Sequence[str]) -> Measured:
     """Run a script until one step was measured; the dump goes to a folder beside `path`, which is removed again.
 
     Raises: DumpError with the end of what the script printed when it fails, or computes nothing that is dumped;
             WriteError when there is no room for the folder.
     """
-    folder = _folder_near(plan.path)
-    config = json.loads(plan.config_text)
+    folder = _folder_near(plan.where.path)
+    config = json.loads(plan.source.text)
     config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
     (folder / "dump.json").write_text(json.dumps(config))
     return _measured(folder, "", command, "a network whose device the configuration names")

@@ -19,12 +19,11 @@ from msdump.errors import ConfigError, FormatError
 if TYPE_CHECKING:
     from msdump.cli.dry_run import Measured
     from msdump.config.explain import Estimate
-    from msdump.config.plan import DumpPlan
+    from msdump.config.plan import Plan
     from msdump.dump.room import Room
     from msdump.graph.pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
-MARKED = 2  # `dump_mode`: what set_dump marks
 _EPILOG = """
 exit status: 0 the configuration holds; 1 it does not, its path cannot be made, or a graph file cannot be read;
 3 something in it can never match. Environment variables that change what a configuration means are read as a run would
@@ -68,8 +67,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explain the configuration; the result is the exit status that `--help` explains."""
     from msdump.config.explain import describe, estimate, known_names, never_matches
-    from msdump.config.plan import plan_mindspore
-    from msdump.config.sections import SYNC
+    from msdump.config.mindspore import plan_mindspore
+    from msdump.config.plan import SYNC
 
     if args.dry_run == []:
         raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     graphs = _read_graphs(args.graph)
     from msdump.dump.room import room_below, room_rows
 
-    room = room_below(plan.path / f"rank_{plan.rank_id}", plan.engine != SYNC)
+    room = room_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
     print_table((), [*describe(plan), *room_rows(room)], sys.stdout)
     for graph in graphs:
         _print_estimate(plan, estimate(plan, graph), room, sys.stdout)
@@ -100,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
         from msdump.cli.dry_run import measure
 
         say()
-        print_table((), _measured_rows(plan.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout)
+        print_table(
+            (), _measured_rows(plan.when.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout
+        )
     lost = never_matches(plan, known_names(graphs) if graphs else None)
     for sentence in lost:
         say(f"never matches: {sentence}")
@@ -139,8 +140,8 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     return graphs
 
 
-def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO) -> None:
-    if plan.dump_mode == MARKED:
+def _print_estimate(plan: Plan, found: Estimate, room: Room, stream: TextIO) -> None:
+    if plan.which.takes_marked:
         put(f"\n{found.name}: which operators are marked is known only when the script runs", stream)
         return
     header = ("op type", "operators", "dumped", "tensors", "bytes")
@@ -157,15 +158,15 @@ def _print_estimate(plan: DumpPlan, found: Estimate, room: Room, stream: TextIO)
     print_table((), _totals(plan, found, room), stream)
 
 
-def _totals(plan: DumpPlan, found: Estimate, room: Room) -> list[tuple[str, str]]:
+def _totals(plan: Plan, found: Estimate, room: Room) -> list[tuple[str, str]]:
     tensors = f"{format_count(found.tensors, 'tensor')}, {found.distinct_tensors} of them different"
-    if not plan.saves_tensor:
+    if not plan.saved.tensors:
         return [("per iteration", f"{tensors}: one row of statistic.csv each")]
     on_disk = found.distinct_bytes
     sizes = f"{format_bytes(found.size_bytes)} named, {format_bytes(on_disk)} on disk"
     rows = [("per iteration", f"{tensors}: {sizes}")]
-    if 1 < plan.iterations.count <= 2**32:
-        count = plan.iterations.count
+    if 1 < plan.when.iterations.count <= 2**32:
+        count = plan.when.iterations.count
         rows.append(("all iterations", f"{count} times that: {format_bytes(on_disk * count)} on disk"))
     rows += _fit(plan, on_disk, room)
     if found.unsized:
@@ -173,10 +174,10 @@ def _totals(plan: DumpPlan, found: Estimate, room: Room) -> list[tuple[str, str]
     return rows
 
 
-def _fit(plan: DumpPlan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
+def _fit(plan: Plan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
     """Where the disk or the environment ends the dump."""
     keep = room.limits.keep_iterations
-    count = plan.iterations.count if keep is None else min(plan.iterations.count, keep)
+    count = plan.when.iterations.count if keep is None else min(plan.when.iterations.count, keep)
     if not size_bytes or size_bytes * count <= room.room_bytes:
         return []
     fits = format_count(room.room_bytes // size_bytes, "iteration")

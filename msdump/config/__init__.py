@@ -1,1 +1,1 @@
-"""What the user asked for: JSON text and environment variables -> DumpPlan. No arrays, no threads."""
+"""What the user asked for: JSON text and environment variables -> Plan. No arrays, no threads."""

@@ -1,17 +1,18 @@
-"""acl.json as a whole: file -> `dump` section that holds, or the first error -> AclPlan."""
+"""acl.json as a whole: file -> `dump` section that holds, or the first error -> Plan; so do the options of TorchAir."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from msdump import measuring
-from msdump.config.acl_error import CONTENT, AclConfigError, item_refusal
-from msdump.config.acl_file import read_acl_file
-from msdump.config.acl_plan import AclPlan
+from msdump.config.acl_file import CONTENT, AclConfigError, item_refusal, read_acl_file
 from msdump.config.acl_rules import (
     ALL,
+    DUMP,
     EXCEPTION_SCENES,
     INPUT,
     LITE,
@@ -20,15 +21,25 @@ from msdump.config.acl_rules import (
     STATISTICS,
     STATS,
     WATCHER,
+    BlacklistEntry,
+    DumpListItem,
+    DumpSection,
+    check_path,
     check_section,
+    parse_section,
     split_ip_path,
+    unknown_keys,
 )
-from msdump.config.acl_sections import DUMP, DumpSection, parse_section, unknown_keys
-from msdump.config.acl_selection import blacklist_warnings, list_entry
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.json_file import JsonFile
-from msdump.config.ranges import ACL, EVERY_NUMBER, parse_ranges
+from msdump.config.plan import OVERFLOW_ALL, How, Operands, Plan, Saved, Trigger, When, Where
+from msdump.config.ranges import ACL, parse_ranges
+from msdump.config.selection import NO_POSITIONS, NameRange, OperatorList, Position, Which
+from msdump.config.selectors import FullNameSelector
 from msdump.errors import did_you_mean
+
+_POSITION = re.compile(r"(input|output)([0-9]+)")
+_LARGEST_SLOT = 10**9
 
 
 @dataclass(frozen=True)
@@ -70,8 +81,8 @@ def parse_acl_config(file: JsonFile) -> AclConfig:
     return AclConfig(section, file, warnings)
 
 
-def plan_acl(config: AclConfig, current: Path | None = None) -> AclPlan | None:
-    """The plan that a configuration asks for; None when it asks for nothing.
+def plan_acl(config: AclConfig, current: Path | None = None) -> Plan | None:
+    """The plan of a configuration; None when it dumps nothing.
 
     current   folder that a relative `dump_path` and the form `ipv4:path` start from; None = the current one
     """
@@ -80,24 +91,28 @@ def plan_acl(config: AclConfig, current: Path | None = None) -> AclPlan | None:
         return None
     is_exception = section.dump_scene in EXCEPTION_SCENES
     is_overflow = section.dump_debug == ON
-    # Neither reads the rest of the file, which was not checked for an exception dump.
-    is_plain = not (is_exception or is_overflow)
-    return AclPlan(
-        path=_root(section.dump_path, current or Path.cwd()),
-        scene=BRIEF if section.dump_scene == LITE else section.dump_scene,
-        is_overflow=is_overflow,
-        is_single_op=is_plain and section.dump_op_switch == ON,
-        entries=tuple(map(list_entry, section.dump_list)) if is_plain else (),
-        dumps_input=not is_plain or section.dump_mode in (INPUT, ALL),
-        dumps_output=not is_plain or section.dump_mode in (OUTPUT, ALL),
-        iterations=parse_ranges(section.dump_step, ACL) if is_plain and measuring.folder is None else EVERY_NUMBER,
-        statistics=_statistics(section) if is_plain else (),
-        config_text=config.file.text,
-        config_path=config.file.path,
+    where = Where(_root(section.dump_path, current or Path.cwd()), is_path_given=bool(section.dump_path))
+    if is_exception or is_overflow:
+        # Neither reads the rest of the file, which was not checked for an exception dump.
+        scene = BRIEF if section.dump_scene == LITE else section.dump_scene
+        trigger = Trigger(exception=scene) if is_exception else Trigger(overflow=OVERFLOW_ALL)
+        return Plan(When(), Which(), Operands(), _saved(()), trigger, where, How(), config.file)
+    return Plan(
+        when=_when(section.dump_step),
+        which=Which(
+            lists=tuple(map(operator_list, section.dump_list)),
+            takes_single_operators=section.dump_op_switch == ON,
+        ),
+        operands=_operands(section.dump_mode),
+        saved=_saved(_statistics(section)),
+        trigger=Trigger(is_watcher=section.dump_scene == WATCHER),
+        where=where,
+        how=How(),
+        source=config.file,
     )
 
 
-def plan_acl_exception(scene: str) -> AclPlan:
+def plan_acl_exception(scene: str) -> Plan:
     """The plan of an exception dump that the environment asks for, without any acl.json."""
     plan = plan_acl(AclConfig(DumpSection(dump_scene=scene), JsonFile(Path(), b"", {})))
     if plan is None:
@@ -105,15 +120,56 @@ def plan_acl_exception(scene: str) -> AclPlan:
     return plan
 
 
+def plan_options(
+    dump_path: Path, dump_mode: str, dump_data: str, dump_step: str, lists: Iterable[OperatorList], source: JsonFile
+) -> Plan:
+    """The plan of TorchAir's options, which it hands to ACL.
+
+    lists   one for each compiled graph
+    source  file that shows the options
+    Raises: AclConfigError as for an acl.json that says the same.
+    """
+    try:
+        check_path(str(dump_path))
+        when = _when(dump_step)
+    except AclConfigError as error:
+        raise error.with_line(f"Configuration file: {source.path}") from error.__cause__
+    return Plan(
+        when=when,
+        which=Which(lists=tuple(lists)),
+        operands=_operands(dump_mode),
+        saved=_saved(STATISTICS[:-1] if dump_data == STATS else ()),
+        trigger=Trigger(),
+        where=Where(dump_path),
+        how=How(),
+        source=source,
+    )
+
+
+def _when(dump_step: str) -> When:
+    """A dry run measures whichever step comes first."""
+    iterations = parse_ranges(dump_step, ACL)
+    return When(iterations) if measuring.folder is None else When()
+
+
+def _operands(dump_mode: str) -> Operands:
+    return Operands(inputs=dump_mode in (INPUT, ALL), outputs=dump_mode in (OUTPUT, ALL))
+
+
+def _saved(statistics: tuple[str, ...]) -> Saved:
+    """Of statistics when there are any; of tensors otherwise."""
+    return Saved(not statistics, bool(statistics), statistics or None, file_format="bin", is_host_layout=False)
+
+
 def _is_on(section: DumpSection) -> bool:
     """A path alone is right and does nothing."""
     return bool(section.dump_list or section.dump_scene) or ON in (section.dump_op_switch, section.dump_debug)
 
 
-def _root(dump_path: str, current: Path) -> Path | None:
+def _root(dump_path: str, current: Path) -> Path:
     """Edges: the form `ipv4:path` is a folder below the current one, also when the path begins with "/"."""
     if not dump_path:
-        return None
+        return current
     address, path = split_ip_path(dump_path)
     return current / (path.lstrip("/") if address else path)
 
@@ -145,3 +201,53 @@ def _idle_keys(section: DumpSection) -> list[str]:
         if names.count(name) > 1
     ]
     return found
+
+
+def operator_list(item: DumpListItem) -> OperatorList:
+    """One element of `dump_list`."""
+    return OperatorList(
+        model_name=item.model_name,
+        selectors=tuple(map(FullNameSelector, item.layer)) or None,
+        ranges=tuple(NameRange(entry.begin, entry.end) for entry in item.opname_range),
+        watcher_nodes=frozenset(item.watcher_nodes),
+        skipped_by_type=_merged(item.optype_blacklist),
+        skipped_by_name=_merged(item.opname_blacklist),
+    )
+
+
+def parse_position(text: str) -> Position | None:
+    """ "input0" -> ("input", 0); None for a text that is no position."""
+    match = _POSITION.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[2].lstrip("0") or "0"
+    return match[1], int(digits) if len(digits) < 10 else _LARGEST_SLOT
+
+
+def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
+    """Elements of the blacklists that do nothing; ACL warns of them and goes on."""
+    found = []
+    for index, item in enumerate(items):
+        for key in ("optype_blacklist", "opname_blacklist"):
+            for number, entry in enumerate(getattr(item, key)):
+                where = f"dump_list[{index}].{key}[{number}]"
+                if not entry.name:
+                    found.append(f"{where}: it has no name, so it takes nothing out.")
+                elif not entry.pos:
+                    found.append(f"{where}: it has no pos, so it takes nothing out of {entry.name}.")
+                found += [
+                    f'{where}.pos[{place}]: expected inputN or outputN, got "{text}". It takes nothing out.'
+                    for place, text in enumerate(entry.pos)
+                    if parse_position(text) is None
+                ]
+    return found
+
+
+def _merged(entries: Iterable[BlacklistEntry]) -> dict[str, frozenset[Position]]:
+    """Several elements with one name count as one with all their positions."""
+    merged: dict[str, frozenset[Position]] = {}
+    for entry in entries:
+        positions = frozenset(filter(None, map(parse_position, entry.pos)))
+        if entry.name and positions:
+            merged[entry.name] = merged.get(entry.name, NO_POSITIONS) | positions
+    return merged

@@ -1,18 +1,22 @@
-"""What the values of the `dump` section may say, in ACL's order: the first failure wins.
+"""The `dump` section of acl.json: every key with its JSON type, and what its values may say.
 
-First each value alone, then values beside each other. An exception scene and overflow detection end the second
-part early, as they do in CANN.
+Types come first, in the order of the fields; then each value alone, then values beside each other. The first failure
+wins. An exception scene and overflow detection end the last part early, as they do in CANN.   Source: ACL,
+`aclmdlSetDump`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from msdump.config.acl_error import CHOICE, CONTENT, VALUE, conflict, item_refusal, missing_item
-from msdump.config.acl_sections import DumpListItem, DumpSection
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from msdump.config.acl_file import CHOICE, CONTENT, VALUE, AclConfigError, conflict, item_refusal, missing_item
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.errors import did_you_mean
@@ -38,8 +42,140 @@ _CHOICES = {
     "dump_debug": (ON, OFF),
     "dump_scene": (*EXCEPTION_SCENES, WATCHER),
 }
+_PATH_EXAMPLE = 'a folder such as "/home/output"'
 _IP_PATH = re.compile(r"[A-Za-z0-9\-=\[\];\\,./!@#$%^&*()_+{}:?]*")
 _BLACKLISTS = ("optype_blacklist", "opname_blacklist")
+
+DUMP = "dump"
+# pydantic's name of a wrong type -> (JSON type, what to write, how to fix it)
+_TYPES = {
+    "string_type": ("string", "a string", "Put it in double quotes."),
+    "list_type": ("array", "a list", "Put it in square brackets."),
+    "model_type": ("object", "an object", "Put it in braces."),
+}
+
+
+# Parts of dump_list[0].optype_blacklist, before the number of its element.
+_MEMBER_DEPTH = 3
+
+
+class Section(BaseModel):
+    """One object of the file. Types are taken as they stand: "1" is no number and null is no string."""
+
+    # `model_name` is ACL's word; pydantic would keep the beginning for itself.
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", protected_namespaces=())
+
+    def has(self, key: str) -> bool:
+        """True when the key stands in the file, whatever its value."""
+        return key in self.model_fields_set
+
+
+class BlacklistEntry(Section):
+    """One element of `optype_blacklist` or `opname_blacklist`."""
+
+    name: str = ""
+    pos: list[str] = []
+
+
+class RangeEntry(Section):
+    """One element of `opname_range`; both ends belong to it."""
+
+    begin: str = ""
+    end: str = ""
+
+
+class DumpListItem(Section):
+    """One element of `dump_list`."""
+
+    model_name: str = ""
+    layer: list[str] = []
+    watcher_nodes: list[str] = []
+    optype_blacklist: list[BlacklistEntry] = []
+    opname_blacklist: list[BlacklistEntry] = []
+    opname_range: list[RangeEntry] = []
+
+
+class DumpSection(Section):
+    """Section `dump`."""
+
+    dump_path: str = ""
+    dump_mode: str = "output"
+    dump_op_switch: str = "off"
+    dump_level: str = "all"
+    dump_scene: str = ""
+    dump_data: str = "tensor"
+    dump_debug: str = "off"
+    dump_kernel_data: str = "all"
+    dump_step: str = ""
+    dump_stats: list[str] = []
+    dump_list: list[DumpListItem] = []
+
+
+def parse_section(value: Any) -> DumpSection:
+    """Types only.   Raises: AclConfigError EP0001: the first item of a wrong type, in CANN's order."""
+    try:
+        return DumpSection.model_validate(value)
+    except ValidationError as error:
+        problem = _first(error.errors(include_url=False))
+    # Raised outside of `except`: pydantic's own account would only repeat this one in other words.
+    raise _type_refusal(problem["loc"], problem["type"], problem["input"])
+
+
+def _first(problems: Sequence[ErrorDetails]) -> ErrorDetails:
+    """In the order of the fields, elements one after the other; but all elements of a blacklist or of ranges are
+    objects before anything in one of them is looked at.   Source: CANN, adump.
+    """
+    first = problems[0]
+    siblings = [
+        problem
+        for problem in problems
+        if problem["loc"][:_MEMBER_DEPTH] == first["loc"][:_MEMBER_DEPTH] and len(problem["loc"]) == _MEMBER_DEPTH + 1
+    ]
+    return siblings[0] if siblings and len(first["loc"]) > _MEMBER_DEPTH else first
+
+
+def item_path(location: tuple[int | str, ...]) -> str:
+    """("dump_list", 0, "layer", 1) -> dump_list[0].layer[1]; the section itself is `dump`."""
+    pieces = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(pieces).removeprefix(".") or DUMP
+
+
+def _type_refusal(location: tuple[int | str, ...], kind: str, value: Any) -> AclConfigError:
+    json_type, expected, fix = _TYPES[kind]
+    if kind == "string_type" and isinstance(value, list | dict | bool):
+        # Quotes alone would not make a word of it.
+        fix = "Write one word in double quotes."
+    return item_refusal(
+        CONTENT, item_path(location), f"the value must be of the {json_type} type", expected, value, fix
+    )
+
+
+def unknown_keys(content: dict[str, Any]) -> list[str]:
+    """One sentence for each key that nobody reads; ACL ignores them without a word."""
+    return [
+        f"{path}: unknown key, ignored. {did_you_mean(key, known)}".rstrip()
+        for path, key, known in _unknown(DumpSection, content.get(DUMP), "")
+    ]
+
+
+def _unknown(model: type[BaseModel], value: Any, prefix: str) -> Iterator[tuple[str, str, list[str]]]:
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        path = f"{prefix}{key}"
+        if key not in model.model_fields:
+            yield path, key, list(model.model_fields)
+        elif key in _NESTED and isinstance(inner, list):
+            for index, element in enumerate(inner):
+                yield from _unknown(_NESTED[key], element, f"{path}[{index}].")
+
+
+_NESTED: dict[str, type[BaseModel]] = {
+    "dump_list": DumpListItem,
+    "optype_blacklist": BlacklistEntry,
+    "opname_blacklist": BlacklistEntry,
+    "opname_range": RangeEntry,
+}
 
 
 def check_section(section: DumpSection) -> None:
@@ -113,10 +249,14 @@ def split_ip_path(path: str) -> tuple[str, str]:
 
 
 def _check_path(section: DumpSection) -> None:
-    item, path = "dump_path", section.dump_path
-    example = 'a folder such as "/home/output"'
-    if not section.has(item):
-        raise missing_item(item, example, "Add it; the folder must exist.")
+    if not section.has("dump_path"):
+        raise missing_item("dump_path", _PATH_EXAMPLE, "Add it; the folder must exist.")
+    check_path(section.dump_path)
+
+
+def check_path(path: str) -> None:
+    """Raises: AclConfigError for a `dump_path` that ACL refuses."""
+    item, example = "dump_path", _PATH_EXAMPLE
     if not path:
         raise item_refusal(CONTENT, item, "the value is empty", example, path, "Name a folder that exists.")
     length = len(path.encode("utf-8", "surrogatepass"))

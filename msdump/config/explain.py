@@ -1,4 +1,4 @@
-"""A DumpPlan in words, and what it means for a graph: how many operators, tensors and bytes. Behind `msdump plan`."""
+"""A Plan in words, and what it means for a graph: how many operators, tensors and bytes. Behind `msdump plan`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msdump import dtypes
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, unmatched_selectors
-from msdump.config.sections import ASCEND, CPU, DUMP_MARKED, SYNC
+from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
@@ -73,64 +72,64 @@ PARAMETER_ROW = "Parameter"
 # -- words ------------------------------------------------------------------------------------------
 
 
-def describe(plan: DumpPlan) -> list[tuple[str, str]]:
+def describe(plan: Plan) -> list[tuple[str, str]]:
     """The plan as (label, text), in reading order."""
     rows = [
-        ("configuration", str(plan.config_path)),
-        ("device", f"{plan.device_target}, device {plan.device_id}, rank {plan.rank_id}"),
+        ("configuration", str(plan.source.path)),
+        ("device", f"{plan.how.device_target}, device {plan.where.device_id}, rank {plan.where.rank_id}"),
     ]
-    if not plan.is_device_enabled:
-        rows.append(("dump", f"off: device {plan.device_id} is not in support_device"))
+    if not plan.when.is_device_enabled:
+        rows.append(("dump", f"off: device {plan.where.device_id} is not in support_device"))
     rows += [
         ("engine", _engine_text(plan)),
-        ("folder", f"{plan.path}/rank_{plan.rank_id}/{plan.net_name}/<graph>/<iteration>"),
+        ("folder", f"{plan.where.path}/rank_{plan.where.rank_id}/{plan.where.net_name}/<graph>/<iteration>"),
         ("iterations", _iterations_text(plan)),
         ("operators", _operators_text(plan)),
         ("tensors", _tensors_text(plan)),
         ("saved as", _saved_text(plan)),
     ]
-    rows += [(f"kernels[{index}]", _selector_text(item)) for index, item in enumerate(plan.selectors or ())]
+    rows += [(f"kernels[{index}]", _selector_text(item)) for index, item in enumerate(plan.which.selectors or ())]
     return rows
 
 
-def never_matches(plan: DumpPlan, full_names: Iterable[str] | None = None) -> list[str]:
+def never_matches(plan: Plan, full_names: Iterable[str] | None = None) -> list[str]:
     """What this plan asks for and will not get, one sentence each.
 
     full_names: of all operators and parameters, when a graph is known.
     """
     found = []
-    if not plan.is_device_enabled:
-        found.append(f"device {plan.device_id} is not in support_device: nothing will be dumped.")
-    if not plan.iterations.ranges:
+    if not plan.when.is_device_enabled:
+        found.append(f"device {plan.where.device_id} is not in support_device: nothing will be dumped.")
+    if not plan.when.iterations:
         found.append("iteration matches no number: nothing will be dumped.")
-    if plan.selectors == () and plan.dump_mode != DUMP_MARKED:
+    if plan.which.selectors == () and not plan.which.takes_marked:
         found.append("kernels is empty: no operator will be dumped.")
     if full_names is not None:
-        for text, advice in unmatched_selectors(plan, full_names).items():
+        for text, advice in plan.which.unmatched(full_names).items():
             found.append(f'"{text}" matches no operator of the graph. {advice}'.rstrip())
     return found
 
 
-def _engine_text(plan: DumpPlan) -> str:
-    if plan.engine == SYNC:
+def _engine_text(plan: Plan) -> str:
+    if plan.how.engine == SYNC:
         return "sync: everything is written when the step has ended"
     return "async: an operator is written as soon as it has ended"
 
 
-def _iterations_text(plan: DumpPlan) -> str:
-    text = str(plan.iterations)
+def _iterations_text(plan: Plan) -> str:
+    text = str(plan.when.iterations)
     if text != "all":
-        count = plan.iterations.count
+        count = plan.when.iterations.count
         text = f"{text} ({count} {'iteration' if count == 1 else 'iterations'})"
-    return text if not plan.initial_iteration else f"{text}, counted from {plan.initial_iteration}"
+    return text if not plan.when.initial_iteration else f"{text}, counted from {plan.when.initial_iteration}"
 
 
-def _operators_text(plan: DumpPlan) -> str:
-    if plan.selectors is None:
+def _operators_text(plan: Plan) -> str:
+    if plan.which.selectors is None:
         return "all"
-    if plan.dump_mode == DUMP_MARKED:
+    if plan.which.takes_marked:
         return "those that the script marks with set_dump"
-    return "those that kernels lists" if plan.selectors else "none: kernels is empty"
+    return "those that kernels lists" if plan.which.selectors else "none: kernels is empty"
 
 
 def _selector_text(selector: Selector) -> str:
@@ -141,23 +140,22 @@ def _selector_text(selector: Selector) -> str:
     return f'operators whose type contains "{selector.text}" in any case' if selector.text else "every operator"
 
 
-def _tensors_text(plan: DumpPlan) -> str:
-    if not plan.dumps_output:
+def _tensors_text(plan: Plan) -> str:
+    if not plan.operands.outputs:
         return "inputs of operators; no parameters, no constants"
-    sides = "inputs and outputs" if plan.dumps_input else "outputs"
-    if plan.dump_mode == DUMP_MARKED:
+    sides = "inputs and outputs" if plan.operands.inputs else "outputs"
+    if plan.which.takes_marked:
         return f"{sides} of operators; no parameters, no constants"
     return f"{sides} of operators, parameters, constants"
 
 
-def _saved_text(plan: DumpPlan) -> str:
-    layout = ", layouts of the host" if plan.trans_flag or plan.device_target != ASCEND else ", layouts of the device"
-    if plan.device_target == CPU:
-        layout = ""
-    asked = " (bin is asked for)" if plan.file_format == "bin" else ""
-    forms = [f"npy files{asked}{layout}"] if plan.saves_tensor else []
-    if plan.saves_statistic:
-        columns = ", ".join(plan.statistic_categories or ())
+def _saved_text(plan: Plan) -> str:
+    is_host = plan.saved.is_host_layout or plan.how.device_target != ASCEND
+    layout = f", layouts of the {'host' if is_host else 'device'}" if plan.how.device_target != CPU else ""
+    asked = " (bin is asked for)" if plan.saved.file_format == "bin" else ""
+    forms = [f"npy files{asked}{layout}"] if plan.saved.tensors else []
+    if plan.saved.statistics:
+        columns = ", ".join(plan.saved.columns or ())
         forms.append(f"rows of statistic.csv ({columns})" if columns else "rows of statistic.csv")
     return " and ".join(forms)
 
@@ -174,7 +172,7 @@ def known_names(graphs: Iterable[GraphSummary]) -> list[str]:
     ]
 
 
-def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
+def estimate(plan: Plan, graph: GraphSummary) -> Estimate:
     """Sizes of one dumped iteration of a graph.
 
     Which operators overwrite or pass on their inputs is asked of the registry of primitives; an operator that
@@ -182,7 +180,7 @@ def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
     """
     uses = _Uses(graph)
     tally = _Tally()
-    masks = node_masks(plan, [node.full_name for node in graph.kernels])
+    masks = plan.masks([node.full_name for node in graph.kernels])
     mask_by_name = {node.name: mask for node, mask in zip(graph.kernels, masks, strict=True)}
     for node in graph.nodes:
         mask = mask_by_name.get(node.name, 0)
@@ -193,7 +191,7 @@ def estimate(plan: DumpPlan, graph: GraphSummary) -> Estimate:
             wanted = (inputs if mask & DUMP_INPUT else []) + (outputs if mask & DUMP_OUTPUT else [])
             tally.add(node.op_type, mask != 0, wanted)
     for parameter in graph.parameters:
-        is_selected = plan.is_device_enabled and plan.dumps_parameters and plan.selects(parameter.name)
+        is_selected = plan.dumps_parameter(parameter.name)
         tally.add(PARAMETER_ROW, is_selected, [(uses.of(parameter.name), parameter.type)] if is_selected else [])
     return tally.estimate(graph.name)
 

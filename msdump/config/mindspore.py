@@ -1,30 +1,60 @@
-"""The MindSpore Dump JSON as a whole: file -> sections -> one configuration that holds, or the first error."""
+"""The MindSpore Dump JSON as a whole: file -> sections -> one configuration that holds, or the first error -> Plan."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from msdump.config.fields import missing_key, unknown_keys, validate_section
+from msdump.config.acl import parse_acl_config
+from msdump.config.acl_file import AclConfigError
+from msdump.config.acl_rules import DUMP
+from msdump.config.environment import Environment
 from msdump.config.json_file import JsonFile, read_json_file
-from msdump.config.sections import (
+from msdump.config.plan import (
     ASCEND,
     ASYNC,
-    COMMON,
     CPU,
-    DUMP_ALL,
-    DUMP_LISTED,
-    E2E,
+    EXCEPTION_MODE,
     GPU,
+    OPERANDS,
     OVERFLOW_ALL,
     SYNC,
+    How,
+    Operands,
+    Plan,
+    Saved,
+    Trigger,
+    When,
+    Where,
+)
+from msdump.config.sections import (
+    COMMON,
+    DUMP_ALL,
+    DUMP_LISTED,
+    DUMP_MARKED,
+    E2E,
+    FULL,
+    STATISTIC,
+    TENSOR,
     CommonDumpSettings,
     Context,
     E2eDumpSettings,
     Profile,
+    missing_key,
+    unknown_keys,
+    validate_section,
 )
+from msdump.config.selection import OperatorList, Which
+from msdump.config.selectors import parse_selectors
 from msdump.errors import ConfigError, did_you_mean
+
+DEVICE_TARGETS = (CPU, GPU, ASCEND)
+
+_logger = logging.getLogger("msdump")
 
 
 @dataclass(frozen=True)
@@ -68,10 +98,6 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
 
 def _acl_advice(file: JsonFile) -> str:
     """What to do with an acl.json, which is ACL's own and not what MindSpore dumps through ACL with; "" for others."""
-    from msdump.config.acl import parse_acl_config
-    from msdump.config.acl_error import AclConfigError
-    from msdump.config.acl_sections import DUMP
-
     if not isinstance(file.value, dict) or DUMP not in file.value:
         return ""
     advice = "\nIt is an acl.json: give it to `msdump acl run MODEL --dump FILE` or acl.mdl.set_dump. MindSpore writes"
@@ -128,3 +154,88 @@ def _repeated(items: tuple[Any, ...]) -> list[Any]:
     """Each item that came before, as often as it comes again."""
     earlier: set[Any] = set()
     return [item for item in items if item in earlier or earlier.add(item)]  # type: ignore[func-returns-value]
+
+
+def plan_mindspore(
+    environment: Environment,
+    device_target: str,
+    device_id: int | None = None,
+    is_pynative: bool = False,
+    jit_level: str = "",
+) -> Plan | None:
+    """The plan of environment and configuration file; None when Dump is off.
+
+    What is odd but no error goes to the log, once per call.
+    Edges:  device_id None: DEVICE_ID, else 0. Strict knows rank 0 only, as MindSpore does without
+            communication.
+    Raises: ConfigError.
+    """
+    if environment.dump_config_path is None:
+        return None
+    if device_target not in DEVICE_TARGETS:
+        raise ConfigError(
+            f'device_target: expected "CPU", "GPU" or "Ascend", got "{device_target}". '
+            f"{did_you_mean(device_target, DEVICE_TARGETS)}".rstrip()
+        )
+    profile = Profile(device_target, environment.is_strict, environment.is_acl_dump, environment.diagnostic_path)
+    config = load_mindspore_config(environment.dump_config_path, profile)
+    if is_pynative and environment.is_strict and device_target != ASCEND:
+        raise ConfigError(
+            "In GPU or CPU, Dump is disabled in PyNative mode. Please set mode to GRAPH_MODE in context.\n"
+            "mode: expected GRAPH_MODE, got PYNATIVE_MODE. Call set_context(mode=GRAPH_MODE), or unset MSDUMP_STRICT."
+        )
+    common = config.common
+    trigger = Trigger() if config.engine == SYNC else _trigger(common.op_debug_mode, common.overflow_number)
+    device_id = environment.device_id or 0 if device_id is None else device_id
+    rank_id = 0 if environment.is_strict else environment.rank_id or 0
+    plan = Plan(
+        when=When(
+            iterations=common.iteration,
+            initial_iteration=common.initial_iteration,
+            is_device_enabled=device_target == CPU or device_id in common.support_device,
+        ),
+        which=_which(DUMP_ALL if trigger.op_debug_mode else common.dump_mode, common.kernels),
+        operands=Operands(inputs=common.input_output in (0, 1), outputs=common.input_output in (0, 2)),
+        saved=_saved(config, device_target),
+        trigger=trigger,
+        where=Where(Path(common.path), net_name=common.net_name, device_id=device_id, rank_id=rank_id),
+        how=How(config.engine, device_target, jit_level, environment.is_acl_dump),
+        source=config.file,
+    )
+    if is_pynative and trigger.overflow and not plan.when.is_every:
+        raise ConfigError(
+            f'{COMMON}.iteration: expected "all" for overflow detection (op_debug_mode {trigger.overflow}) in '
+            f'PYNATIVE_MODE, got "{common.iteration}". Set it to "all".\n'
+            f"Configuration file: {config.file.path}"
+        )
+    for text in config.warnings:
+        _logger.warning(text)
+    if not plan.when.is_device_enabled:
+        _logger.warning(f"Dump is not enabled. device_id:{device_id} not support")
+    return plan
+
+
+def _trigger(op_debug_mode: int, overflow_number: int) -> Trigger:
+    if op_debug_mode == EXCEPTION_MODE:
+        return Trigger(exception=OPERANDS)
+    return Trigger(overflow=op_debug_mode, overflow_number=overflow_number)
+
+
+def _which(dump_mode: int, kernels: Sequence[str]) -> Which:
+    if dump_mode == DUMP_ALL:
+        return Which()
+    if dump_mode == DUMP_MARKED:
+        return Which(lists=(), takes_marked=True)
+    return Which(lists=(OperatorList(selectors=parse_selectors(kernels)),))
+
+
+def _saved(config: MindSporeConfig, device_target: str) -> Saved:
+    common = config.common
+    return Saved(
+        tensors=common.saved_data in (TENSOR, FULL),
+        statistics=common.saved_data in (STATISTIC, FULL),
+        columns=common.statistic_category,
+        file_format=common.file_format,
+        # Only Ascend has other layouts than the host's.
+        is_host_layout=config.e2e.trans_flag if config.e2e is not None else device_target != ASCEND,
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from msdump.config.acl_error import VALUE, item_refusal
+from msdump.config.acl_file import VALUE, item_refusal
 from msdump.errors import ConfigError
 
 LAST = 2**64 - 1  # "all" is one range up to here, so there is no second case to handle

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.config.acl_plan import AclPlan
-from msdump.config.acl_selection import Choice, Operator
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
-from msdump.config.sections import DUMP_MARKED
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
+from msdump.config.selection import Choice, Operator
 from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
@@ -155,10 +153,10 @@ class GraphMemory:
 class WatchedGraph(GraphMemory):
     """What the dumper decided about one graph at compile time."""
 
-    def __init__(self, graph: Graph, plan: DumpPlan) -> None:
+    def __init__(self, graph: Graph, plan: Plan) -> None:
         self.ops = graph.op_infos()
         super().__init__(graph, self.ops)
-        self.masks = node_masks(plan, [op.full_name for op in self.ops], [op.is_marked for op in self.ops])
+        self.masks = plan.masks([op.full_name for op in self.ops], [op.is_marked for op in self.ops])
         self.operands: list[tuple[Operand, ...]] = [
             selected_operands(op, mask) for op, mask in zip(self.ops, self.masks, strict=True)
         ]
@@ -167,11 +165,10 @@ class WatchedGraph(GraphMemory):
         self.final_keys = graph.final_keys()
         self.parameters: list[Value] = []
         self.constants: list[tuple[int, Value]] = []
-        if plan.dumps_output:
+        if plan.operands.outputs:
             inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
-            self.parameters = [value for value in inputs if plan.selects(value.name)]
-            # Marks are for operators; a constant belongs to no cell.
-            self.constants = list(enumerate(graph.constants)) if plan.dump_mode != DUMP_MARKED else []
+            self.parameters = [value for value in inputs if plan.dumps_parameter(value.name)]
+            self.constants = list(enumerate(graph.constants)) if plan.dumps_constants else []
         self.has_constants_on_disk = False
 
     @property
@@ -208,12 +205,12 @@ class AclWatchedGraph(GraphMemory):
     masks      what the executor has to show
     """
 
-    def __init__(self, graph: Graph, plan: AclPlan, choices: Sequence[Choice | None]) -> None:
+    def __init__(self, graph: Graph, plan: Plan, choices: Sequence[Choice | None]) -> None:
         """choices: for each of `graph_operators`, or for those that compute alone: then no input is written."""
         self.ops = graph.op_infos()
         super().__init__(graph, self.ops)
         of_data = len(choices) - len(self.ops)
-        wanted = (INPUT,) * plan.dumps_input + (OUTPUT,) * plan.dumps_output
+        wanted = (INPUT,) * plan.operands.inputs + (OUTPUT,) * plan.operands.outputs
         self.before: list[tuple[Operand, ...]] = []
         self.after: list[tuple[Operand, ...]] = []
         for op, choice in zip(self.ops, choices[of_data:], strict=True):

@@ -16,10 +16,8 @@ from pathlib import Path
 from types import FrameType
 
 from msdump.arrays import Array
-from msdump.config.acl_dump_plan import dump_plan_of
-from msdump.config.acl_plan import AclPlan
 from msdump.config.environment import BRIEF, DETAIL, NORM
-from msdump.config.plan import DumpPlan
+from msdump.config.plan import Plan
 from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
@@ -56,7 +54,7 @@ class _RaisedDumper(Dumper):
 
     saves_without_operands = False
 
-    def __init__(self, plan: DumpPlan, tally: Tally, clock: Clock | None, model: Hashable = None) -> None:
+    def __init__(self, plan: Plan, tally: Tally, clock: Clock | None, model: Hashable = None) -> None:
         super().__init__(tally, clock, model)
         self._plan = plan
         self._watched: dict[int, WatchedGraph] = {}
@@ -104,7 +102,7 @@ class _RaisedDumper(Dumper):
     # -- parts ------------------------------------------------------------------------------------
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
-        return self._plan.is_device_enabled
+        return self._plan.watches(iteration)
 
     @abstractmethod
     def _save(self, records: Sequence[TensorRecord], event: OpEvent, error: BaseException) -> str:
@@ -114,7 +112,7 @@ class _RaisedDumper(Dumper):
 class ExceptionDumper(_RaisedDumper):
     """writers   get the records of an operator that raised: inputs as it read them, outputs as far as it came"""
 
-    def __init__(self, plan: DumpPlan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
+    def __init__(self, plan: Plan, writers: Sequence[Writer], tally: Tally, clock: Clock | None = None) -> None:
         super().__init__(plan, tally, clock)
         self._writers = tuple(writers)
 
@@ -151,10 +149,10 @@ class AclExceptionDumper(_RaisedDumper):
 
     saves_without_operands = True
 
-    def __init__(self, plan: AclPlan, base: Path, device_id: int, tally: Tally, clock: Clock | None = None) -> None:
+    def __init__(self, plan: Plan, base: Path, device_id: int, tally: Tally, clock: Clock | None = None) -> None:
         # It counts its runs apart from those of other models.
-        super().__init__(dump_plan_of(plan, "", None, base, device_id), tally, clock, self)
-        self._name_of, self._chunks_of = _FORMS[plan.scene]
+        super().__init__(plan, tally, clock, self)
+        self._name_of, self._chunks_of = _FORMS[plan.trigger.exception]
         self._dir = exception_dir(base, device_id)
         self._device_id = device_id
         self._attributes: dict[int, list[tuple[tuple[str, str], ...]]] = {}

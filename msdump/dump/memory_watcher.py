@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from msdump.arrays import Array
-from msdump.config.acl_plan import AclPlan
-from msdump.config.acl_selection import Operator
+from msdump.config.selection import Operator, Which
 from msdump.dump.capture import AclWatchedGraph, Clock, Operand, op_records
 from msdump.dump.delivery import Delivery, Round
 from msdump.dump.staging import staged_size
@@ -47,7 +46,7 @@ class _Run:
 class Watcher(AclOperatorDumper):
     """Observer of one model.
 
-    plan       says who is watched, and who triggers
+    which      says who is watched, and who triggers
     originals  name of an operator -> its names before it was renamed or fused
 
     The executor is asked to keep what watched operators read and make until the run ends (KEEP): where a device uses
@@ -59,7 +58,7 @@ class Watcher(AclOperatorDumper):
 
     def __init__(
         self,
-        plan: AclPlan,
+        which: Which,
         originals: Mapping[str, tuple[str, ...]],
         watch: Callable[[Graph], AclWatchedGraph],
         begins: Callable[[int], bool],
@@ -69,7 +68,7 @@ class Watcher(AclOperatorDumper):
         clock: Clock,
     ) -> None:
         super().__init__(watch, begins, writers, delivery, tally, clock)
-        self._plan = plan
+        self._which = which
         self._originals = originals
         self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()
         # By graph id. `close` takes them out from another thread, so whoever needs one asks once.
@@ -118,12 +117,12 @@ class Watcher(AclOperatorDumper):
         super()._end(graph_id, is_complete)
 
     def _is_trigger(self, op: OpInfo) -> bool:
-        return self._plan.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
+        return self._which.triggers(Operator(op.op_type, op.full_name, self._originals.get(op.full_name, ())))
 
     def _is_named(self, op: OpInfo) -> bool:
         """Without `layer` every operator triggers; those that cannot were not asked for by name."""
         names = (op.full_name, *self._originals.get(op.full_name, ()))
-        return any(name in (entry.layers or ()) for entry in self._plan.entries for name in names)
+        return any(name in each.full_names for each in self._which.lists for name in names)
 
     def _tell_early(self, watched: AclWatchedGraph, triggers: frozenset[int]) -> None:
         """A watcher that can find nothing says so."""

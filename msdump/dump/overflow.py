@@ -10,7 +10,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.config.plan import DumpPlan
+from msdump.config.plan import Plan
 from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
@@ -82,7 +82,7 @@ class OverflowDumper(Dumper):
 
     def __init__(
         self,
-        plan: DumpPlan,
+        plan: Plan,
         writers: Sequence[Writer],
         opdebug: Writer,
         tally: Tally,
@@ -115,7 +115,7 @@ class OverflowDumper(Dumper):
         self._unset[graph.graph_id] = unset_keys(
             (op.op_type, [info.key for info in op.inputs], [info.key for info in op.outputs]) for op in watched.ops
         )
-        mode = self._plan.op_debug_mode
+        mode = self._plan.trigger.overflow
         is_watched = [
             mask != 0 and outputs != () and is_watched_type(op.op_type, mode)
             for op, mask, (_, outputs) in zip(watched.ops, watched.masks, floats, strict=True)
@@ -155,10 +155,10 @@ class OverflowDumper(Dumper):
     # -- parts ------------------------------------------------------------------------------------
 
     def _is_over(self) -> bool:
-        return super()._is_over() or 0 < self._plan.overflow_number <= len(self.found)
+        return super()._is_over() or 0 < self._plan.trigger.overflow_number <= len(self.found)
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
-        return iteration in self._plan.iterations
+        return self._plan.when.dumps(iteration)
 
     def _forget(self, graph: Graph) -> None:
         self._states = dict.fromkeys(self._unset[graph.graph_id], _FINITE)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.config.plan import DumpPlan
+from msdump.config.plan import Plan
 from msdump.dump.capture import (
     DATA,
     AclWatchedGraph,
@@ -135,7 +135,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
 
     def __init__(
         self,
-        plan: DumpPlan,
+        plan: Plan,
         writers: Sequence[Writer],
         tally: Tally,
         budget_bytes: int,
@@ -194,7 +194,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
     # -- parts ------------------------------------------------------------------------------------
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
-        return iteration in self._plan.iterations
+        return self._plan.when.dumps(iteration)
 
     def _forget(self, graph: Graph) -> None:
         self._turns.lose()
@@ -257,7 +257,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
                 moved = (each for each in fresh if not watched.is_constant(each.key) and each.key not in counted)
                 self._turns.make_room(round_, sum(record.size_bytes for record in moved))
             # Statistics are quicker than copies: what is lent is measured before the run ends.
-            is_lent = not self._plan.saves_tensor
+            is_lent = not self._plan.saved.tensors
             safe, held = self._delivery.staged(round_, watched, fresh, self._old_inputs, is_lent)
             if takes_turns:
                 self._turns.add(safe, held)
@@ -275,7 +275,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
 
     def _measures_only(self, watched: WatchedGraph) -> bool:
         """Statistics of another library's tensors: it computes with all cores, so they are taken in turns with it."""
-        return watched.lends and not self._plan.saves_tensor
+        return watched.lends and not self._plan.saved.tensors
 
     def _submit_empty(self, round_: Round, record: TensorRecord) -> None:
         """Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from msdump.config.plan import DUMP_INPUT, DumpPlan
+from msdump.config.plan import DUMP_INPUT, Plan
 from msdump.dump.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
 from msdump.dump.delivery import batches
 from msdump.dump.dumper import Dumper
@@ -40,7 +40,7 @@ class SyncDumper(Dumper):
 
     def __init__(
         self,
-        plan: DumpPlan,
+        plan: Plan,
         layout: SyncLayout,
         writers: Sequence[Writer],
         constants: Writer,
@@ -103,7 +103,7 @@ class SyncDumper(Dumper):
     # -- parts ------------------------------------------------------------------------------------
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
-        return iteration in self._plan.iterations
+        return self._plan.when.dumps(iteration)
 
     def _close(self) -> None:
         self._threads.shutdown()
@@ -114,7 +114,7 @@ class SyncDumper(Dumper):
     def _op_records(self, event: OpEvent, operands: Sequence[Operand], watched: WatchedGraph) -> Iterator[TensorRecord]:
         """Records of one operator.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
         for record in op_records(event, operands, event.op.graph_id, self._clock, watched.kept):
-            if self._plan.trans_flag and record.format != DEFAULT_FORMAT:
+            if self._plan.saved.is_host_layout and record.format != DEFAULT_FORMAT:
                 yield replace(record, format=DEFAULT_FORMAT, sub_format=0)
             else:
                 yield record

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
-from msdump.config.acl_error import AclConfigError
-from msdump.config.acl_sections import BlacklistEntry, DumpListItem, DumpSection, RangeEntry
+from msdump.config.acl_file import AclConfigError
+from msdump.config.acl_rules import BlacklistEntry, DumpListItem, DumpSection, RangeEntry
 from msdump.config.json_file import JsonFile
 from msdump.errors import ConfigError
 from msdump.testing.acl_configs import (
@@ -166,11 +166,11 @@ def test_drawn_right_sections_hold_and_can_be_planned(data):
     plan = plan_acl(parse(dump))
     is_switched_on = "on" in (dump.get("dump_op_switch"), dump.get("dump_debug"))
     assert (plan is not None) == (is_switched_on or bool(dump.get("dump_list")) or "dump_scene" in dump)
-    if plan is not None and not plan.is_exception and not plan.is_overflow:
-        assert plan.path == Path(FOLDER)
+    if plan is not None and not plan.trigger.op_debug_mode:
+        assert plan.where.path == Path(FOLDER)
         mode = dump.get("dump_mode", "output")
-        assert (plan.dumps_input, plan.dumps_output) == (mode in ("input", "all"), mode in ("output", "all"))
-        assert len(plan.entries) == len(dump.get("dump_list", []))
+        assert (plan.operands.inputs, plan.operands.outputs) == (mode in ("input", "all"), mode in ("output", "all"))
+        assert len(plan.which.lists) == len(dump.get("dump_list", []))
 
 
 @given(acl_json_texts(FOLDER))

@@ -1,4 +1,4 @@
-"""AclPlan: models, layers, blacklists, ranges, the watcher, the environment, and what the dump engines are told."""
+"""Plans of acl.json: models, layers, blacklists, ranges, the watcher, the environment."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.config.acl import parse_acl_config, plan_acl, plan_acl_exception
-from msdump.config.acl_dump_plan import dump_plan_of
-from msdump.config.acl_error import AclConfigError
-from msdump.config.acl_ranges import NameRange, RangeState, RangeWalk, in_ranges
-from msdump.config.acl_selection import Operator, parse_position
+from msdump.config.acl import parse_acl_config, parse_position, plan_acl, plan_acl_exception
+from msdump.config.acl_file import AclConfigError
 from msdump.config.environment import AclEnvironment, exception_folder
 from msdump.config.json_file import JsonFile
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, node_masks
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, How, Operands, Trigger, When
 from msdump.config.ranges import ACL, EVERY_NUMBER, LAST, parse_ranges
+from msdump.config.selection import NameRange, Operator, RangeState, RangeWalk, Which, in_ranges
 from msdump.testing.acl_configs import step_texts
 
 # x -> conv1 -> relu1 -> add(+ y) -> pool
@@ -38,7 +36,7 @@ def plan_of(current=None, **keys):
 
 
 def chosen(plan, *model_names, operators=NETWORK):
-    choices = plan.choose(operators, model_names)
+    choices = plan.which.choose(operators, model_names)
     return [operator.op_name for operator, choice in zip(operators, choices, strict=True) if choice is not None]
 
 
@@ -121,7 +119,7 @@ def test_where_names_are_unique_a_range_is_a_slice(names, ends):
 def test_one_empty_element_is_everything():
     plan = plan_of(dump_list=[{}])
     assert chosen(plan) == NAMES and chosen(plan, "resnet", "net") == NAMES
-    assert plan.selects("Relu", "any") and not plan.is_single_op
+    assert plan.which.selects("any") and not plan.which.takes_single_operators
 
 
 def test_layers_by_either_name_bring_the_data_that_they_read():
@@ -138,7 +136,7 @@ def test_models_go_by_the_name_of_the_file_first():
     assert chosen(plan, "other", "inner") == ["pool"]
     assert chosen(plan, "inner") == ["pool"]
     assert chosen(plan, "other") == [] and chosen(plan) == []
-    assert plan.selects("Add", "add", ["file"]) and not plan.selects("Add", "add", ["inner"])
+    assert plan.which.selects("add", ["file"]) and not plan.which.selects("add", ["inner"])
 
 
 def test_elements_without_a_model_hold_for_every_model():
@@ -180,13 +178,13 @@ def test_blacklists_of_one_name_are_merged():
         dump_level="op",
     )
     everything = {("input", 0), ("output", 0), ("input", 1), ("input", 7)}
-    assert plan.skipped("Add", "add") == everything
-    assert plan.skipped("Add", "other") == {("input", 0), ("output", 0)}
-    assert plan.skipped("Relu", "relu1") == set()
-    assert plan.skipped("MaxPool", "pool") == set()
-    assert plan.skipped("MaxPool", "pool", ["m"]) == {("output", 0)}
+    assert plan.which.skipped("Add", "add") == everything
+    assert plan.which.skipped("Add", "other") == {("input", 0), ("output", 0)}
+    assert plan.which.skipped("Relu", "relu1") == set()
+    assert plan.which.skipped("MaxPool", "pool") == set()
+    assert plan.which.skipped("MaxPool", "pool", ["m"]) == {("output", 0)}
     assert chosen(plan, "m") == NAMES
-    choice = plan.choose(NETWORK, ["m"])[4]
+    choice = plan.which.choose(NETWORK, ["m"])[4]
     assert choice is not None and choice.skipped == everything
     assert not choice.dumps("input", 1) and choice.dumps("input", 2)
 
@@ -204,38 +202,37 @@ def test_positions(io, slot):
 def test_the_watcher():
     item = {"layer": ["conv1", "relu1", "sum"], "watcher_nodes": ["add", "relu1"]}
     plan = plan_of(dump_scene="watcher", dump_list=[item])
-    assert plan.is_watcher and plan.dump_type == 1 and not plan.dumps_input
-    assert plan.watched_names == {"add", "relu1"}
+    assert plan.trigger == Trigger(is_watcher=True) and not plan.operands.inputs
+    assert plan.which.watched_names == {"add", "relu1"}
     assert chosen(plan) == ["relu1", "add"]
-    assert [operator.op_name for operator in NETWORK if plan.triggers(operator)] == ["conv1"]
-    assert not plan.triggers(Operator("HcomAllReduce", "sum"))
+    assert [operator.op_name for operator in NETWORK if plan.which.triggers(operator)] == ["conv1"]
+    assert not plan.which.triggers(Operator("HcomAllReduce", "sum"))
     every = plan_of(dump_scene="watcher", dump_list=[{"watcher_nodes": ["add"]}])
-    assert [operator.op_name for operator in NETWORK if every.triggers(operator)] == [
+    assert [operator.op_name for operator in NETWORK if every.which.triggers(operator)] == [
         "x",
         "y",
         "conv1",
         "relu1",
         "pool",
     ]
-    assert not plan_of(dump_list=[{}]).triggers(NETWORK[2])
+    assert not plan_of(dump_list=[{}]).which.triggers(NETWORK[2])
 
 
 @pytest.mark.parametrize(
-    ("scene", "name", "number"),
+    ("scene", "name"),
     [
-        ("lite_exception", "aic_err_brief_dump", 3),
-        ("aic_err_brief_dump", "aic_err_brief_dump", 3),
-        ("aic_err_norm_dump", "aic_err_norm_dump", 2),
-        ("aic_err_detail_dump", "aic_err_detail_dump", 5),
+        ("lite_exception", "aic_err_brief_dump"),
+        ("aic_err_brief_dump", "aic_err_brief_dump"),
+        ("aic_err_norm_dump", "aic_err_norm_dump"),
+        ("aic_err_detail_dump", "aic_err_detail_dump"),
     ],
 )
-def test_exception_scenes(scene, name, number):
+def test_exception_scenes(scene, name):
     plan = plan_of(dump_scene=scene, dump_list=[{"layer": ["a"]}], dump_step="not read", dump_mode="input")
-    assert (plan.scene, plan.dump_type, plan.is_exception) == (name, number, True)
-    assert plan.entries == () and plan.iterations == EVERY_NUMBER
-    assert plan.dumps_input and plan.dumps_output
+    assert plan.trigger == Trigger(exception=name) and plan.trigger.op_debug_mode == 4
+    assert (plan.which, plan.when, plan.operands) == (Which(), When(), Operands())
     assert chosen(plan, "m") == NAMES
-    assert plan_acl_exception(name).path is None and plan_acl_exception(name).dump_type == number
+    assert not plan_acl_exception(name).where.is_path_given and plan_acl_exception(name).trigger == plan.trigger
 
 
 def test_an_environment_knows_three_scenes():
@@ -245,49 +242,47 @@ def test_an_environment_knows_three_scenes():
 
 def test_overflow_and_single_operators():
     plan = plan_of(dump_debug="on")
-    assert plan.dump_type == 4 and plan.is_overflow and plan.dumps_input and plan.dumps_output
+    assert plan.trigger == Trigger(overflow=3) and plan.operands == Operands()
     assert chosen(plan) == NAMES
     single = plan_of(dump_op_switch="on", dump_list=[])
-    assert single.is_single_op and chosen(single) == [] and single.dump_type == 1
+    assert single.which.takes_single_operators and chosen(single) == [] and single.trigger == Trigger()
 
 
 def test_levels_and_statistics():
     plan = plan_of(dump_list=[{}], dump_level="kernel", dump_data="stats", dump_kernel_data="tensor,printf,tensor")
-    assert plan.statistics == ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf")
-    assert plan_of(dump_list=[{}], dump_data="stats", dump_stats=["L2norm", "Max", "Max"]).statistics == (
+    assert plan.saved.columns == ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf")
+    assert plan_of(dump_list=[{}], dump_data="stats", dump_stats=["L2norm", "Max", "Max"]).saved.columns == (
         "Max",
         "L2norm",
     )
-    assert plan_of(dump_list=[{}]).statistics == ()
+    assert plan_of(dump_list=[{}]).saved.columns is None
 
 
-def test_the_engines_are_told_the_same():
+def test_every_part_of_a_plan():
     plan = plan_of(dump_list=[{"layer": ["add"]}], dump_step="1|3", dump_mode="all", dump_data="stats")
-    told = dump_plan_of(plan, "m", chosen(plan), plan.path, device_id=2)
-    assert told.net_name == "m" and (told.device_id, told.rank_id) == (2, 0) and told.path == Path(__file__).parent
-    assert (told.saves_tensor, told.saves_statistic, told.file_format, told.engine) == (False, True, "bin", "async")
-    assert [told.is_dumped_iteration(step) for step in range(4)] == [False, True, False, True]
+    assert plan.where.path == Path(__file__).parent and plan.where.is_path_given and plan.how == How()
+    saved = plan.saved
+    assert (saved.tensors, saved.statistics, saved.file_format, saved.is_host_layout) == (False, True, "bin", False)
+    assert [plan.when.dumps(step) for step in range(4)] == [False, True, False, True]
     both = DUMP_INPUT | DUMP_OUTPUT
-    assert node_masks(told, NAMES) == [both if name in ("y", "add") else 0 for name in NAMES]
-    assert dump_plan_of(plan_of(dump_debug="on"), "m", None, Path("/d")).op_debug_mode == 3
-    assert dump_plan_of(plan_of(dump_scene="lite_exception"), "m", None, Path("/d")).op_debug_mode == 4
-    assert all(node_masks(dump_plan_of(plan_of(dump_debug="on"), "m", None, Path("/d")), NAMES))
+    assert plan.masks(NAMES) == [both if name == "add" else 0 for name in NAMES]
+    assert all(plan_of(dump_debug="on").masks(NAMES)) and all(plan_of(dump_scene="lite_exception").masks(NAMES))
 
 
 def test_advice_names_what_the_model_does_not_have():
     ranges = [{"begin": "conv_1", "end": "x"}]
     plan = plan_of(dump_list=[{"model_name": "m", "layer": ["poo", "conv"], "opname_range": ranges}], dump_level="op")
-    assert plan.advice(NETWORK, ["m"]) == [
+    assert plan.which.advice(NETWORK, ["m"]) == [
         'dump_list: the model has no operator poo. Did you mean "pool"?',
         'dump_list: the model has no operator conv_1. Did you mean "conv1"?',
         "opname_range: x hands in data, so no range may begin or end at it.",
     ]
-    assert plan.advice(NETWORK, ["n"]) == [
+    assert plan.which.advice(NETWORK, ["n"]) == [
         "dump_list: it names the models m, not n, so nothing of this model is dumped."
     ]
     watcher = plan_of(dump_scene="watcher", dump_list=[{"layer": ["conv"], "watcher_nodes": ["conv_bias"]}])
-    assert "no operator conv_bias" in watcher.advice(NETWORK)[0]
-    assert plan_of(dump_list=[{}]).advice(NETWORK) == []
+    assert "no operator conv_bias" in watcher.which.advice(NETWORK)[0]
+    assert plan_of(dump_list=[{}]).which.advice(NETWORK) == []
 
 
 # -- folders ----------------------------------------------------------------------------------------
@@ -296,11 +291,11 @@ def test_advice_names_what_the_model_does_not_have():
 def test_a_path_starts_at_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert plan_of(dump_path="out", dump_list=[{}]).path == tmp_path / "out"
-    assert plan_of(tmp_path, dump_path="127.0.0.1:/out/a", dump_list=[{}]).path == tmp_path / "out/a"
-    assert plan_of(tmp_path, dump_path=str(tmp_path), dump_list=[{}]).path == tmp_path
+    assert plan_of(dump_path="out", dump_list=[{}]).where.path == tmp_path / "out"
+    assert plan_of(tmp_path, dump_path="127.0.0.1:/out/a", dump_list=[{}]).where.path == tmp_path / "out/a"
+    assert plan_of(tmp_path, dump_path=str(tmp_path), dump_list=[{}]).where.path == tmp_path
     (tmp_path / "a:b").mkdir()
-    assert plan_of(dump_path="a:b", dump_list=[{}]).path == tmp_path / "a:b"
+    assert plan_of(dump_path="a:b", dump_list=[{}]).where.path == tmp_path / "a:b"
 
 
 def test_variables_choose_the_scene():

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.config.explain import PARAMETER_ROW, describe, estimate, known_names, never_matches
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
 from msdump.config.ranges import MINDSPORE_STRICT, parse_ranges
+from msdump.config.selection import Which
 from msdump.config.selectors import parse_selectors
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
@@ -21,50 +22,30 @@ from msdump.graph.pb import model_bytes, read_model
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.testing.graphs import graphs
+from tests.plans import changed, plain_plan
 
-PLAN = DumpPlan(
-    engine="sync",
-    path=Path("/dump"),
-    net_name="Net",
-    iterations=parse_ranges("0|2-4"),
-    saves_tensor=True,
-    saves_statistic=False,
-    dumps_input=True,
-    dumps_output=True,
-    selectors=None,
-    dump_mode=0,
-    trans_flag=True,
-    file_format="npy",
-    op_debug_mode=0,
-    overflow_number=0,
-    statistic_categories=None,
-    device_target="CPU",
-    device_id=0,
-    rank_id=0,
-    is_device_enabled=True,
-    config_text=b"{}",
-    config_path=Path("/dump.json"),
-    is_strict=False,
-)
+PLAN = plain_plan(Path("/dump"), engine="sync", device_target="CPU", iterations=parse_ranges("0|2-4"))
+MARKED = dataclasses.replace(PLAN, which=Which(lists=(), takes_marked=True))
 
 
 def plan(kernels=None, **fields):
-    selectors = None if kernels is None else parse_selectors(kernels)
-    return dataclasses.replace(PLAN, selectors=selectors, dump_mode=0 if kernels is None else 1, **fields)
+    return changed(PLAN, selectors=None if kernels is None else parse_selectors(kernels), **fields)
 
 
 def counted(plan, graph):
     """The same numbers from the graph in memory: names, bytes, and bytes of what differs."""
     infos = graph.op_infos()
     tensors = []
-    for op, mask in zip(infos, node_masks(plan, [op.full_name for op in infos]), strict=True):
+    for op, mask in zip(infos, plan.masks([op.full_name for op in infos]), strict=True):
         tensors += [*op.inputs] if mask & DUMP_INPUT else []
         tensors += [*op.outputs] if mask & DUMP_OUTPUT else []
     named = [((t.key, t.shape), TensorType(t.dtype, t.shape).size_bytes) for t in tensors]
-    if plan.dumps_parameters:
+    if plan.operands.outputs:
         keys = graph.final_keys()
         named += [
-            ((keys[v.id], v.type.shape), v.type.size_bytes) for v in graph.dumped_parameters() if plan.selects(v.name)
+            ((keys[v.id], v.type.shape), v.type.size_bytes)
+            for v in graph.dumped_parameters()
+            if plan.dumps_parameter(v.name)
         ]
     return len(named), sum(size for _, size in named), sum(dict(named).values())
 
@@ -77,7 +58,7 @@ def counted(plan, graph):
     st.sampled_from([None, ["add"], ["Exp", "weight"], [""], ["name-regex(.*)"]]),
 )
 def test_estimates_agree_with_the_graph(case, dumps_input, dumps_output, kernels):
-    chosen = plan(kernels, dumps_input=dumps_input, dumps_output=dumps_output)
+    chosen = plan(kernels, inputs=dumps_input, outputs=dumps_output)
     found = estimate(chosen, read_model(model_bytes(case.graph)))
     assert (found.tensors, found.size_bytes, found.distinct_bytes) == counted(chosen, case.graph)
     assert found.operators == len(case.graph.kernels)
@@ -139,7 +120,7 @@ def test_a_device_that_is_off_dumps_nothing():
 
 def test_words_for_the_whole_plan():
     assert describe(plan(["conv", "Default/a-op1", "name-regex(.*)", ""])) == [
-        ("configuration", "/dump.json"),
+        ("configuration", "/dump/dump.json"),
         ("device", "CPU, device 0, rank 0"),
         ("engine", "sync: everything is written when the step has ended"),
         ("folder", "/dump/rank_0/Net/<graph>/<iteration>"),
@@ -160,24 +141,29 @@ def test_words_for_the_whole_plan():
         ({"engine": "async"}, ("engine", "async: an operator is written as soon as it has ended")),
         ({"iterations": parse_ranges("all")}, ("iterations", "all")),
         ({"initial_iteration": 2}, ("iterations", "0|2-4 (4 iterations), counted from 2")),
-        ({"dumps_output": False}, ("tensors", "inputs of operators; no parameters, no constants")),
-        ({"dumps_input": False}, ("tensors", "outputs of operators, parameters, constants")),
-        ({"saves_statistic": True, "saves_tensor": False}, ("saved as", "rows of statistic.csv")),
+        ({"outputs": False}, ("tensors", "inputs of operators; no parameters, no constants")),
+        ({"inputs": False}, ("tensors", "outputs of operators, parameters, constants")),
+        ({"statistics": True, "tensors": False}, ("saved as", "rows of statistic.csv")),
         (
-            {"saves_statistic": True, "statistic_categories": ("max", "md5")},
+            {"statistics": True, "columns": ("max", "md5")},
             ("saved as", "npy files and rows of statistic.csv (max, md5)"),
         ),
         (
-            {"device_target": "Ascend", "trans_flag": False, "file_format": "bin"},
+            {"device_target": "Ascend", "is_host_layout": False, "file_format": "bin"},
             ("saved as", "npy files (bin is asked for), layouts of the device"),
         ),
         ({"device_target": "Ascend"}, ("saved as", "npy files, layouts of the host")),
-        ({"selectors": (), "dump_mode": 1}, ("operators", "none: kernels is empty")),
-        ({"selectors": (), "dump_mode": 2}, ("operators", "those that the script marks with set_dump")),
+        ({"selectors": ()}, ("operators", "none: kernels is empty")),
     ],
 )
 def test_words_for_each_choice(fields, row):
-    assert row in describe(dataclasses.replace(PLAN, **fields))
+    assert row in describe(changed(PLAN, **fields))
+
+
+def test_marks_of_the_script():
+    rows = describe(MARKED)
+    assert ("operators", "those that the script marks with set_dump") in rows
+    assert ("tensors", "inputs and outputs of operators; no parameters, no constants") in rows
 
 
 def test_what_never_matches():
@@ -188,7 +174,7 @@ def test_what_never_matches():
     assert sentence == '"Mull" matches no operator of the graph. Did you mean "Mul"?'
     assert never_matches(plan(["Mull"])) == []  # without a graph nobody knows
     assert never_matches(plan([])) == ["kernels is empty: no operator will be dumped."]
-    assert never_matches(dataclasses.replace(PLAN, selectors=(), dump_mode=2)) == []  # marks are known to the script
+    assert never_matches(MARKED) == []  # marks are known to the script
     assert "iteration matches" in never_matches(plan(iterations=parse_ranges("|", MINDSPORE_STRICT)))[0]
 
 

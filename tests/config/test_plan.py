@@ -1,4 +1,4 @@
-"""DumpPlan: from environment and file to the answers that the dumpers ask for."""
+"""Plan: from environment and file to the answers that the dumpers ask for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.config.environment import Environment
-from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, DumpPlan, node_masks, plan_mindspore, unmatched_selectors
+from msdump.config.mindspore import plan_mindspore
+from msdump.config.plan import ASCEND, ASYNC, DUMP_INPUT, DUMP_OUTPUT, How, Operands, Saved, Trigger, When, Where
+from msdump.config.ranges import EVERY_NUMBER
+from msdump.config.selection import OperatorList, Which
 from msdump.errors import ConfigError
 from msdump.testing.configs import kernel_selectors, mindspore_configs
+from tests.plans import changed
 
 NAMES = [
     "Default/network-WithLossCell/_backbone-LeNet5/conv1-Conv2d/Conv2D-op1",
@@ -64,9 +68,13 @@ def test_no_variable_no_plan():
 
 
 def test_what_is_not_said_is_the_plain_dump():
-    defaults = {field.name: field.default for field in dataclasses.fields(DumpPlan)}
-    said = {name: value for name, value in defaults.items() if value is not dataclasses.MISSING}
-    assert said == {"initial_iteration": 0, "jit_level": "", "is_acl_dump": False, "has_graph_files": False}
+    assert When() == When(EVERY_NUMBER, initial_iteration=0, is_device_enabled=True)
+    assert Which() == Which((OperatorList("", None),), takes_marked=False, takes_single_operators=False)
+    assert Operands() == Operands(inputs=True, outputs=True)
+    assert Saved() == Saved(tensors=True, statistics=False, columns=None, file_format="npy", is_host_layout=True)
+    assert Trigger() == Trigger(overflow=0, overflow_number=0, exception="", is_watcher=False)
+    assert Where(Path("/d")) == Where(Path("/d"), is_path_given=True, net_name="", device_id=0, rank_id=0)
+    assert How() == How(ASYNC, ASCEND, jit_level="", is_acl_dump=False, has_graph_files=False)
 
 
 @given(
@@ -76,13 +84,13 @@ def test_what_is_not_said_is_the_plain_dump():
 def test_only_numbers_that_need_no_copy_are_measured_where_a_tensor_lies(
     folder, saves_tensor, saves_statistic, file_format, op_debug_mode, categories
 ):
-    made = dataclasses.replace(
+    made = changed(
         plan(folder),
-        saves_tensor=saves_tensor,
-        saves_statistic=saves_statistic,
+        tensors=saves_tensor,
+        statistics=saves_statistic,
         file_format=file_format,
         op_debug_mode=op_debug_mode,
-        statistic_categories=categories,
+        columns=categories,
     )
     needs_copy = saves_tensor or file_format == "bin" or op_debug_mode > 0 or categories is None or "md5" in categories
     assert made.measures_only == (saves_statistic and not needs_copy)
@@ -93,40 +101,40 @@ def test_all_fields(folder, caplog):
     made = plan(folder, "GPU", None, environment=environment, saved_data="full", statistic_category=["max"])
     assert made is not None
     text = (folder / "data_dump.json").read_bytes()
-    assert dataclasses.asdict(made) == {
-        "engine": "sync",
-        "path": Path("/dump"),
-        "net_name": "LeNet",
+    assert dataclasses.asdict(made.when) == {
         "iterations": {"ranges": ((0, 0), (2, 4))},
-        "saves_tensor": True,
-        "saves_statistic": True,
-        "dumps_input": True,
-        "dumps_output": True,
-        "selectors": None,
-        "dump_mode": 0,
-        "trans_flag": False,
+        "initial_iteration": 0,
+        "is_device_enabled": True,
+    }
+    assert (made.which, made.operands, made.trigger) == (Which(), Operands(), Trigger())
+    assert dataclasses.asdict(made.saved) == {
+        "tensors": True,
+        "statistics": True,
+        "columns": ("max",),
         "file_format": "npy",
-        "op_debug_mode": 0,
-        "overflow_number": 0,
-        "statistic_categories": ("max",),
-        "device_target": "GPU",
+        "is_host_layout": False,
+    }
+    assert dataclasses.asdict(made.where) == {
+        "path": Path("/dump"),
+        "is_path_given": True,
+        "net_name": "LeNet",
         "device_id": 1,
         "rank_id": 3,
-        "is_device_enabled": True,
-        "config_text": text,
-        "config_path": (folder / "data_dump.json").resolve(),
-        "is_strict": False,
-        "initial_iteration": 0,
+    }
+    assert dataclasses.asdict(made.how) == {
+        "engine": "sync",
+        "device_target": "GPU",
         "jit_level": "",
         "is_acl_dump": False,
         "has_graph_files": False,
     }
+    assert (made.source.text, made.source.path) == (text, (folder / "data_dump.json").resolve())
     assert not caplog.records
 
 
 def test_strict_knows_rank_0_only(folder):
     made = plan(folder, environment=Environment(rank_id=3, is_strict=True))
-    assert made.rank_id == 0 and made.is_strict
+    assert made.where.rank_id == 0
 
 
 @pytest.mark.parametrize(
@@ -134,9 +142,9 @@ def test_strict_knows_rank_0_only(folder):
 )
 def test_support_device(folder, caplog, target, device_id, is_enabled):
     made = plan(folder, target, device_id)
-    assert made.is_device_enabled is is_enabled
-    assert made.is_dumped_iteration(0) is is_enabled
-    assert node_masks(made, NAMES) == [DUMP_INPUT | DUMP_OUTPUT if is_enabled else 0] * len(NAMES)
+    assert made.when.is_device_enabled is is_enabled
+    assert made.when.dumps(0) is is_enabled
+    assert made.masks(NAMES) == [DUMP_INPUT | DUMP_OUTPUT if is_enabled else 0] * len(NAMES)
     told = [record.getMessage() for record in caplog.records if record.name == "msdump"]
     assert told == ([] if is_enabled else [f"Dump is not enabled. device_id:{device_id} not support"])
 
@@ -147,8 +155,8 @@ def test_support_device(folder, caplog, target, device_id, is_enabled):
 )
 def test_input_output(folder, input_output, mask, has_parameters):
     made = plan(folder, input_output=input_output)
-    assert set(node_masks(made, NAMES)) == {mask}
-    assert made.dumps_parameters is has_parameters
+    assert set(made.masks(NAMES)) == {mask}
+    assert made.dumps_parameter(NAMES[5]) is made.dumps_constants is has_parameters
 
 
 @pytest.mark.parametrize(
@@ -164,35 +172,35 @@ def test_input_output(folder, input_output, mask, has_parameters):
 )
 def test_listed_kernels(folder, kernels, selected):
     made = plan(folder, dump_mode=1, kernels=kernels)
-    assert [index for index, mask in enumerate(node_masks(made, NAMES)) if mask] == selected
-    assert [index for index, name in enumerate(NAMES) if made.selects(name)] == selected
-    assert node_masks(plan(folder, dump_mode=0, kernels=kernels), NAMES) == [3] * 6
+    assert [index for index, mask in enumerate(made.masks(NAMES)) if mask] == selected
+    assert [index for index, name in enumerate(NAMES) if made.which.selects(name)] == selected
+    assert plan(folder, dump_mode=0, kernels=kernels).masks(NAMES) == [3] * 6
 
 
 @given(marks=st.lists(st.booleans(), min_size=len(NAMES), max_size=len(NAMES)), device=st.sampled_from(["CPU", "GPU"]))
 def test_marked_operators_are_those_and_no_others(tmp_path_factory, marks, device):
     made = plan(tmp_path_factory.mktemp("plan"), device, dump_mode=2, kernels=[NAMES[0]])
-    assert node_masks(made, NAMES, marks) == [(DUMP_INPUT | DUMP_OUTPUT) * is_marked for is_marked in marks]
-    assert not any(node_masks(made, NAMES))
-    assert not any(made.selects(name) for name in NAMES)
-    assert node_masks(dataclasses.replace(made, is_device_enabled=False), NAMES, marks) == [0] * len(NAMES)
+    assert made.masks(NAMES, marks) == [(DUMP_INPUT | DUMP_OUTPUT) * is_marked for is_marked in marks]
+    assert not any(made.masks(NAMES))
+    assert not any(made.which.selects(name) for name in NAMES)
+    assert changed(made, is_device_enabled=False).masks(NAMES, marks) == [0] * len(NAMES)
 
 
 def test_overflow_takes_every_operator(folder, caplog):
     made = plan(folder, "Ascend", dump_mode=1, kernels=["relu"], op_debug_mode=3, overflow_number=2)
-    assert (made.engine, made.op_debug_mode, made.overflow_number, made.dump_mode) == ("async", 3, 2, 0)
-    assert made.selectors is None
+    assert (made.how.engine, made.trigger) == ("async", Trigger(overflow=3, overflow_number=2))
+    assert made.trigger.op_debug_mode == 3 and made.which == Which()
     assert "the dump_mode is set to 0" in caplog.text
 
 
 def test_async_needs_no_warning(folder, caplog):
-    assert plan(folder, file_format="bin").engine == "async"
+    assert plan(folder, file_format="bin").how.engine == "async"
     assert caplog.text == ""
 
 
 def test_trans_flag_without_its_section(folder):
-    assert plan(folder, "CPU", file_format="npy").trans_flag is True
-    assert plan(folder, "Ascend", file_format="bin", op_debug_mode=0).trans_flag is False
+    assert plan(folder, "CPU", file_format="npy").saved.is_host_layout is True
+    assert plan(folder, "Ascend", file_format="bin", op_debug_mode=0).saved.is_host_layout is False
 
 
 def test_pynative(folder, caplog):
@@ -222,8 +230,8 @@ def test_overflow_detection_in_pynative_needs_all_iterations(folder):
 def test_the_iteration_of_an_exception_is_not_known_before(folder):
     made = plan(folder, "CPU", iteration="3")
     assert [made.watches(iteration) for iteration in (2, 3)] == [False, True]
-    assert dataclasses.replace(made, op_debug_mode=4).watches(2)
-    assert not dataclasses.replace(made, op_debug_mode=4, is_device_enabled=False).watches(2)
+    assert changed(made, op_debug_mode=4).watches(2)
+    assert not changed(made, op_debug_mode=4, is_device_enabled=False).watches(2)
 
 
 def test_unknown_device_target(folder):
@@ -238,23 +246,23 @@ def test_errors_of_the_file_are_runtime_errors(folder):
 
 def test_path_from_the_environment(folder):
     environment = Environment(diagnostic_path="/diagnostic")
-    assert plan(folder, environment=environment, path="").path == Path("/diagnostic/debug_dump")
+    assert plan(folder, environment=environment, path="").where.path == Path("/diagnostic/debug_dump")
 
 
 def test_unmatched_selectors_come_with_advice(folder):
     made = plan(folder, dump_mode=1, kernels=["relu", "Relu6", NAMES[1].replace("op2", "op3"), "name-regex(ReLU)", ""])
-    found = unmatched_selectors(made, NAMES)
+    found = made.which.unmatched(NAMES)
     assert list(found) == ["Relu6", NAMES[1].replace("op2", "op3"), "name-regex(ReLU)"]
     assert 'Did you mean "ReLU"' in found["Relu6"]
     assert NAMES[1] in found[NAMES[1].replace("op2", "op3")]
     assert 'write "name-regex(.*ReLU.*)"' in found["name-regex(ReLU)"]
-    assert unmatched_selectors(plan(folder), []) == {}
+    assert plan(folder).which.unmatched([]) == {}
 
 
 @given(st.lists(kernel_selectors(NAMES), max_size=5), kernel_selectors(NAMES))
 def test_adding_a_selector_never_dumps_less(folder, kernels, more):
-    before = node_masks(plan(folder, dump_mode=1, kernels=kernels), NAMES)
-    after = node_masks(plan(folder, dump_mode=1, kernels=[*kernels, more]), NAMES)
+    before = plan(folder, dump_mode=1, kernels=kernels).masks(NAMES)
+    after = plan(folder, dump_mode=1, kernels=[*kernels, more]).masks(NAMES)
     assert all(old & new == old for old, new in zip(before, after, strict=True))
     assert any(after)
 
@@ -262,9 +270,9 @@ def test_adding_a_selector_never_dumps_less(folder, kernels, more):
 @given(st.data(), st.lists(kernel_selectors(NAMES), max_size=5))
 def test_any_subset_of_kernels_dumps_a_subset(folder, data, kernels):
     subset = data.draw(st.lists(st.sampled_from(kernels), unique=True)) if kernels else []
-    part = node_masks(plan(folder, dump_mode=1, kernels=subset), NAMES)
-    whole = node_masks(plan(folder, dump_mode=1, kernels=kernels), NAMES)
-    everything = node_masks(plan(folder), NAMES)
+    part = plan(folder, dump_mode=1, kernels=subset).masks(NAMES)
+    whole = plan(folder, dump_mode=1, kernels=kernels).masks(NAMES)
+    everything = plan(folder).masks(NAMES)
     for few, more, most in zip(part, whole, everything, strict=True):
         assert few & more == few and more & most == more
 
@@ -272,10 +280,10 @@ def test_any_subset_of_kernels_dumps_a_subset(folder, data, kernels):
 @given(mindspore_configs(kernels=kernel_selectors(NAMES)))
 def test_right_configurations_make_plans_that_agree_with_themselves(folder, config):
     made = plan_mindspore(Environment(write(folder, config)), "CPU", 0)
-    assert [bool(mask) for mask in node_masks(made, NAMES)] == [made.selects(name) for name in NAMES]
-    assert made.config_text == json.dumps(config, indent=1).encode()
-    assert unmatched_selectors(made, NAMES) == {}
-    assert any(node_masks(made, NAMES))
+    assert [bool(mask) for mask in made.masks(NAMES)] == [made.which.selects(name) for name in NAMES]
+    assert made.source.text == json.dumps(config, indent=1).encode()
+    assert made.which.unmatched(NAMES) == {}
+    assert any(made.masks(NAMES))
 
 
 def test_warnings_are_logged_at_warning_level(folder, caplog):
@@ -292,4 +300,4 @@ def test_the_guides_sync_example_is_taken_on_every_device(folder):
             environment = Environment(write(folder, config), is_strict=is_strict)
             made = plan_mindspore(environment, target, 0)
             assert made is not None
-            assert [n for n in range(130) if made.is_dumped_iteration(n)] == [0, *range(5, 9), *range(100, 121)]
+            assert [n for n in range(130) if made.when.dumps(n)] == [0, *range(5, 9), *range(100, 121)]

@@ -27,7 +27,8 @@ from msdump.graph.executor import Executor
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from msdump.testing.graphs import GraphCase
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
+from tests.plans import plain_plan
 
 GB = 1 << 30
 
@@ -66,11 +67,11 @@ def disk_bytes(root: Path) -> int:
 
 def sync_dumper(root: Path, writers: Sequence[Writer], tally: Tally) -> Observer:
     layout = SyncLayout(root.parent / "graphs", 0, "Net")
-    return SyncDumper(make_plan(engine="sync"), layout, writers, MemoryWriter(), tally)
+    return SyncDumper(plain_plan(engine="sync"), layout, writers, MemoryWriter(), tally)
 
 
 def async_dumper(writers: Sequence[Writer], tally: Tally, threads: int) -> Observer:
-    return AsyncDumper(make_plan(), writers, tally, 1 << 20, threads)
+    return AsyncDumper(plain_plan(), writers, tally, 1 << 20, threads)
 
 
 def run(case: GraphCase, dumper: Observer, iterations: int) -> list[bytes]:

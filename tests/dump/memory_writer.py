@@ -1,14 +1,10 @@
-"""A writer that keeps records in memory, and plans without a configuration file."""
+"""A writer that keeps records in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from msdump.config.plan import DumpPlan
-from msdump.config.ranges import parse_ranges
 from msdump.errors import WriteError
 from msdump.formats.writer import WriteCounts
 from msdump.records import TensorRecord
@@ -45,32 +41,3 @@ class MemoryWriter:
 
     def close(self) -> None:
         self.is_closed = True
-
-
-def make_plan(**changes: Any) -> DumpPlan:
-    """A plan that dumps everything in every iteration, but for the changes."""
-    plan = DumpPlan(
-        engine="async",
-        path=Path("/nowhere"),
-        net_name="Net",
-        iterations=parse_ranges("all"),
-        saves_tensor=True,
-        saves_statistic=False,
-        dumps_input=True,
-        dumps_output=True,
-        selectors=None,
-        dump_mode=0,
-        trans_flag=True,
-        file_format="npy",
-        op_debug_mode=0,
-        overflow_number=0,
-        statistic_categories=None,
-        device_target="Ascend",
-        device_id=0,
-        rank_id=0,
-        is_device_enabled=True,
-        config_text=b"{}",
-        config_path=Path("/nowhere/dump.json"),
-        is_strict=False,
-    )
-    return replace(plan, **changes)

@@ -321,9 +321,9 @@ def test_the_scene_of_a_file(tmp_path: Path) -> None:
 
     (tmp_path / "acl.json").write_text(json.dumps({"dump": {"dump_scene": "lite_exception", "dump_path": "here"}}))
     plan = plan_acl(load_acl_config(tmp_path / "acl.json"), tmp_path)
-    assert plan is not None and plan.path is not None
+    assert plan is not None
     model, feeds, _ = gather()
-    dump = AclDump(plan, plan.path)
+    dump = AclDump(plan, plan.where.path)
     with pytest.raises(ExecutionError):
         load_model(model, dump.observe_model(1, ["net"])).run(feeds)
     (path,) = files_below(tmp_path / "here")

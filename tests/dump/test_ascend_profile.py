@@ -30,7 +30,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.layouts import DEVICE_FORMATS, cube_size, device_shape, from_device
 from msdump.records import TensorRecord
-from tests.dump.memory_writer import make_plan
+from tests.plans import plain_plan
 
 Key = tuple[str, str, int]
 _CONV = {"mode": 1, "pad_mode": "pad", "stride": (1, 1, 1, 1), "dilation": (1, 1, 1, 1), "format": "NCHW"}
@@ -78,7 +78,7 @@ def test_bin_files_converted_back_are_the_npy_files(threads: int, sizes: tuple[i
     with tempfile.TemporaryDirectory() as name:
         bins, arrays, tally = Path(name) / "bin", Path(name) / "npy", Tally()
         writers: list[Writer] = [BinWriter(lambda _: bins), NpyWriter(lambda _: arrays, file_name=npy_file_name)]
-        dumper = AsyncDumper(make_plan(), writers, tally, 1 << 16, threads)
+        dumper = AsyncDumper(plain_plan(), writers, tally, 1 << 16, threads)
         Executor(graph, (dumper,)).run(
             [np.random.default_rng(1).standard_normal((2, channels, 6, 6)).astype(np.float32)]
         )
@@ -106,7 +106,7 @@ def test_bin_files_converted_back_are_the_npy_files(threads: int, sizes: tuple[i
 @pytest.mark.parametrize("groups", [1, 4])
 def test_files_say_in_how_many_groups_a_filter_lies(tmp_path: Path, groups: int) -> None:
     graph = step_graph(8, 16, 3, groups)
-    dumper = AsyncDumper(make_plan(), [BinWriter(lambda _: tmp_path)], Tally(), 1 << 20)
+    dumper = AsyncDumper(plain_plan(), [BinWriter(lambda _: tmp_path)], Tally(), 1 << 20)
     Executor(graph, (dumper,)).run([np.zeros((2, 8, 6, 6), np.float32)])
     dumper.close()
     [conv] = [read_bin(path) for path in tmp_path.glob("Conv2D*")]

@@ -29,10 +29,11 @@ from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
 from msdump.records import TensorKey, TensorRecord
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
 from tests.dump.test_streaming import chain
 from tests.engines.acl_plans import chain as acl_chain
 from tests.engines.acl_plans import make_dump
+from tests.plans import plain_plan
 
 PAGE = 4096
 
@@ -189,7 +190,7 @@ def run_three_of_which_one_breaks(executor: Executor, shape: tuple[int, ...], dt
 
 def test_a_step_that_broke_off_does_not_count_as_dumped() -> None:
     tally, writer = Tally(), MemoryWriter()
-    dumper = AsyncDumper(make_plan(), [writer], tally, 1 << 20)
+    dumper = AsyncDumper(plain_plan(), [writer], tally, 1 << 20)
     run_three_of_which_one_breaks(breaking(Executor(chain(3, 4).graph, [dumper]), 1), (4,), np.float32)
     dumper.close()
     assert {record.iteration for record in writer.records} == {0, 1, 2}  # what ran before is there
@@ -230,7 +231,7 @@ def test_nothing_is_read_any_more_when_a_step_has_failed_to_be_written(
     monkeypatch.setattr(sync_module, "wait", wait)
     case, tally = chain(2, 2 << 20), Tally()
     layout = SyncLayout(tmp_path, 0, "Net")
-    dumper = SyncDumper(make_plan(), layout, [Writer()], MemoryWriter(), tally)
+    dumper = SyncDumper(plain_plan(), layout, [Writer()], MemoryWriter(), tally)
     Executor(case.graph, [dumper]).run(case.inputs, 0)
     assert tally.error == "no room"
     assert has_ended.is_set()

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from msdump.config.acl import load_acl_config, plan_acl, plan_acl_exception
-from msdump.config.acl_plan import AclPlan
-from msdump.config.acl_rules import NORM
-from msdump.config.acl_selection import Choice
+from msdump.config.environment import NORM
+from msdump.config.plan import Plan
 from msdump.config.ranges import parse_ranges
+from msdump.config.selection import Choice
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
 from msdump.dump.exception import AclExceptionDumper, ExceptionDumper
@@ -30,7 +30,8 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from tests.contracts.dumper_contract import FAILING, INPUTS, OUTPUTS, OVERFLOWING, DumperContract, Place
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
+from tests.plans import plain_plan
 
 PARAMETERS = [("w", "output", 0), ("x", "output", 0)]
 
@@ -47,7 +48,7 @@ class TestSync(DumperContract):
         self.folder = tmp_path
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
-        plan = make_plan(engine="sync", iterations=parse_ranges(iterations))
+        plan = plain_plan(engine="sync", iterations=parse_ranges(iterations))
         return SyncDumper(plan, SyncLayout(self.folder, 0, "Net"), [writer], MemoryWriter(), tally)
 
 
@@ -59,7 +60,7 @@ class TestAsync(DumperContract):
     )
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
-        return AsyncDumper(make_plan(iterations=parse_ranges(iterations)), [writer], tally, 1 << 20)
+        return AsyncDumper(plain_plan(iterations=parse_ranges(iterations)), [writer], tally, 1 << 20)
 
     def settle(self, dumper: Observer) -> None:
         assert isinstance(dumper, AsyncDumper)
@@ -74,7 +75,7 @@ class TestOverflow(DumperContract):
     )
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
-        plan = make_plan(op_debug_mode=3, iterations=parse_ranges(iterations))
+        plan = plain_plan(op_debug_mode=3, iterations=parse_ranges(iterations))
         return OverflowDumper(plan, [writer], MemoryWriter(), tally)
 
 
@@ -84,7 +85,7 @@ class TestException(DumperContract):
     is_gated = False
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
-        return ExceptionDumper(make_plan(op_debug_mode=4, iterations=parse_ranges(iterations)), [writer], tally)
+        return ExceptionDumper(plain_plan(op_debug_mode=4, iterations=parse_ranges(iterations)), [writer], tally)
 
 
 class TestAclException(TestException):
@@ -123,14 +124,14 @@ class AclContract(DumperContract):
         self.folder = tmp_path
         self.deliveries: dict[Observer, tuple[Delivery, MemoryWriter]] = {}
 
-    def acl_plan(self) -> AclPlan:
+    def acl_plan(self) -> Plan:
         section = {"dump_path": str(self.folder), "dump_mode": "all", "dump_list": [{}], **self.keys}
         (self.folder / "acl.json").write_text(json.dumps({"dump": section}))
         plan = plan_acl(load_acl_config(self.folder / "acl.json"))
         assert plan is not None
         return plan
 
-    def watch(self, plan: AclPlan, graph: Graph) -> AclWatchedGraph:
+    def watch(self, plan: Plan, graph: Graph) -> AclWatchedGraph:
         return AclWatchedGraph(graph, plan, [Choice()] * len(graph_operators(graph, {})))
 
     def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
@@ -141,7 +142,7 @@ class AclContract(DumperContract):
         self.deliveries[dumper] = delivery, writer
         return dumper
 
-    def make(self, plan: AclPlan, parts: Sequence[Any]) -> Observer:
+    def make(self, plan: Plan, parts: Sequence[Any]) -> Observer:
         raise NotImplementedError
 
     def settle(self, dumper: Observer) -> None:
@@ -155,7 +156,7 @@ class AclContract(DumperContract):
 
 
 class TestAclOperators(AclContract):
-    def make(self, plan: AclPlan, parts: Sequence[Any]) -> Observer:
+    def make(self, plan: Plan, parts: Sequence[Any]) -> Observer:
         return AclOperatorDumper(*parts)
 
 
@@ -170,9 +171,9 @@ class TestMemoryWatcher(AclContract):
         {"dump_scene": "watcher", "dump_mode": "output", "dump_list": [{"watcher_nodes": ["double/Toy-op0"]}]}
     )
 
-    def watch(self, plan: AclPlan, graph: Graph) -> AclWatchedGraph:
+    def watch(self, plan: Plan, graph: Graph) -> AclWatchedGraph:
         operators = graph_operators(graph, {})
-        return AclWatchedGraph(graph, plan, plan.choose(operators, ["net"]))
+        return AclWatchedGraph(graph, plan, plan.which.choose(operators, ["net"]))
 
-    def make(self, plan: AclPlan, parts: Sequence[Any]) -> Observer:
-        return Watcher(plan, {}, *parts)
+    def make(self, plan: Plan, parts: Sequence[Any]) -> Observer:
+        return Watcher(plan.which, {}, *parts)

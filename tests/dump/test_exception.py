@@ -17,7 +17,8 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
+from tests.plans import plain_plan
 
 
 class BoomError(Exception):
@@ -55,7 +56,7 @@ def boom_graph(parameter: Parameter) -> Graph:
 
 def test_what_the_kernel_read_and_wrote_is_dumped_and_the_exception_goes_on() -> None:
     writer, tally = MemoryWriter(), Tally()
-    dumper = ExceptionDumper(make_plan(op_debug_mode=4, iterations=parse_ranges("0")), [writer], tally)
+    dumper = ExceptionDumper(plain_plan(op_debug_mode=4, iterations=parse_ranges("0")), [writer], tally)
     executor = Executor(boom_graph(Parameter("w", np.zeros(3, np.float32), "float32")), (dumper,))
     executor.run([np.ones(3, np.float32)], 0)
     assert writer.records == []
@@ -73,7 +74,7 @@ def test_what_the_kernel_read_and_wrote_is_dumped_and_the_exception_goes_on() ->
 
 def test_a_disk_that_refuses_does_not_hide_the_exception() -> None:
     tally = Tally()
-    dumper = ExceptionDumper(make_plan(op_debug_mode=4), [MemoryWriter(fails_at=0)], tally)
+    dumper = ExceptionDumper(plain_plan(op_debug_mode=4), [MemoryWriter(fails_at=0)], tally)
     executor = Executor(boom_graph(Parameter("w", np.zeros(3, np.float32), "float32")), (dumper,))
     with pytest.raises(BoomError):
         executor.run([-np.ones(3, np.float32)], 0)

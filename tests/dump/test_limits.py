@@ -54,8 +54,9 @@ from tests.dump.disk_limits import (
     run,
     sync_dumper,
 )
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
 from tests.dump.test_overflow import square_graph
+from tests.plans import plain_plan
 
 # -- budget --------------------------------------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ def test_the_floor_is_left_to_others(tmp_path: Path, caplog: pytest.LogCaptureFi
     tally = Tally()
     half = TensorType("float16", (2,))
     writer = LimitedWriter(NpyWriter(by_iteration(tmp_path)), guard, NPY_FOOTPRINT)
-    dumper = OverflowDumper(make_plan(op_debug_mode=3), [writer], MemoryWriter(), tally)
+    dumper = OverflowDumper(plain_plan(op_debug_mode=3), [writer], MemoryWriter(), tally)
     executor = Executor(square_graph(half), (dumper,))
     with np.errstate(all="ignore"), caplog.at_level(logging.ERROR, "msdump"):
         executor.run([np.array([1, 300], np.float16)], 0)

@@ -71,8 +71,8 @@ def dump(
         json.dumps({"dump": {"dump_path": str(folder), "dump_mode": "output", "dump_scene": "watcher", **section}})
     )
     plan = plan_acl(load_acl_config(folder / "acl.json"))
-    assert plan is not None and plan.path is not None
-    found = AclDump(plan, plan.path)
+    assert plan is not None
+    found = AclDump(plan, plan.where.path)
     assert found.wants_arena()
     loaded = load_model(model, found.observe_model(1, ["net"]), has_arena=True, kernels=kernels)
     for _ in range(runs):
@@ -226,8 +226,8 @@ def test_statistics_of_what_is_watched(tmp_path: Path) -> None:
         )
     )  # fmt: skip
     plan = plan_acl(load_acl_config(tmp_path / "acl.json"))
-    assert plan is not None and plan.path is not None
-    found = AclDump(plan, plan.path)
+    assert plan is not None
+    found = AclDump(plan, plan.where.path)
     load_model(chain(), found.observe_model(1, ["net"]), kernels={"A": tramples}).run({"x": X})
     found.close()
     minima = {

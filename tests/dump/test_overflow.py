@@ -25,7 +25,8 @@ from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_ke
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.testing.graphs import GraphCase, graphs
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
+from tests.plans import plain_plan
 
 Seen = tuple[OpEvent, list[Array], list[Array]]
 
@@ -76,7 +77,7 @@ def overflows(seen: Sequence[Seen], mode: int) -> list[Seen]:
 
 def open_dumper(**changes: Any) -> tuple[OverflowDumper, MemoryWriter, MemoryWriter, Tally]:
     tensors, debug, tally = MemoryWriter(), MemoryWriter(), Tally()
-    plan = make_plan(**{"op_debug_mode": BOTH_MODE, **changes})
+    plan = plain_plan(**{"op_debug_mode": BOTH_MODE, **changes})
     return OverflowDumper(plan, [tensors], debug, tally), tensors, debug, tally
 
 
@@ -236,7 +237,7 @@ def test_a_failure_to_write_stops_the_dump_and_not_the_training(caplog: pytest.L
     half = TensorType("float16", (2,))
     graph = square_graph(half, half, half)
     tensors, debug, tally = MemoryWriter(fails_at=1), MemoryWriter(), Tally()
-    dumper = OverflowDumper(make_plan(op_debug_mode=BOTH_MODE), [tensors], debug, tally)
+    dumper = OverflowDumper(plain_plan(op_debug_mode=BOTH_MODE), [tensors], debug, tally)
     executor = Executor(graph, (dumper,))
     with np.errstate(all="ignore"), caplog.at_level(logging.ERROR, "msdump"):
         for iteration in range(2):
@@ -251,7 +252,7 @@ def test_a_failure_to_write_stops_the_dump_and_not_the_training(caplog: pytest.L
 def test_tensors_that_are_written_are_not_lost_with_their_debug_file() -> None:
     half = TensorType("float16", (2,))
     tensors, debug, tally = MemoryWriter(), MemoryWriter(fails_at=0), Tally()
-    dumper = OverflowDumper(make_plan(op_debug_mode=BOTH_MODE), [tensors], debug, tally)
+    dumper = OverflowDumper(plain_plan(op_debug_mode=BOTH_MODE), [tensors], debug, tally)
     with np.errstate(all="ignore"):
         Executor(square_graph(half), (dumper,)).run([np.array([1, 300], np.float16)], 0)
     assert "full disk" in tally.error

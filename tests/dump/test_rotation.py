@@ -41,8 +41,8 @@ from tests.dump.disk_limits import (
     sync_dumper,
     tensors,
 )
-from tests.dump.memory_writer import make_plan
 from tests.dump.test_overflow import square_graph
+from tests.plans import plain_plan
 
 
 @settings(max_examples=30, deadline=None)
@@ -139,7 +139,7 @@ def test_overflow_files_go_with_their_iteration(tmp_path: Path) -> None:
     tensor_writer = LimitedWriter(NpyWriter(folder), guard, NPY_FOOTPRINT, folder)
     debug_writer = LimitedWriter(OpdebugJsonWriter(folder), guard, NPY_FOOTPRINT, folder)
     tally = Tally()
-    dumper = OverflowDumper(make_plan(op_debug_mode=3), [tensor_writer], debug_writer, tally)
+    dumper = OverflowDumper(plain_plan(op_debug_mode=3), [tensor_writer], debug_writer, tally)
     executor = Executor(square_graph(TensorType("float16", (2,))), (dumper,))
     with np.errstate(all="ignore"):
         for iteration in range(3):

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.config.environment import Environment
-from msdump.config.plan import DumpPlan, plan_mindspore
+from msdump.config.mindspore import plan_mindspore
+from msdump.config.plan import Plan
 from msdump.dump.capture import Clock
 from msdump.dump.streaming import AsyncDumper
 from msdump.dump.sync import SyncDumper
@@ -44,7 +45,7 @@ Key = tuple[str, str, int]
 ITERATIONS = 3
 
 
-def make_plan(folder: Path, **changes: Any) -> DumpPlan:
+def make_plan(folder: Path, **changes: Any) -> Plan:
     environment = Environment.from_os({"MINDSPORE_DUMP_CONFIG": str(write_config(folder, **changes))})
     plan = plan_mindspore(environment, "CPU", 0)
     assert plan is not None
@@ -70,7 +71,7 @@ def run_all(case: GraphCase, observers: Sequence[Observer]) -> list[bytes]:
     return results
 
 
-def dump_sync(case: GraphCase, plan: DumpPlan, root: Path) -> tuple[list[bytes], Tally]:
+def dump_sync(case: GraphCase, plan: Plan, root: Path) -> tuple[list[bytes], Tally]:
     tally = Tally()
     writers: list[Writer] = [NpyWriter(by_iteration(root)), StatisticWriter(by_iteration(root))]
     layout = SyncLayout(root / "sync", 0, "Net")
@@ -83,7 +84,7 @@ def npy_writers(root: Path) -> list[Writer]:
 
 
 def dump_async(
-    case: GraphCase, plan: DumpPlan, writers: Sequence[Writer], budget: int, threads: int
+    case: GraphCase, plan: Plan, writers: Sequence[Writer], budget: int, threads: int
 ) -> tuple[list[bytes], AsyncDumper, Tally]:
     tally = Tally()
     dumper = AsyncDumper(plan, writers, tally, budget, threads, fixed_clock())

@@ -247,7 +247,7 @@ class FullDisk:
 
 def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     from msdump.config.environment import Environment
-    from msdump.config.plan import plan_mindspore
+    from msdump.config.mindspore import plan_mindspore
     from msdump.dump.sync import SyncDumper
     from msdump.dump.tally import Tally
     from msdump.formats.paths.sync import SyncLayout
@@ -256,7 +256,7 @@ def test_full_disk_stops_the_dump_not_the_training(caplog: pytest.LogCaptureFixt
     plan = plan_mindspore(environment, "CPU", 0)
     assert plan is not None
     tally = Tally()
-    layout = SyncLayout(plan.path, 0, "Net")
+    layout = SyncLayout(plan.where.path, 0, "Net")
     dumper = SyncDumper(plan, layout, [FullDisk(8)], FullDisk(10), tally)
     opened = GraphSession(plan, (dumper,), (), tally)
     executor = Executor(_small_graph(), opened.observers)
@@ -293,7 +293,7 @@ def test_a_string_is_told_and_counted_and_all_else_is_dumped(caplog: pytest.LogC
 
 def test_a_graph_that_cannot_be_described_loses_no_tensor_by_itself(tmp_path: Path) -> None:
     from msdump.config.environment import Environment
-    from msdump.config.plan import plan_mindspore
+    from msdump.config.mindspore import plan_mindspore
     from msdump.dump.sync import SyncDumper
     from msdump.dump.tally import Tally
     from msdump.formats.paths.sync import SyncLayout

@@ -14,7 +14,7 @@ import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.acl_engine import AclDump
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
-from msdump.config.acl_plan import AclPlan
+from msdump.config.plan import Plan
 from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.paths.acl import safe_piece
@@ -31,13 +31,13 @@ Place = tuple[int | None, str, str, int]
 LONG_SCOPE = "scope/" * 50 + "net"
 
 
-def make_plan(root: Path, **keys: Any) -> AclPlan:
+def make_plan(root: Path, **keys: Any) -> Plan:
     """As from a file; `dump_list` is every operator of every model unless it is given."""
     section = {"dump_path": str(root), "dump_list": [{}], **keys}
     path = root.parent / "acl.json"
     path.write_text(json.dumps({"dump": {key: value for key, value in section.items() if value is not None}}))
     plan = plan_acl(load_acl_config(path))
-    assert plan is not None and plan.path is not None
+    assert plan is not None
     return plan
 
 

@@ -238,8 +238,8 @@ def test_an_address_and_a_path_are_a_folder_below_the_current_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan = make_plan(tmp_path / "unused", dump_path="10.0.0.1:/sub/dump")
-    assert plan.path == tmp_path / "sub" / "dump"
-    dump = AclDump(plan, plan.path, device_id=3)
+    assert plan.where.path == tmp_path / "sub" / "dump"
+    dump = AclDump(plan, plan.where.path, device_id=3)
     run(chain("Neg"), dump, 1)
     dump.close()
     assert {name.split("/")[1] for name in tree(tmp_path / "sub" / "dump")} == {"3"}

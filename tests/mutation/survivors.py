@@ -50,13 +50,13 @@ _SHARES = "how rows are shared between threads changes no bit of the result (tes
 
 SURVIVORS = (
     Survivor(
-        "msdump/config/acl_selection.py",
+        "msdump/config/acl.py",
         "return match[1], int(digits) if len(digits) < 10 else _LARGEST_SLOT",
         "return match[1], int(digits) if len(digits) < 11 else _LARGEST_SLOT",
         "ten digits are 10**9 or more, and no operator has so many tensors: either number names none",
     ),
     Survivor(
-        "msdump/config/fields.py",
+        "msdump/config/sections.py",
         "problems = error.errors(include_url=False)",
         "problems = error.errors(include_url=True)",
         "a link to pydantic's pages beside each error; no message shows it",

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from msdump.config.acl_error import AclConfigError
+from msdump.config.acl_file import AclConfigError
 from msdump.errors import DumpError, MsdumpError, did_you_mean
 from msdump.frontends.acl import codes
 

@@ -53,5 +53,5 @@ NAMES: dict[int, str] = {
 }
 NAMES[SUCCESS] = "ACL_SUCCESS"
 
-# The EP codes that only calls give; those of a configuration are in msdump.config.acl_error.
+# The EP codes that only calls give; those of a configuration are in msdump.config.acl_file.
 BAD_ARGUMENT, NULL_ARGUMENT, WRONG_ORDER = "EP0006", "EP0007", "EP0008"

@@ -18,7 +18,7 @@ from msdump.sessions import Session, close_all
 
 if TYPE_CHECKING:
     from msdump.acl_engine import AclDump
-    from msdump.config.acl_plan import AclPlan
+    from msdump.config.plan import Plan
     from msdump.dump.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
     from msdump.graph.graph import Graph
@@ -29,7 +29,7 @@ Deliver = Callable[["DumpChunk"], None]
 Source = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
-def plan_of(source: Source) -> AclPlan | None:
+def plan_of(source: Source) -> Plan | None:
     """What an acl.json asks for, or a mapping that holds what such a file would; None when it asks for nothing.
 
     What is odd but no error goes to the log.   Raises: AclConfigError.
@@ -56,17 +56,15 @@ class DumpInForce(Session):
 
     has_threads = True
 
-    def __init__(
-        self, plan: AclPlan, deliver: Deliver | None = None, settle: Callable[[], object] = lambda: None
-    ) -> None:
+    def __init__(self, plan: Plan, deliver: Deliver | None = None, settle: Callable[[], object] = lambda: None) -> None:
         super().__init__()
         from msdump.config.environment import AclEnvironment, exception_folder
 
         self.plan = plan
-        if plan.is_exception or plan.path is None:
-            self.root = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
+        if plan.trigger.exception:
+            self.root = exception_folder(AclEnvironment.from_os(), plan.where.path, Path.cwd())
         else:
-            self.root = measuring.redirected(plan.path)
+            self.root = measuring.redirected(plan.where.path)
         self._deliver = deliver
         self._settle = settle
         self._dump_by_device: dict[int, AclDump] = {}

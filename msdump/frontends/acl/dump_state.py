@@ -17,7 +17,7 @@ from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, plan_of
 
 if TYPE_CHECKING:
-    from msdump.config.acl_plan import AclPlan
+    from msdump.config.plan import Plan
 
 log = logging.getLogger("msdump")
 
@@ -60,7 +60,7 @@ class DumpState:
                 raise CallError(codes.REPEAT_INITIALIZE, "aclInit: it was called already", codes.WRONG_ORDER)
             plan = plan_of(path) if path else None
             self._obey_environment()
-            if plan is not None and plan.is_exception:
+            if plan is not None and plan.trigger.exception:
                 self._start_exception(plan, is_lasting=True)
             elif plan is not None:
                 self._configured = self._open(plan)
@@ -112,15 +112,15 @@ class DumpState:
             from msdump.config.environment import DETAIL
 
             plan = plan_of(path)
-            if plan is not None and plan.is_exception:
-                if plan.scene == DETAIL and self.is_device_set:
+            if plan is not None and plan.trigger.exception:
+                if plan.trigger.exception == DETAIL and self.is_device_set:
                     raise CallError(
                         codes.INTERNAL_ERROR,
-                        f"aclmdlSetDump: dump_scene {plan.scene} must be set before aclrtSetDevice",
+                        f"aclmdlSetDump: dump_scene {plan.trigger.exception} must be set before aclrtSetDevice",
                         codes.WRONG_ORDER,
                     )
                 self._data = None
-                self._start_exception(plan, is_lasting=plan.scene == DETAIL)
+                self._start_exception(plan, is_lasting=plan.trigger.exception == DETAIL)
                 return
             self._data = self._open(plan)
 
@@ -159,7 +159,7 @@ class DumpState:
         with self._lock:
             self._obey_environment()
 
-    def enter(self, plan: AclPlan | None) -> DumpInForce | None:
+    def enter(self, plan: Plan | None) -> DumpInForce | None:
         """Put a plan in force until `leave`, before what calls have set. None is one that dumps nothing."""
         with self._lock:
             self._obey_environment()
@@ -205,13 +205,14 @@ class DumpState:
         if environment.scene and self._exception is None:
             self._start_exception(plan_acl_exception(environment.scene), is_lasting=True)
 
-    def _start_exception(self, plan: AclPlan, is_lasting: bool) -> None:
+    def _start_exception(self, plan: Plan, is_lasting: bool) -> None:
         if self._exception is not None:
-            log.warning("dump_scene %s: an exception dump is on already, so this one is ignored.", plan.scene)
+            scene = plan.trigger.exception
+            log.warning("dump_scene %s: an exception dump is on already, so this one is ignored.", scene)
             return
         self._exception, self._is_exception_lasting = self._open(plan), is_lasting
 
-    def _open(self, plan: AclPlan | None) -> DumpInForce | None:
+    def _open(self, plan: Plan | None) -> DumpInForce | None:
         if plan is None:
             return None
         dump = sessions.begin(DumpInForce(plan, self._deliver, self._settle))

@@ -265,7 +265,7 @@ class LoadedModel:
 
 def load(source: str | bytes, function: str) -> int:
     """Load a model with the dumps that are in force; gives its id.   Raises: CallError with GE's or ACL's number."""
-    from msdump.config.acl_error import NULL
+    from msdump.config.acl_file import NULL
 
     process.check_initialized(function)
     if isinstance(source, bytes) and not source:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
-from msdump.config.sections import DUMP_MARKED
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
@@ -170,11 +169,7 @@ def _compile(
 
 def announce_marks(session: GraphSession | None, graph: Graph) -> None:
     """Say when `dump_mode` 2 will find nothing in a graph."""
-    if (
-        session is not None
-        and session.plan.dump_mode == DUMP_MARKED
-        and not any(node.is_marked for node in graph.nodes)
-    ):
+    if session is not None and session.plan.which.takes_marked and not any(node.is_marked for node in graph.nodes):
         log.warning("dump_mode 2: set_dump marked no operator of %s, so nothing of it will be dumped.", graph.name)
 
 

@@ -15,10 +15,12 @@ from typing import Any
 
 from msdump import measuring, sessions
 from msdump.acl_engine import AclDump
-from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
-from msdump.config.acl_plan import AclPlan
+from msdump.config.acl import load_acl_config, plan_acl, plan_options
 from msdump.config.environment import AclEnvironment, exception_folder
 from msdump.config.json_file import JsonFile
+from msdump.config.plan import Plan
+from msdump.config.selection import OperatorList
+from msdump.config.selectors import FullNameSelector
 from msdump.dump.writer_pool import WriterPool
 from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
@@ -104,7 +106,7 @@ class GraphModeDump(_AclSession):
     def __init__(self, wish: Wish) -> None:
         super().__init__()
         self.wish = wish
-        self._models: list[dict[str, Any]] = []
+        self._lists: list[OperatorList] = []
         self._shown: list[dict[str, Any]] = []
         self._names: set[str] = set()
         self._has_marks = False
@@ -129,16 +131,16 @@ class GraphModeDump(_AclSession):
             self._shown.append({**model, "layer": layers})
             found = [name for name in layers if name in names]
             if found:
-                self._models.append({**model, "layer": found})
+                self._lists.append(OperatorList(graph.name, tuple(map(FullNameSelector, found))))
         elif not self._has_marks:
             self._shown.append(model)
-            self._models.append(model)
+            self._lists.append(OperatorList(graph.name))
         plan = self._plan()
         if self.acl is None:
             self.acl = AclDump(plan, self.wish.folder)
             self.note_use()
         self.acl.plan = plan
-        is_listed = any(model["model_name"] == graph.name for model in self._models)
+        is_listed = any(each.model_name == graph.name for each in self._lists)
         return self.acl if is_listed else None
 
     def _finish(self) -> None:
@@ -151,13 +153,12 @@ class GraphModeDump(_AclSession):
                     )
         super()._finish()
 
-    def _content(self, models: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"dump": {**dict(self.wish.keys), "dump_path": str(self.wish.folder), "dump_list": models}}
-
-    def _plan(self) -> AclPlan:
-        """Of all graphs so far. The file shows what was asked for."""
+    def _plan(self) -> Plan:
+        """Of all graphs so far; a file shows the options as TorchAir hands them to ACL."""
         path = dump_options_path(measuring.redirected(Path.cwd()), *process_rank(), os.getpid())
-        text = json.dumps(self._content(self._shown), indent=4).encode()
+        keys = dict(self.wish.keys)
+        content = {"dump": {**keys, "dump_path": str(self.wish.folder), "dump_list": self._shown}}
+        text = json.dumps(content, indent=4).encode()
         try:
             make_dirs(path.parent)
             write_file(path, [text], 0o600, replace=True)
@@ -165,11 +166,8 @@ class GraphModeDump(_AclSession):
             if not self._has_warned:
                 self._has_warned = True
                 log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
-        # ACL wants a list, also where no graph so far has a chosen operator.
-        models = self._models or [{"model_name": "graph_0"}]
-        plan = plan_acl(parse_acl_config(JsonFile(path, text, self._content(models))))
-        assert plan is not None
-        return plan
+        steps, source = keys.get("dump_step", ""), JsonFile(path, text, content)
+        return plan_options(self.wish.folder, keys["dump_mode"], keys["dump_data"], steps, self._lists, source)
 
 
 class FileDump(_AclSession):
@@ -183,9 +181,9 @@ class FileDump(_AclSession):
             log.warning("%s", warning)
         plan = plan_acl(config)
         if plan is not None:
-            folder = plan.path
-            if plan.is_exception or folder is None:
-                folder = exception_folder(AclEnvironment.from_os(), plan.path, Path.cwd())
+            folder = plan.where.path
+            if plan.trigger.exception:
+                folder = exception_folder(AclEnvironment.from_os(), folder, Path.cwd())
             self.acl = AclDump(plan, measuring.redirected(folder))
 
     @property

@@ -15,7 +15,7 @@ from msdump.analysis.find.zoom import Zoom, acl_config, mindspore_config, plan_z
 from msdump.analysis.steps import Operator, safe_text
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.environment import DUMP_CONFIG, Environment
-from msdump.config.plan import plan_mindspore
+from msdump.config.mindspore import plan_mindspore
 from msdump.config.selectors import parse_selector
 from msdump.errors import ConfigError
 from tests.analysis.small_dump import floats, write_dump
@@ -50,9 +50,9 @@ def test_the_configuration_is_one_that_mindspore_takes(dump: Path, tmp_path: Pat
     path = tmp_path / "zoom.json"
     path.write_text(json.dumps(config))
     plan = plan_mindspore(Environment.from_os({DUMP_CONFIG: str(path)}), "CPU", 0)
-    assert plan is not None and plan.saves_tensor and plan.net_name == "Net"
-    assert [iteration in plan.iterations for iteration in range(2, 7)] == [False, True, True, True, False]
-    (selector,) = plan.selectors or ()
+    assert plan is not None and plan.saved.tensors and plan.where.net_name == "Net"
+    assert [plan.when.dumps(iteration) for iteration in range(2, 7)] == [False, True, True, True, False]
+    (selector,) = plan.which.selectors or ()
     name = plan_zoom(dump, "Log-op2").operator.label
     assert selector.matches("D/Log-op2") and name in ("D/Log-op2", "Log-op2")
     assert not selector.matches("D/Log-op3")
@@ -63,8 +63,8 @@ def test_the_configuration_is_one_that_acl_takes(dump: Path, tmp_path: Path) -> 
     path = tmp_path / "acl.json"
     path.write_text(json.dumps(acl_config(plan_zoom(dump, "Log-op2"), str(tmp_path / "zoom"))))
     plan = plan_acl(load_acl_config(str(path)))
-    assert plan is not None and plan.dumps_input and plan.dumps_output
-    (entry,) = plan.entries
+    assert plan is not None and plan.operands.inputs and plan.operands.outputs
+    (entry,) = plan.which.lists
     assert entry.model_name == "Net"
 
 

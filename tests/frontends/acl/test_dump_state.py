@@ -131,9 +131,9 @@ def test_an_exception_dump_of_init_leaves_the_calls_free(tmp_path: Path) -> None
     ok(acl.init(config(tmp_path, dump_scene="aic_err_norm_dump")))
     ok(acl.mdl.init_dump())
     ok(acl.mdl.set_dump(config(tmp_path, "more.json", dump_list=[{}])))
-    assert [dump.plan.scene for dump in process.dump.in_force()] == ["aic_err_norm_dump", ""]
+    assert [dump.plan.trigger.exception for dump in process.dump.in_force()] == ["aic_err_norm_dump", ""]
     ok(acl.mdl.finalize_dump())
-    assert [dump.plan.scene for dump in process.dump.in_force()] == ["aic_err_norm_dump"]
+    assert [dump.plan.trigger.exception for dump in process.dump.in_force()] == ["aic_err_norm_dump"]
 
 
 def test_a_dump_of_init_is_written(tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_a_detail_dump_comes_before_the_device_and_stays(tmp_path: Path) -> None
     ok(acl.mdl.set_dump(path))
     ok(acl.rt.set_device(0))
     ok(acl.mdl.finalize_dump())
-    assert [dump.plan.scene for dump in process.dump.in_force()] == ["aic_err_detail_dump"]
+    assert [dump.plan.trigger.exception for dump in process.dump.in_force()] == ["aic_err_detail_dump"]
 
 
 def test_finalize_dump_ends_a_brief_dump(tmp_path: Path) -> None:
     begin()
     ok(acl.mdl.set_dump(config(tmp_path, dump_scene="lite_exception")))
-    assert [dump.plan.scene for dump in process.dump.in_force()] == ["aic_err_brief_dump"]
+    assert [dump.plan.trigger.exception for dump in process.dump.in_force()] == ["aic_err_brief_dump"]
     ok(acl.mdl.finalize_dump())
     assert process.dump.in_force() == ()
 
@@ -170,7 +170,7 @@ def test_a_second_exception_dump_is_ignored(tmp_path: Path, caplog: pytest.LogCa
     ok(acl.mdl.set_dump(config(tmp_path, dump_scene="aic_err_norm_dump")))
     ok(acl.mdl.set_dump(config(tmp_path, dump_scene="aic_err_brief_dump")))
     assert "an exception dump is on already" in caplog.text
-    assert [dump.plan.scene for dump in process.dump.in_force()] == ["aic_err_norm_dump"]
+    assert [dump.plan.trigger.exception for dump in process.dump.in_force()] == ["aic_err_norm_dump"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_environment_alone(
         monkeypatch.setenv(name, value)
     begin()
     (dump,) = process.dump.in_force()
-    assert (dump.plan.scene, dump.root) == (scene, tmp_path / folder)
+    assert (dump.plan.trigger.exception, dump.root) == (scene, tmp_path / folder)
     ok(acl.mdl.set_dump(config(tmp_path, dump_scene="aic_err_norm_dump")))
     ok(acl.mdl.finalize_dump())
     assert process.dump.in_force() == (dump,)
@@ -425,7 +425,7 @@ class DumpOrder(RuleBasedStateMachine):
 
     @invariant()
     def what_is_in_force(self) -> None:
-        layers = [entry.layers for dump in process.dump.in_force() for entry in dump.plan.entries]
+        layers = [each.full_names for dump in process.dump.in_force() for each in dump.plan.which.lists]
         assert layers == ([] if self.layer is None else [{self.layer}])
 
     def teardown(self) -> None:

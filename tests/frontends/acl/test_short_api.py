@@ -16,7 +16,7 @@ pytest.importorskip("onnxruntime")
 import onnx
 
 import msdump
-from msdump.config.acl_error import AclConfigError
+from msdump.config.acl_file import AclConfigError
 from msdump.errors import DumpError, ExecutionError, FormatError
 from msdump.frontends import acl
 from tests.frontends.acl.scripts import config, everything, files, ok, small_model

@@ -27,8 +27,9 @@ from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from tests.dump.memory_writer import MemoryWriter, make_plan
+from tests.dump.memory_writer import MemoryWriter
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
+from tests.plans import plain_plan
 
 Tensors = dict[tuple[str, str, int], Array]
 
@@ -384,8 +385,8 @@ def test_overflow_and_exceptions_are_found_in_steps(config: Callable[..., Path])
         opened = opening.current()
         assert opened is not None
         overflow, exception, opdebug = MemoryWriter(), MemoryWriter(), MemoryWriter()
-        finder = OverflowDumper(make_plan(op_debug_mode=3), [overflow], opdebug, Tally())
-        opened.observers = (finder, ExceptionDumper(make_plan(op_debug_mode=4), [exception], Tally()))
+        finder = OverflowDumper(plain_plan(op_debug_mode=3), [overflow], opdebug, Tally())
+        opened.observers = (finder, ExceptionDumper(plain_plan(op_debug_mode=4), [exception], Tally()))
         Scaled()(Tensor(np.full((1, 2), 0.1, np.float32)))
         assert finder.found == [] and overflow.records == []
         Scaled()(Tensor(np.full((1, 2), 1.0, np.float32)))
