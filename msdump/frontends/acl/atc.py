@@ -20,7 +20,7 @@ from pathlib import Path
 from msdump.errors import did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
-from msdump.frontends.acl.operand import Operand, Shape
+from msdump.frontends.acl.operand import ModelOperand, Shape
 from msdump.frontends.acl.tensor_desc import UNKNOWN
 
 log = logging.getLogger("msdump")
@@ -52,7 +52,7 @@ class Atc:
     kind: str = ""
     gears: tuple[Shape, ...] = ()
 
-    def operands(self, declared: Sequence[Operand], where: str) -> tuple[Operand, ...]:
+    def operands(self, declared: Sequence[ModelOperand], where: str) -> tuple[ModelOperand, ...]:
         """The inputs with the sizes that the options give them.   Raises: CallError 100013 where these do not fit."""
         names = [operand.name for operand in declared]
         for name in self.shapes:
@@ -63,7 +63,7 @@ class Atc:
             self._check_gears(operands, where)
         return operands
 
-    def gear_shapes(self, inputs: Sequence[Operand], gear: Shape) -> list[Shape]:
+    def gear_shapes(self, inputs: Sequence[ModelOperand], gear: Shape) -> list[Shape]:
         """Shapes of all inputs in one gear."""
         if self.kind == BATCH:
             return [tuple(gear[0] if size < 0 else size for size in operand.shape) for operand in inputs]
@@ -78,7 +78,7 @@ class Atc:
             gear for gear in self.gears if not any(gear != other and _covers(other, gear) for other in self.gears)
         )
 
-    def _operand(self, operand: Operand, where: str) -> Operand:
+    def _operand(self, operand: ModelOperand, where: str) -> ModelOperand:
         sizes = self.shapes.get(operand.name)
         if sizes is None:
             return operand
@@ -89,9 +89,9 @@ class Atc:
             got = ",".join(str(least) if least == most else f"{least}~{most}" for least, most in sizes)
             raise refusal(where, _SHAPE, f"a shape for {operand.name} that {operand} allows", got)
         shape = tuple(least if least == most else UNKNOWN for least, most in sizes)
-        return Operand(operand.name, operand.dtype, shape, tuple(sizes))
+        return ModelOperand(operand.name, operand.dtype, shape, tuple(sizes))
 
-    def _check_gears(self, inputs: Sequence[Operand], where: str) -> None:
+    def _check_gears(self, inputs: Sequence[ModelOperand], where: str) -> None:
         open_axes = [[axis for axis, size in enumerate(operand.shape) if size < 0] for operand in inputs]
         count = sum(map(len, open_axes))
         fits = {

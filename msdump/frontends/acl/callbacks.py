@@ -1,4 +1,5 @@
-"""Callbacks of a script: functions that a stream calls in a thread of the script, and one for operators that fail."""
+"""Callbacks of a script: functions that a stream calls in a thread of the script, one for operators that fail, and one
+that takes a dump piece by piece."""
 
 from __future__ import annotations
 
@@ -7,12 +8,20 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from msdump.errors import WriteError
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import as_int, bad_argument, returns_code, returns_plain
 from msdump.frontends.acl.process import process
-from msdump.frontends.acl.subscriptions import Report
+from msdump.frontends.acl.streams import PendingCallback
+
+if TYPE_CHECKING:
+    from msdump.formats.acl_chunks import DumpChunk
+    from msdump.frontends.acl.dump_in_force import Deliver
+
 
 log = logging.getLogger("msdump")
 
@@ -55,7 +64,7 @@ def launch_callback(fn: Callable[[Any], Any], args: Any, block_type: int, stream
         raise bad_argument(f"block_type: expected 0 (no block) or 1 (block), got {block_type}")
     held = process.stream(as_int(stream, "stream"))
     reports = process.subscriptions.reports_of(held)
-    report = Report(fn, args, threading.Event())
+    report = PendingCallback(fn, args, threading.Event())
 
     def work() -> None:
         reports.put(report)
@@ -139,3 +148,32 @@ def tell_exception(task_id: int, stream_id: int) -> None:
 
 def _info(info: int) -> ExceptionInfo:
     return process.handles.find(as_int(info, "info"), ExceptionInfo, "info")
+
+
+def deliver_to(function: Callable[[dict[str, Any]], Any]) -> Deliver:
+    """What hands one piece to a function, as the dict that pyACL makes of `acldumpChunk`.
+
+    Raises (when called): WriteError when the function returns another number than 0.
+    """
+
+    def deliver(chunk: DumpChunk) -> None:
+        data = np.frombuffer(chunk.data, np.uint8) if len(chunk.data) else np.empty((0,), np.uint8)
+        address = process.memory.lend(data, data.ctypes.data, data.nbytes, False) if data.nbytes else 0
+        try:
+            result = function(
+                {
+                    "file_name": chunk.file_name,
+                    "data_buf": address,
+                    "buf_len": data.nbytes,
+                    "is_last_chunk": int(chunk.is_last),
+                    "offset": chunk.offset,
+                    "flag": chunk.flag,
+                }
+            )
+        finally:
+            # The piece is gone when this returns, whoever still knows its address.
+            process.memory.take_back(data)
+        if isinstance(result, int) and result != 0:
+            raise WriteError(f"{chunk.file_name}: expected a callback that returns 0, got {result}.")
+
+    return deliver

@@ -25,6 +25,7 @@ from msdump.frontends.acl.aipp import (
     set_aipp_src_image_size,
     set_input_aipp,
 )
+from msdump.frontends.acl.callbacks import deliver_to
 from msdump.frontends.acl.calls import (
     CallError,
     as_int,
@@ -34,7 +35,6 @@ from msdump.frontends.acl.calls import (
     returns_value,
     unknown_name,
 )
-from msdump.frontends.acl.chunks import deliver_to
 from msdump.frontends.acl.dataset import (
     add_dataset_buffer,
     create_dataset,

@@ -16,7 +16,7 @@ from msdump.frontends.acl.calls import (
 )
 from msdump.frontends.acl.const import ACL_DT_UNDEFINED, ACL_FORMAT_ND, ACL_FORMAT_UNDEFINED
 from msdump.frontends.acl.models import LoadedModel, described, find_model, open_unwatched
-from msdump.frontends.acl.operand import Operand, Shape
+from msdump.frontends.acl.operand import ModelOperand, Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import dtype_number
 
@@ -28,8 +28,8 @@ _NO_GEARS: list[dict[str, Any]] = []
 class ModelDesc:
     """What `get_desc` filled in. It outlives its model."""
 
-    inputs: tuple[Operand, ...] = ()
-    outputs: tuple[Operand, ...] = ()
+    inputs: tuple[ModelOperand, ...] = ()
+    outputs: tuple[ModelOperand, ...] = ()
     models: list[LoadedModel] = field(default_factory=list)
 
 
@@ -228,27 +228,27 @@ def _find(model_desc: int) -> ModelDesc:
     return process.handles.find(as_int(model_desc, "model_desc"), ModelDesc, "model_desc")
 
 
-def _input(model_desc: int, index: int) -> Operand:
+def _input(model_desc: int, index: int) -> ModelOperand:
     return _at(_find(model_desc).inputs, index, "inputs")
 
 
-def _output(model_desc: int, index: int) -> Operand:
+def _output(model_desc: int, index: int) -> ModelOperand:
     return _at(_find(model_desc).outputs, index, "outputs")
 
 
-def _at(operands: tuple[Operand, ...], index: int, io: str) -> Operand:
+def _at(operands: tuple[ModelOperand, ...], index: int, io: str) -> ModelOperand:
     at = as_int(index, "index")
     if not 0 <= at < len(operands):
         raise bad_argument(f"index: expected one of {len(operands)} {io}, got {at}")
     return operands[at]
 
 
-def _index(operands: tuple[Operand, ...], name: str) -> int:
+def _index(operands: tuple[ModelOperand, ...], name: str) -> int:
     names = [operand.name for operand in operands]
     if as_text(name, "name") not in names:
         raise bad_argument(f"name: expected one of {', '.join(names) or 'none'}, got {name}")
     return names.index(name)
 
 
-def _dims(operand: Operand) -> dict[str, Any]:
+def _dims(operand: ModelOperand) -> dict[str, Any]:
     return {"name": operand.name, "dimCount": len(operand.shape), "dims": list(operand.shape)}

@@ -19,7 +19,7 @@ from msdump.frontends.acl.callbacks import tell_exception
 from msdump.frontends.acl.calls import CallError, bad_argument
 from msdump.frontends.acl.const import ACL_DYNAMIC_TENSOR_NAME, ACL_FORMAT_ND
 from msdump.frontends.acl.dataset import DataBuffer, Dataset, desc_of, find_buffer, set_desc
-from msdump.frontends.acl.operand import Operand, Shape, operand_of
+from msdump.frontends.acl.operand import ModelOperand, Shape, operand_of
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import TensorDesc, dtype_number
 from msdump.packing import pack, packed_size, unpack
@@ -43,9 +43,9 @@ class LoadedModel:
         self.onnx = onnx_model
         self.atc = atc or Atc()
         self.inputs = self.atc.operands(tuple(map(operand_of, onnx_model.inputs)), where)
-        self.control: Operand | None = None
+        self.control: ModelOperand | None = None
         self.fixed_shapes: dict[int, Shape] = {}
-        self._outputs_by_shapes: dict[tuple[Shape, ...], tuple[Operand, ...]] = {}
+        self._outputs_by_shapes: dict[tuple[Shape, ...], tuple[ModelOperand, ...]] = {}
         if self.atc.kind:
             self._add_gears()
         else:
@@ -58,11 +58,11 @@ class LoadedModel:
         return self.onnx.file_name or self.onnx.model_name
 
     @property
-    def fed(self) -> tuple[Operand, ...]:
+    def fed(self) -> tuple[ModelOperand, ...]:
         """What a dataset of inputs has a buffer for."""
         return self.inputs if self.control is None else (*self.inputs, self.control)
 
-    def outputs_for(self, shapes: Sequence[Shape]) -> tuple[Operand, ...]:
+    def outputs_for(self, shapes: Sequence[Shape]) -> tuple[ModelOperand, ...]:
         """The outputs for these shapes of the inputs, as far as they follow from them."""
         key = tuple(shapes)
         if key not in self._outputs_by_shapes:
@@ -72,7 +72,7 @@ class LoadedModel:
                 operand = operand_of(spec)
                 value = values.get(spec.name)
                 shape = operand.shape if value is None else tuple(value.type.shape)
-                found.append(Operand(operand.name, operand.dtype, shape))
+                found.append(ModelOperand(operand.name, operand.dtype, shape))
             self._outputs_by_shapes[key] = tuple(found)
         return self._outputs_by_shapes[key]
 
@@ -131,10 +131,10 @@ class LoadedModel:
         """
         shapes_by_gear = [self.atc.gear_shapes(self.inputs, gear) for gear in self.atc.gears]
         self.inputs = tuple(
-            Operand(operand.name, operand.dtype, operand.shape, (), tuple(map(max, *shapes, shapes[0])))
+            ModelOperand(operand.name, operand.dtype, operand.shape, (), tuple(map(max, *shapes, shapes[0])))
             for operand, *shapes in zip(self.inputs, *shapes_by_gear, strict=True)
         )
-        self.control = Operand(ACL_DYNAMIC_TENSOR_NAME, "int64", (len(self.atc.gears[0]),))
+        self.control = ModelOperand(ACL_DYNAMIC_TENSOR_NAME, "int64", (len(self.atc.gears[0]),))
         by_gear = [self.outputs_for(self.atc.gear_shapes(self.inputs, gear)) for gear in self.atc.largest_gears()]
         self.outputs = tuple(max(outputs, key=lambda output: output.size) for outputs in zip(*by_gear, strict=True))
 
@@ -229,7 +229,7 @@ class LoadedModel:
             code = codes.MODEL_INPUT_NOT_MATCH if io == "input" else codes.MODEL_OUTPUT_NOT_MATCH
             raise CallError(code, f"model {self.name}: expected {expected} {io} buffers in the dataset, got {got}")
 
-    def _read(self, at: int, operand: Operand, inputs: Dataset, shape: Shape) -> Array:
+    def _read(self, at: int, operand: ModelOperand, inputs: Dataset, shape: Shape) -> Array:
         buffer = find_buffer(inputs.buffers[at])
         needed = packed_size(operand.dtype, math.prod(shape))
         if buffer.size < needed:
@@ -240,7 +240,7 @@ class LoadedModel:
             )
         return read_array(buffer, operand.dtype, shape, f"input {operand.name}")
 
-    def _shape(self, at: int, operand: Operand, inputs: Dataset) -> Shape:
+    def _shape(self, at: int, operand: ModelOperand, inputs: Dataset) -> Shape:
         """Shape of an input: from its description, from a call on the model, from the model, from its size."""
         desc, buffer = desc_of(inputs, at), find_buffer(inputs.buffers[at])
         shape = desc.shape if desc is not None else self.fixed_shapes.get(at, operand.shape)

@@ -15,7 +15,6 @@ from msdump.frontends.acl.process import process
 from msdump.frontends.acl.single_ops import SingleOp, SingleOps, models_in, operator_of
 from msdump.frontends.acl.tensor_desc import TensorDesc
 from msdump.frontends.acl.tensor_desc import find as find_desc
-from msdump.frontends.acl.tensor_layout import source_of
 
 log = logging.getLogger("msdump")
 
@@ -328,7 +327,7 @@ def _run(
 
 def _sources(inputs: Sequence[int], input_desc: Sequence[int | TensorDesc]) -> list[DataBuffer]:
     descs = [desc if isinstance(desc, TensorDesc) else find_desc(desc) for desc in input_desc]
-    return [source_of(desc, find_buffer(buffer)) for desc, buffer in zip(descs, inputs, strict=True)]
+    return [_source_of(desc, find_buffer(buffer)) for desc, buffer in zip(descs, inputs, strict=True)]
 
 
 def _tell_shapes(output_desc: Sequence[int], shapes: Sequence[Shape]) -> None:
@@ -341,6 +340,14 @@ def _tell_shapes(output_desc: Sequence[int], shapes: Sequence[Shape]) -> None:
 def _set(attr: int, name: str, value: Any) -> None:
     held = process.handles.find(as_int(attr, "attr"), OpAttr, "attr")
     held.values[as_text(name, "attr_name")] = value
+
+
+def _source_of(desc: TensorDesc, buffer: DataBuffer) -> DataBuffer:
+    """Where an operator reads an input: its constant data, or the buffer."""
+    if desc.const is None:
+        return buffer
+    address = process.memory.lend(desc.const, desc.const.ctypes.data, desc.const.nbytes, False)
+    return DataBuffer(address, desc.const.nbytes)
 
 
 def __getattr__(name: str) -> Any:

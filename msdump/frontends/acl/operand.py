@@ -1,4 +1,4 @@
-"""Operand: an input or output of a model as its description tells of it."""
+"""ModelOperand: an input or output of a model as its description tells of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class ModelOperand:
     """An input or output. Open sizes are -1; `dtype` is a name of the dtype table.
 
     ranges   (least, most) of each size, most -1 for no end; () where the options of ATC name none
@@ -67,7 +67,7 @@ def has_array(dtype: str) -> bool:
     return row is not None and row.numpy_type is not None
 
 
-def operand_of(spec: TensorSpec) -> Operand:
+def operand_of(spec: TensorSpec) -> ModelOperand:
     """What a model declares; an open rank is one open size."""
     sizes = (UNKNOWN,) if spec.shape is None else spec.shape
-    return Operand(spec.name, spec.dtype, tuple(size if isinstance(size, int) else UNKNOWN for size in sizes))
+    return ModelOperand(spec.name, spec.dtype, tuple(size if isinstance(size, int) else UNKNOWN for size in sizes))

@@ -1,4 +1,5 @@
-"""The state of ACL in this process: what its calls share. ACL has one for each process, and so has this package."""
+"""The state of ACL in this process: what its calls share, and the handles that stand for objects of it. ACL has one for
+each process, and so has this package."""
 
 from __future__ import annotations
 
@@ -6,23 +7,74 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msdump.frontends.acl import codes
-from msdump.frontends.acl.calls import CallError
+from msdump.frontends.acl.calls import CallError, bad_argument
 from msdump.frontends.acl.dump_in_force import DumpInForce
 from msdump.frontends.acl.dump_state import DumpState
-from msdump.frontends.acl.handles import Handles
 from msdump.frontends.acl.memory import Memory
-from msdump.frontends.acl.streams import Stream
-from msdump.frontends.acl.subscriptions import Subscriptions
+from msdump.frontends.acl.streams import Stream, Subscriptions
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel
     from msdump.graph.run import Observer
 
 
-class Model(Protocol):
+T = TypeVar("T")
+
+# No address of memory has these bits, so that a handle in place of a pointer, or the other way round, is noticed.
+_FIRST, _STEP = 1 << 56, 16
+
+
+class Handles:
+    """All objects that handles stand for. No number is given twice."""
+
+    def __init__(self) -> None:
+        self._object_by_handle: dict[int, object] = {}
+        self._numbers = itertools.count(_FIRST, _STEP)
+        self._lock = threading.Lock()
+
+    def add(self, held: object) -> int:
+        """A handle for an object."""
+        with self._lock:
+            handle = next(self._numbers)
+            self._object_by_handle[handle] = held
+        return handle
+
+    def find(self, handle: int, kind: type[T], name: str) -> T:
+        """The object behind a handle.
+
+        name   of the argument
+        Raises: CallError 100000 for a null handle, one that was destroyed, one of another kind.
+        """
+        held = self._object_by_handle.get(handle)
+        if isinstance(held, kind):
+            return held
+        if handle == 0:
+            raise CallError(codes.INVALID_PARAM, f"{name}: expected a handle, got a null pointer", codes.NULL_ARGUMENT)
+        got = "the handle of another kind of object" if held is not None else "one that is unknown or was destroyed"
+        raise bad_argument(f"{name}: expected the handle of a {kind.__name__}, got {got}")
+
+    def get(self, handle: int, kind: type[T]) -> T | None:
+        """The object behind a handle; None when there is none of that kind."""
+        held = self._object_by_handle.get(handle)
+        return held if isinstance(held, kind) else None
+
+    def remove(self, handle: int, kind: type[T], name: str) -> T:
+        """Destroy a handle; gives what was behind it.   Raises: as `find`."""
+        with self._lock:
+            held = self.find(handle, kind, name)
+            del self._object_by_handle[handle]
+        return held
+
+    def discard(self, handle: int) -> None:
+        """Destroy a handle that may be gone already."""
+        with self._lock:
+            self._object_by_handle.pop(handle, None)
+
+
+class HasOperands(Protocol):
     """A loaded model.   fed, outputs: its operands"""
 
     @property
@@ -59,7 +111,7 @@ class Process:
         self.handles = Handles()
         self.memory = Memory()
         self.dump = DumpState(self.drain)
-        self.models: dict[int, Model] = {}
+        self.models: dict[int, HasOperands] = {}
         self.model_ids = itertools.count(1)
         self.single_ops: object = None
         self.default_stream = Stream()
