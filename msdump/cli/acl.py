@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.acl_plan import check_acl_json
-from msdump.cli.main import COMMANDS
+from msdump.cli.plan import check_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
@@ -28,9 +27,8 @@ exit status:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser("acl", help=COMMANDS["acl"], allow_abbrev=False)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     run = actions.add_parser(
         "run",

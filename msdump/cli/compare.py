@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any
 
-from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, is_terminal, print_table, progress_bar, say
-from msdump.errors import ConfigError, MsdumpError
+from msdump.cli.options import add_step_options, print_lines, selected_steps, write_text
+from msdump.cli.printing import print_table, progress_bar, say
+from msdump.errors import ConfigError
 
-AGREE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+AGREE, DIFFER, DAMAGED = 0, 1, 4
 _EPILOG = """
 The first lines name the first operator in execution order whose inputs agree and whose output does not.
 MINE and GOLDEN are any folders of dumps: of MindSpore, CANN, TorchAir or msdump, npy or bin.
@@ -22,16 +20,10 @@ exit status: 0 all that was compared agrees; 1 something differs; 2 wrong usage,
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "compare",
-        help=COMMANDS["compare"],
-        description="Compare two dumps tensor by tensor and name the first operator that goes wrong.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Compare two dumps tensor by tensor and name the first operator that goes wrong."
+    parser.epilog = _EPILOG
     add = parser.add_argument
     add("mine", metavar="MINE", help="the dump under test")
     add("golden", metavar="GOLDEN", help="the dump it should agree with")
@@ -49,32 +41,6 @@ def add_parser(subparsers: Any) -> None:
     add("-q", "--quiet", action="store_true", help="print nothing, tell by the exit status")
 
 
-def parse_number_ranges(text: str) -> Collection[int] | None:
-    """Read "all" (None, which selects everything), or ranges such as "0|5-8"; a comma separates as well as a bar.
-
-    Raises: argparse.ArgumentTypeError, which the parser shows with the name of the option.
-    """
-    from msdump.config.ranges import parse_ranges
-
-    if text == "all":
-        return None
-    try:
-        return parse_ranges(text.replace(",", "|").replace(" ", ""))
-    except ConfigError as error:
-        reason = str(error).partition("The piece ")[2]
-        detail = f" The piece {reason}" if reason else ""
-        raise argparse.ArgumentTypeError(
-            f'expected "all" or numbers and ranges such as "0|5-8" or 0,3, got "{text}".{detail}'
-        ) from error
-
-
-def add_step_options(parser: Any) -> None:
-    """Options that choose steps of a dump."""
-    for name in ("rank", "graph", "iteration"):
-        text = f'only these {name} numbers: "all", or ranges such as "0|5-8" or 0,3'
-        parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
-
-
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is the exit status that `--help` explains."""
     from msdump.analysis.compare.dumps import compare_dumps
@@ -83,25 +49,18 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--threads: expected a number from 1 on, got {args.threads}.")
     if args.tolerance is not None and not args.tolerance >= 0:
         raise ConfigError(f"--tolerance: expected a number from 0 on, got {args.tolerance}.")
-    try:
-        with progress_bar("compare", sys.stderr, args.quiet) as advance:
-            found = compare_dumps(
-                args.mine,
-                args.golden,
-                args.reference,
-                mapping=args.mapping,
-                rank=args.rank,
-                graph=args.graph,
-                iteration=args.iteration,
-                tolerance=args.tolerance,
-                has_divergence=not args.fast,
-                thread_count=args.threads,
-                progress=advance,
-            )
-    except MsdumpError as error:
-        # 1 would say that the dumps differ.
-        complain(f"msdump compare: {error}")
-        return WRONG_USAGE
+    with progress_bar("compare", sys.stderr, args.quiet) as advance:
+        found = compare_dumps(
+            args.mine,
+            args.golden,
+            args.reference,
+            mapping=args.mapping,
+            **selected_steps(args),
+            tolerance=args.tolerance,
+            has_divergence=not args.fast,
+            thread_count=args.threads,
+            progress=advance,
+        )
     _report(found, args)
     if not found.is_agreeing:
         return DIFFER
@@ -124,22 +83,3 @@ def _report(found: Any, args: argparse.Namespace) -> None:
         print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
         say()
     print_lines(summary(found))
-
-
-def print_lines(lines: Sequence[str]) -> None:
-    say("\n".join(lines))
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a result; `-` is standard output.   Raises: ConfigError when the file cannot be written."""
-    if path == "-":
-        if is_terminal(sys.stdout):
-            say(text, end="")
-        else:
-            sys.stdout.write(text.encode(errors="backslashreplace").decode())
-        return
-    try:
-        # Names may hold bytes that are not UTF-8.
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise ConfigError(f"{path}: expected to write the result, got: {error.strerror}.") from error

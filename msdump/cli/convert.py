@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.main import FAILED
 from msdump.cli.printing import complain, is_terminal, say
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.errors import ConfigError
@@ -28,16 +28,10 @@ exit status: 0 everything is converted; 1 something could not be; 2 wrong usage;
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "convert",
-        help=COMMANDS["convert"],
-        description="Convert dump files, and whatever lies below folders, to files that other tools read.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Convert dump files, and whatever lies below folders, to files that other tools read."
+    parser.epilog = _EPILOG
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="a dump, any folder of one, or a file")
     add("-o", "-out", "--output", dest="output", default="converted", metavar="DIR", help="for the results (converted)")

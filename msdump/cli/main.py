@@ -12,8 +12,8 @@ from msdump import __version__
 from msdump.cli.printing import complain, log_printable, open_standard_streams, silence
 from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
-# Each name is a module of this package with `add_parser(subparsers)` and `run(args) -> int`. The help text
-# stands here a second time because `msdump --help` must not import the modules.
+# Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
+# imported.
 COMMANDS = {
     "run": "run a training script and dump what its configuration asks for",
     "acl": "run an ONNX model and dump what an acl.json asks for",
@@ -31,6 +31,8 @@ COMMANDS = {
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 
+# Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
+READERS = frozenset({"compare", "nan", "stat", "where", "show", "replay", "repro"})
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -56,16 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"msdump {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
+        command = subparsers.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
         if name == chosen:
-            importlib.import_module(f"msdump.cli.{name}").add_parser(subparsers)
-        else:
-            subparsers.add_parser(name, help=summary)
+            importlib.import_module(f"msdump.cli.{name}").add_arguments(command)
     args = parser.parse_args(arguments)
     try:
         return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
         complain(f"msdump {args.command}: {error}")
-        return WRONG_USAGE if isinstance(error, ConfigError) else FAILED
+        return WRONG_USAGE if isinstance(error, ConfigError) or args.command in READERS else FAILED
     except KeyboardInterrupt:
         complain(f"msdump {args.command}: interrupted")
         return INTERRUPTED

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
+from msdump.cli.options import path_argument
+from msdump.cli.printing import log
 
 if TYPE_CHECKING:
     from msdump.analysis.msaccucmp.accuracy import Request
@@ -32,9 +33,8 @@ class _Metrics(argparse.Action):
         setattr(namespace, self.dest, ",".join(values))
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this sub-command."""
-    parser = subparsers.add_parser("compare", help=SUBCOMMANDS["compare"][1])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this sub-command."""
     add = parser.add_argument
     add("-m", "--my_dump_path", dest="mine", required=True, type=path_argument, help="my dump: a folder or file")
     add("-g", "--golden_dump_path", dest="golden", required=True, type=path_argument, help="golden: a folder or file")

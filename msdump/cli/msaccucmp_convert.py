@@ -7,7 +7,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.msaccucmp import SUBCOMMANDS, log, path_argument
+from msdump.cli.options import path_argument
+from msdump.cli.printing import log
 
 if TYPE_CHECKING:
     from msdump.analysis.convert.files import ConvertOptions, Result
@@ -18,9 +19,8 @@ _NUMBER = re.compile(r"[0-9]+")
 _FORMATS_FOLDER = "format_convert"
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this sub-command."""
-    parser = subparsers.add_parser("convert", help=SUBCOMMANDS["convert"][1])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this sub-command."""
     add = parser.add_argument
     add(
         "-d",

@@ -6,18 +6,16 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msdump.cli.compare import add_step_options
-from msdump.cli.main import COMMANDS
+from msdump.cli.options import add_step_options, selected_steps
 from msdump.cli.printing import complain, progress_bar, say
-from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
     from msdump.analysis.steps import Operator
 
-FINITE, FOUND, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+FINITE, FOUND, DAMAGED = 0, 1, 4
 _EPILOG = """
 Takes tensors or statistics alone (statistic.csv), of a whole dump, of one folder, or one file.
 An Inf is benign when it comes from a constant, or when all that read it stop it: a softmax, a choice (where, gather),
@@ -28,16 +26,12 @@ nothing to look at; 4 what could be read is finite, but there are damaged files.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "nan",
-        help=COMMANDS["nan"],
-        description="Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before."
     )
+    parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
     parser.add_argument("--all", action="store_true", dest="shows_all", help="say so of every step, not only the first")
@@ -49,20 +43,13 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.find.nan import find_non_finite
     from msdump.analysis.steps import STATISTIC
 
-    try:
-        with progress_bar("nan", sys.stderr) as advance:
-            found = find_non_finite(
-                args.dump,
-                rank=args.rank,
-                graph=args.graph,
-                iteration=args.iteration,
-                thread_count=args.threads,
-                progress=advance,
-            )
-    except MsdumpError as error:
-        # 1 would say that something was found.
-        complain(f"msdump nan: {error}")
-        return WRONG_USAGE
+    with progress_bar("nan", sys.stderr) as advance:
+        found = find_non_finite(
+            args.dump,
+            **selected_steps(args),
+            thread_count=args.threads,
+            progress=advance,
+        )
     _print_report(found, args.shows_all)
     if found.first is not None and found.first.tensors[0].tensor.file.form == STATISTIC:
         command = shlex.join(["msdump", "zoom", args.dump, found.first.operator.label])

@@ -7,10 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from msdump.cli.acl_plan import check_acl_json, is_acl_json
-from msdump.cli.main import COMMANDS, FAILED
+from msdump.cli.main import FAILED, NOTHING_DUMPED
 from msdump.cli.printing import complain, print_table, put, say
 from msdump.cli.report_text import format_bytes, format_count
 from msdump.config.environment import DUMP_CONFIG, KEEP, Environment
@@ -32,16 +31,12 @@ MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR, MSDUMP_KEEP_ITERATIONS, MSDUMP_ASYNC_BUFF
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "plan",
-        help=COMMANDS["plan"],
-        description="Say in words what a dump configuration will dump; with graph files or a dry run also how much.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Say in words what a dump configuration will dump; with graph files or a dry run also how much."
     )
+    parser.epilog = _EPILOG
     parser.add_argument("config", metavar="CONFIG", nargs="?", help="dump configuration, a .json file; an acl.json too")
     parser.add_argument(
         "--graph",
@@ -207,3 +202,52 @@ def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, s
     if 1 < count <= 2**32:
         rows.append(("all iterations", f"{count} times that: {amount(count)}"))
     return rows
+
+
+def is_acl_json(path: str) -> bool:
+    """True for a file with ACL's section and without MindSpore's; False also for one that cannot be read."""
+    from msdump.config.acl_rules import DUMP
+    from msdump.config.json_file import read_json_file
+    from msdump.config.sections import COMMON
+
+    try:
+        content = read_json_file(path).value
+    except ConfigError:
+        return False
+    return isinstance(content, dict) and DUMP in content and COMMON not in content
+
+
+def check_acl_json(path: str) -> tuple[int, Path | None]:
+    """Print what it asks for; the result is 0 and the folder of the dump, or 3 when nothing is dumped.
+
+    Raises: AclConfigError.
+    """
+    from msdump.config.acl import load_acl_config, plan_acl
+    from msdump.config.acl_rules import WATCHER
+
+    config = load_acl_config(path)
+    for text in config.warnings:
+        complain(f"warning: {text}")
+    plan = plan_acl(config)
+    if plan is None:
+        say("nothing is dumped")
+        return NOTHING_DUMPED, None
+    trigger, folder = plan.trigger, plan.where.path if plan.where.is_path_given else None
+    kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
+    rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
+    if not trigger.op_debug_mode:
+        models = ", ".join(dict.fromkeys(each.model_name or "every model" for each in plan.which.lists)) or "none"
+        operands, columns = plan.operands, plan.saved.columns
+        sides = [side for side, is_dumped in (("inputs", operands.inputs), ("outputs", operands.outputs)) if is_dumped]
+        rows += [
+            ("models", models),
+            ("single operators", "yes" if plan.which.takes_single_operators else "no"),
+            ("dumped", " and ".join(sides)),
+            ("as", f"statistics: {', '.join(columns)}" if columns else "tensors"),
+        ]
+    if folder is not None:
+        from msdump.dump.room import room_below, room_rows
+
+        rows += room_rows(room_below(folder, is_async=True))
+    print_table(("acl.json", path), rows, sys.stdout)
+    return 0, folder

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,11 @@ def say(text: object = "", end: str = "\n", flush: bool = False) -> None:
 def complain(text: object = "", end: str = "\n") -> None:
     """Print what went wrong, beside the results."""
     put(text, sys.stderr, end)
+
+
+def log(level: str, text: str) -> None:
+    """One line in msaccucmp's form."""
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
 
 
 def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = False) -> None:

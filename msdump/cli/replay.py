@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msdump.cli.compare import add_step_options
-from msdump.cli.main import COMMANDS
-from msdump.cli.printing import complain, print_table, say
-from msdump.cli.show import OP_HELP
-from msdump.errors import MsdumpError
+from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_step_options, selected_steps
+from msdump.cli.printing import print_table, say
 
 if TYPE_CHECKING:
     from msdump.analysis.replay.replay import ReplayRun
 
-EXPLAINED, WRONG, WRONG_USAGE = 0, 1, 2
+EXPLAINED, WRONG = 0, 1
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
 _EPILOG = """
 exit status: 0 the dumped output is what the dumped inputs give: look at the inputs; 1 it is not: look at the operator;
@@ -23,17 +20,11 @@ exit status: 0 the dumped output is what the dumped inputs give: look at the inp
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "replay",
-        help=COMMANDS["replay"],
-        description="Run one operator again on its dumped inputs and say how far the dumped output is from that.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("dump", metavar="DIR", help="a dump with its graph files: the folder that holds rank_0")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Run one operator again on its dumped inputs and say how far the dumped output is from that."
+    parser.epilog = _EPILOG
+    parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
 
@@ -42,11 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
     from msdump.analysis.replay.replay import replay_operator
 
-    try:
-        found = replay_operator(args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration)
-    except MsdumpError as error:
-        complain(f"msdump replay: {error}")
-        return WRONG_USAGE
+    found = replay_operator(args.dump, args.operator, **selected_steps(args))
     operator = found.found.operator
     if found.is_explained:
         note = f" ({found.reason})" if found.reason else ""

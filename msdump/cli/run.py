@@ -7,11 +7,11 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
-from msdump.cli.main import COMMANDS, DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
+from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
@@ -33,17 +33,13 @@ exit status: the script's own when that is not 0, else
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "run",
-        help=COMMANDS["run"],
-        usage="msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] (SCRIPT | -m MODULE) [ARGS ...]",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.usage = (
+        "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
+        "[--torch-rnn] (SCRIPT | -m MODULE) [ARGS ...]"
     )
+    parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
     parser.add_argument(
         "--real-mindspore", action="store_true", help="`import mindspore` gives the installed MindSpore, not msdump's"

@@ -5,34 +5,26 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msdump.cli.compare import add_step_options
-from msdump.cli.main import COMMANDS
+from msdump.cli.options import OP_HELP, RAW_HELP, add_step_options, selected_steps
 from msdump.cli.printing import complain, print_table, say
-from msdump.cli.stat import RAW_HELP
-from msdump.errors import MsdumpError
 
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownTensor
     from msdump.formats.statistic_csv import StatisticRow
     from msdump.stats import Statistics
 
-FINE, WRONG_USAGE, DAMAGED = 0, 2, 4
+FINE, DAMAGED = 0, 4
 _TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")
-OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "show",
-        help=COMMANDS["show"],
-        description="Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.",
-        epilog="exit status: 0 shown; 2 wrong usage, or no such operator; 4 one of its files is damaged.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace."
     )
+    parser.epilog = "exit status: 0 shown; 2 wrong usage, or no such operator; 4 one of its files is damaged."
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
@@ -43,13 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Show; the result is the exit status that `--help` explains."""
     from msdump.analysis.find.look_up import show_operator
 
-    try:
-        shown = show_operator(
-            args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration, is_raw=args.raw
-        )
-    except MsdumpError as error:
-        complain(f"msdump show: {error}")
-        return WRONG_USAGE
+    shown = show_operator(args.dump, args.operator, **selected_steps(args), is_raw=args.raw)
     operator = shown.found.operator
     say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
     print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))

@@ -6,10 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.compare import add_step_options, print_lines, write_text
-from msdump.cli.main import COMMANDS
+from msdump.cli.options import RAW_HELP, add_step_options, print_lines, selected_steps, write_text
 from msdump.cli.printing import complain, print_table, progress_bar, say
-from msdump.errors import ConfigError, MsdumpError
+from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +17,11 @@ if TYPE_CHECKING:
     from msdump.analysis.stat.roles import Role
     from msdump.analysis.stat.statistics import TensorStatistics
 
-FINE, DIFFER, WRONG_USAGE, DAMAGED = 0, 1, 2, 4
+FINE, DIFFER, DAMAGED = 0, 1, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
 _TITLES = (
     "iteration", "operator", "io", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "zero", *_ROLE_TITLES,
 )  # fmt: skip
-RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
 _NO_NORM = """\
 msdump stat: a statistic.csv without the column "L2Norm Value" does not tell l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
@@ -33,16 +31,10 @@ exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wro
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "stat",
-        help=COMMANDS["stat"],
-        description="Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Measure every tensor of a dump, or compare the statistics of two dumps without their tensors."
+    parser.epilog = _EPILOG
     add = parser.add_argument
     add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add("--diff", metavar="OTHER", help="compare with the statistics of another dump; no tensor is read")
@@ -59,15 +51,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure or compare; the result is the exit status that `--help` explains."""
-    try:
-        if args.diff is not None:
-            return _diff(args)
-        if args.csv is not None:
-            return _write_csv(args)
-        return _measure(args)
-    except MsdumpError as error:
-        complain(f"msdump stat: {error}")
-        return WRONG_USAGE
+    if args.diff is not None:
+        return _diff(args)
+    if args.csv is not None:
+        return _write_csv(args)
+    return _measure(args)
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -75,7 +63,7 @@ def _diff(args: argparse.Namespace) -> int:
     from msdump.analysis.stat.diff import compare_statistics
 
     found = compare_statistics(
-        args.dump, args.diff, mapping=args.mapping, rank=args.rank, graph=args.graph, iteration=args.iteration,
+        args.dump, args.diff, mapping=args.mapping, **selected_steps(args),
         tolerance=args.tolerance,
     )  # fmt: skip
     print_lines(headline(found))
@@ -120,7 +108,7 @@ def _write_csv(args: argparse.Namespace) -> int:
     if args.op_type or args.parquet:
         raise ConfigError("--csv: expected it without --op-type and --parquet. It writes what a dump would have had.")
     written, damaged = write_statistic_files(
-        args.dump, args.csv, rank=args.rank, graph=args.graph, iteration=args.iteration, is_raw=args.raw,
+        args.dump, args.csv, **selected_steps(args), is_raw=args.raw,
         thread_count=args.threads,
     )  # fmt: skip
     for path in written:
@@ -134,7 +122,7 @@ def _measure(args: argparse.Namespace) -> int:
 
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(
-            args.dump, rank=args.rank, graph=args.graph, iteration=args.iteration, op_type=args.op_type,
+            args.dump, **selected_steps(args), op_type=args.op_type,
             has_md5=args.md5, is_raw=args.raw, thread_count=args.threads, progress=advance,
         )  # fmt: skip
     if args.parquet is not None:

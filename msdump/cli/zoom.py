@@ -10,13 +10,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from msdump.cli.compare import add_step_options
-from msdump.cli.main import COMMANDS, main
+from msdump.cli.main import main
+from msdump.cli.options import OP_HELP, add_step_options, selected_steps
 from msdump.cli.printing import complain, say
-from msdump.cli.show import OP_HELP
 from msdump.errors import ConfigError, FormatError
 
-WRITTEN, WRONG_USAGE = 0, 2
+WRITTEN = 0
 _EPILOG = """
 Without --run the configuration is written and the command that uses it printed. --run takes the rest of the line: a
 script and its arguments, with options of `msdump run` before it; or an .onnx model, with options of `msdump acl run`.
@@ -26,16 +25,10 @@ exit status: 0 written; 2 wrong usage, or no such operator; with --run that of t
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add this command to the command line."""
-    parser = subparsers.add_parser(
-        "zoom",
-        help=COMMANDS["zoom"],
-        description="Write the configuration that dumps one operator's tensors around an iteration, and run it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Write the configuration that dumps one operator's tensors around an iteration, and run it."
+    parser.epilog = _EPILOG
     add = parser.add_argument
     add("dump", metavar="DUMP", help="a dump of statistics or tensors, or any folder of one")
     add("operator", metavar="OP", help=OP_HELP)
@@ -54,9 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.around < 0:
         raise ConfigError(f"--around: expected a number from 0 on, got {args.around}.")
     try:
-        zoom = plan_zoom(
-            args.dump, args.operator, rank=args.rank, graph=args.graph, iteration=args.iteration, around=args.around
-        )
+        zoom = plan_zoom(args.dump, args.operator, **selected_steps(args), around=args.around)
     except FormatError as error:
         raise ConfigError(str(error)) from error
     lines = torchair_lines(zoom)

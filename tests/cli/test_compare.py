@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.cli.compare import parse_number_ranges
 from msdump.cli.main import main
+from msdump.cli.options import parse_number_ranges
 from msdump.config.ranges import NumberRanges
 from tests.analysis.small_dump import floats, write_dump
 

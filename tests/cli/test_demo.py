@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from msdump.cli import demo
-from msdump.cli.demo_report import LINE, find_example, print_summaries, summaries
+from msdump.cli.demo import LINE, find_example, print_summaries, summaries
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import write_order

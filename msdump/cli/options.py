@@ -1,0 +1,77 @@
+"""Options and arguments that several commands have, and what they write to files."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from msdump.cli.printing import is_terminal, say
+from msdump.errors import ConfigError
+
+_MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
+OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
+RAW_HELP = "measure device formats (NC1HWC0, FRACTAL_NZ, ...) as stored, with padding, not in the form of the host"
+GRAPHS_HELP = "a dump with its graph files: the folder that holds rank_0"
+
+
+def parse_number_ranges(text: str) -> Collection[int] | None:
+    """Read "all" (None, which selects everything), or ranges such as "0|5-8"; a comma separates as well as a bar.
+
+    Raises: argparse.ArgumentTypeError, which the parser shows with the name of the option.
+    """
+    from msdump.config.ranges import parse_ranges
+
+    if text == "all":
+        return None
+    try:
+        return parse_ranges(text.replace(",", "|").replace(" ", ""))
+    except ConfigError as error:
+        reason = str(error).partition("The piece ")[2]
+        detail = f" The piece {reason}" if reason else ""
+        raise argparse.ArgumentTypeError(
+            f'expected "all" or numbers and ranges such as "0|5-8" or 0,3, got "{text}".{detail}'
+        ) from error
+
+
+def add_step_options(parser: argparse.ArgumentParser) -> None:
+    """Options that choose steps of a dump."""
+    for name in ("rank", "graph", "iteration"):
+        text = f'only these {name} numbers: "all", or ranges such as "0|5-8" or 0,3'
+        parser.add_argument(f"--{name}", type=parse_number_ranges, metavar="N|N-N", help=text)
+
+
+def selected_steps(args: argparse.Namespace) -> dict[str, Any]:
+    """What the options of `add_step_options` select, as keyword arguments."""
+    return {"rank": args.rank, "graph": args.graph, "iteration": args.iteration}
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    say("\n".join(lines))
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a result; `-` is standard output.   Raises: ConfigError when the file cannot be written."""
+    if path == "-":
+        if is_terminal(sys.stdout):
+            say(text, end="")
+        else:
+            sys.stdout.write(text.encode(errors="backslashreplace").decode())
+        return
+    try:
+        # Names may hold bytes that are not UTF-8.
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigError(f"{path}: expected to write the result, got: {error.strerror}.") from error
+
+
+def path_argument(text: str) -> str:
+    """A path as msaccucmp takes it, "" included.   Raises: argparse's error, which ends the process with 2."""
+    if not _MSACCUCMP_PATH.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected letters, digits and _ / . , - only. `msdump convert` takes any path."
+        )
+    return text
