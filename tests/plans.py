@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from msdump.config.acl import parse_acl_config, plan_acl
 from msdump.config.json_file import JsonFile
 from msdump.config.plan import EXCEPTION_MODE, OPERANDS, How, Operands, Plan, Saved, Trigger, When, Where
 from msdump.config.selection import OperatorList, Which
@@ -33,3 +34,9 @@ def changed(plan: Plan, **changes: Any) -> Plan:
         plan = replace(plan, **{part.name: replace(value, **{name: changes.pop(name) for name in names})})
     assert not changes, f"no part of a Plan has {', '.join(changes)}"
     return plan
+
+
+def acl_plan(current: Path | None = None, **keys: Any) -> Any:
+    """The plan of an acl.json with these keys, into a folder that exists; None when it dumps nothing."""
+    dump = {"dump_path": str(Path(__file__).parent), **keys}
+    return plan_acl(parse_acl_config(JsonFile(Path("/acl.json"), b"text", {"dump": dump})), current)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
+from msdump.config.acl import load_acl_config, parse_acl_config, parse_position, plan_acl, plan_acl_exception
 from msdump.config.acl_file import AclConfigError
 from msdump.config.acl_rules import BlacklistEntry, DumpListItem, DumpSection, RangeEntry
 from msdump.config.json_file import JsonFile
+from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, How, Operands, Trigger, When
+from msdump.config.selection import Operator, Which
 from msdump.errors import ConfigError
 from msdump.testing.acl_configs import (
     ACL_FILE_MISTAKES,
@@ -23,7 +25,11 @@ from msdump.testing.acl_configs import (
     acl_json_texts,
     invalid_acl_dumps,
 )
+from tests import plans
+from tests.plans import acl_plan
 
+OPERATORS = [Operator("Data", "x"), Operator("Conv2D", "conv1", (), (0,)), Operator("Add", "add", (), (1,))]
+NAMES = [operator.op_name for operator in OPERATORS]
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -368,3 +374,76 @@ def test_every_key_is_explained():
         assert f"| `{key}`" in page or f", `{key}` |" in page, key
     for key in (*BlacklistEntry.model_fields, *RangeEntry.model_fields):
         assert f'"{key}"' in page, key
+
+
+def chosen(plan, *model_names):
+    choices = plan.which.choose(OPERATORS, model_names)
+    return [operator.op_name for operator, choice in zip(OPERATORS, choices, strict=True) if choice is not None]
+
+
+@pytest.mark.parametrize(
+    ("scene", "name"),
+    [
+        ("lite_exception", "aic_err_brief_dump"),
+        ("aic_err_brief_dump", "aic_err_brief_dump"),
+        ("aic_err_norm_dump", "aic_err_norm_dump"),
+        ("aic_err_detail_dump", "aic_err_detail_dump"),
+    ],
+)
+def test_exception_scenes(scene, name):
+    plan = acl_plan(dump_scene=scene, dump_list=[{"layer": ["a"]}], dump_step="not read", dump_mode="input")
+    assert plan.trigger == Trigger(exception=name) and plan.trigger.op_debug_mode == 4
+    assert (plan.which, plan.when, plan.operands) == (Which(), When(), Operands())
+    assert chosen(plan, "m") == NAMES
+    assert not plan_acl_exception(name).where.is_path_given and plan_acl_exception(name).trigger == plan.trigger
+
+
+def test_an_environment_knows_three_scenes():
+    with pytest.raises(ValueError, match="scene: expected one of"):
+        plan_acl_exception("")
+
+
+def test_overflow_and_single_operators():
+    plan = acl_plan(dump_debug="on")
+    assert plan.trigger == Trigger(overflow=3) and plan.operands == Operands()
+    assert chosen(plan) == NAMES
+    single = acl_plan(dump_op_switch="on", dump_list=[])
+    assert single.which.takes_single_operators and chosen(single) == [] and single.trigger == Trigger()
+
+
+def test_levels_and_statistics():
+    plan = acl_plan(dump_list=[{}], dump_level="kernel", dump_data="stats", dump_kernel_data="tensor,printf,tensor")
+    assert plan.saved.columns == ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf")
+    assert acl_plan(dump_list=[{}], dump_data="stats", dump_stats=["L2norm", "Max", "Max"]).saved.columns == (
+        "Max",
+        "L2norm",
+    )
+    assert acl_plan(dump_list=[{}]).saved.columns is None
+
+
+def test_every_part_of_a_plan():
+    plan = acl_plan(dump_list=[{"layer": ["add"]}], dump_step="1|3", dump_mode="all", dump_data="stats")
+    assert plan.where.path == Path(plans.__file__).parent and plan.where.is_path_given and plan.how == How()
+    saved = plan.saved
+    assert (saved.tensors, saved.statistics, saved.file_format, saved.is_host_layout) == (False, True, "bin", False)
+    assert [plan.when.dumps(step) for step in range(4)] == [False, True, False, True]
+    both = DUMP_INPUT | DUMP_OUTPUT
+    assert plan.masks(NAMES) == [both if name == "add" else 0 for name in NAMES]
+    assert all(acl_plan(dump_debug="on").masks(NAMES)) and all(acl_plan(dump_scene="lite_exception").masks(NAMES))
+
+
+def test_a_path_starts_at_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert acl_plan(dump_path="out", dump_list=[{}]).where.path == tmp_path / "out"
+    assert acl_plan(tmp_path, dump_path="127.0.0.1:/out/a", dump_list=[{}]).where.path == tmp_path / "out/a"
+    assert acl_plan(tmp_path, dump_path=str(tmp_path), dump_list=[{}]).where.path == tmp_path
+    (tmp_path / "a:b").mkdir()
+    assert acl_plan(dump_path="a:b", dump_list=[{}]).where.path == tmp_path / "a:b"
+
+
+@given(st.sampled_from(["input", "output"]), st.integers(0, 10**6))
+def test_positions(io, slot):
+    assert parse_position(f"{io}{slot}") == (io, slot)
+    for wrong in (f"{io}", f"{io}-{slot}", f" {io}{slot}", f"{io.upper()}{slot}", f"{io}{slot}\n", "input٣"):
+        assert parse_position(wrong) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msdump.config import environment as variables
-from msdump.config.environment import VARIABLES, Environment
+from msdump.config.environment import VARIABLES, AclEnvironment, Environment, exception_folder
 from msdump.errors import ConfigError
 
 
@@ -64,6 +64,41 @@ def test_strict_misspelt():
 def test_acl_dump_needs_equal_texts():
     assert not Environment("/a.json", acl_dump_cfg_path="/./a.json").is_acl_dump
     assert not Environment().is_acl_dump
+
+
+def test_variables_choose_the_scene():
+    def scene(**environ):
+        return AclEnvironment.from_os(environ).scene
+
+    assert scene() == scene(NPU_COLLECT_PATH="", ASCEND_WORK_PATH="w", ASCEND_DUMP_PATH="d") == ""
+    assert scene(NPU_COLLECT_PATH="n") == "aic_err_norm_dump"
+    assert scene(NPU_COLLECT_PATH="n", ASCEND_DUMP_SCENE="aic_err_brief_dump") == "aic_err_brief_dump"
+    wrong = AclEnvironment.from_os({"ASCEND_DUMP_SCENE": "lite_exception", "NPU_COLLECT_PATH": "n"})
+    assert wrong.scene == "aic_err_norm_dump"
+    assert wrong.warnings[0].startswith("ASCEND_DUMP_SCENE: expected one of aic_err_brief_dump, ")
+
+
+def test_variables_choose_the_folder_of_exceptions(tmp_path):
+    configured = tmp_path / "configured"
+
+    def folder(**environ):
+        return exception_folder(AclEnvironment.from_os(environ), configured, tmp_path)
+
+    variables = {"NPU_COLLECT_PATH": "n/n", "ASCEND_DUMP_PATH": "d", "ASCEND_WORK_PATH": str(tmp_path / "w")}
+    for name, path in (("NPU_COLLECT_PATH", "n/n"), ("ASCEND_DUMP_PATH", "d"), ("ASCEND_WORK_PATH", "w")):
+        assert folder(**variables) == tmp_path / path
+        assert (tmp_path / path).is_dir()
+        del variables[name]
+    assert folder() == configured and not configured.exists()
+    assert exception_folder(AclEnvironment(), None, tmp_path) == tmp_path
+
+
+def test_a_folder_that_cannot_be_made_is_passed_over(tmp_path):
+    (tmp_path / "file").touch()
+    environ = {"NPU_COLLECT_PATH": str(tmp_path / "file"), "ASCEND_WORK_PATH": str(tmp_path / "w")}
+    assert exception_folder(AclEnvironment.from_os(environ), None, tmp_path) == tmp_path / "w"
+    inside = {"NPU_COLLECT_PATH": str(tmp_path / "file" / "inside")}
+    assert exception_folder(AclEnvironment.from_os(inside), None, tmp_path) == tmp_path
 
 
 ROOT = Path(__file__).parents[2]

@@ -1,15 +1,18 @@
-"""`iteration`: text to set and back, against the rules of the original written down a second time."""
+"""Ranges of numbers: text to set and back, against the rules of MindSpore and ACL written down a second time."""
 
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from msdump.config.ranges import LAST, MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
+from msdump.config.acl_file import AclConfigError
+from msdump.config.ranges import ACL, EVERY_NUMBER, LAST, MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.errors import ConfigError
+from msdump.testing.acl_configs import step_texts
 from msdump.testing.configs import iteration_texts
 
 
@@ -113,3 +116,31 @@ def test_wrong_characters_get_advice(text, advice):
         parse_ranges(text, MINDSPORE_STRICT)
     first_line = str(caught.value).splitlines()[0]
     assert first_line == f"iteration only supports digits, {{'-', '|'}}, or just \"all\" but got: {text}"
+
+
+@given(step_texts(), st.integers(0, 50))
+def test_a_step_is_in_the_set_when_a_piece_holds_it(text, step):
+    ends = [[int(number) for number in piece.split("-")] for piece in text.split("|") if piece]
+    assert (step in parse_ranges(text, ACL)) == (not text or any(pair[0] <= step <= pair[-1] for pair in ends))
+
+
+@given(st.text("0123456789-| a", max_size=12))
+def test_any_step_text_is_read_or_refused(text):
+    is_right = all(re.fullmatch("[0-9]+(-[0-9]+)?", piece) for piece in text.split("|")) or not text
+    found = None
+    try:
+        parse_ranges(text, ACL)
+    except AclConfigError as error:
+        found = error
+    if found is None:
+        assert is_right
+    else:
+        assert found.ep_code == "EP0003"
+        assert not is_right or "must not exceed" in str(found)
+
+
+def test_huge_steps():
+    assert parse_ranges("", ACL) == EVERY_NUMBER
+    assert parse_ranges("9" * 5000, ACL).ranges == ((2**63 - 1, 2**63 - 1),)
+    assert parse_ranges(f"{LAST + 5}-{2**63 - 1}", ACL).count == 1
+    assert 3 in parse_ranges("0" * 5000 + "3", ACL)
