@@ -237,12 +237,11 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
     rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
     if not trigger.op_debug_mode:
         models = ", ".join(dict.fromkeys(each.model_name or "every model" for each in plan.which.lists)) or "none"
-        operands, columns = plan.operands, plan.saved.columns
-        sides = [side for side, is_dumped in (("inputs", operands.inputs), ("outputs", operands.outputs)) if is_dumped]
+        columns = plan.saved.columns
         rows += [
             ("models", models),
             ("single operators", "yes" if plan.which.takes_single_operators else "no"),
-            ("dumped", " and ".join(sides)),
+            ("dumped", " and ".join(f"{side}s" for side in plan.operands.sides)),
             ("as", f"statistics: {', '.join(columns)}" if columns else "tensors"),
         ]
     if folder is not None:

@@ -1,1 +1,1 @@
-"""What the user asked for: JSON text and environment variables -> Plan. No arrays, no threads."""
+"""Configurations: JSON text, options and environment variables -> Plan. No arrays, no threads."""

@@ -46,7 +46,7 @@ _LARGEST_SLOT = 10**9
 class AclConfig:
     """An acl.json that holds.
 
-    section   None: the file asks for nothing
+    section   None: the file has no `dump` that says anything
     warnings  what is odd but no error, one sentence each, for the log
     """
 
@@ -113,7 +113,7 @@ def plan_acl(config: AclConfig, current: Path | None = None) -> Plan | None:
 
 
 def plan_acl_exception(scene: str) -> Plan:
-    """The plan of an exception dump that the environment asks for, without any acl.json."""
+    """The plan of an exception dump that the environment sets, without any acl.json."""
     plan = plan_acl(AclConfig(DumpSection(dump_scene=scene), JsonFile(Path(), b"", {})))
     if plan is None:
         raise ValueError(f"scene: expected one of {', '.join((BRIEF, NORM, DETAIL))}, got {scene!r}.")
@@ -184,23 +184,23 @@ def _statistics(section: DumpSection) -> tuple[str, ...]:
 
 def _idle_keys(section: DumpSection) -> list[str]:
     """What is written and has no effect."""
-    found = []
+    sentences = []
     if not _is_on(section):
-        found.append(
+        sentences.append(
             "dump: nothing is dumped. Add dump_list for models, dump_op_switch for single operators, dump_debug for "
             "overflow or dump_scene."
         )
     if section.dump_scene in EXCEPTION_SCENES and section.dump_list:
-        found.append(f"dump_list: not read when dump_scene is {section.dump_scene}.")
+        sentences.append(f"dump_list: not read when dump_scene is {section.dump_scene}.")
     if section.dump_scene == WATCHER and not section.dump_list:
-        found.append("dump_list: it is empty, so the watcher watches nothing. Add watcher_nodes.")
+        sentences.append("dump_list: it is empty, so the watcher watches nothing. Add watcher_nodes.")
     names = [item.model_name for item in section.dump_list if item.model_name]
-    found += [
+    sentences += [
         f"dump_list: model_name {name} comes {names.count(name)} times; their operators are put together."
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
-    return found
+    return sentences
 
 
 def operator_list(item: DumpListItem) -> OperatorList:
@@ -226,21 +226,21 @@ def parse_position(text: str) -> Position | None:
 
 def blacklist_warnings(items: Sequence[DumpListItem]) -> list[str]:
     """Elements of the blacklists that do nothing; ACL warns of them and goes on."""
-    found = []
+    sentences = []
     for index, item in enumerate(items):
         for key in ("optype_blacklist", "opname_blacklist"):
             for number, entry in enumerate(getattr(item, key)):
                 where = f"dump_list[{index}].{key}[{number}]"
                 if not entry.name:
-                    found.append(f"{where}: it has no name, so it takes nothing out.")
+                    sentences.append(f"{where}: it has no name, so it takes nothing out.")
                 elif not entry.pos:
-                    found.append(f"{where}: it has no pos, so it takes nothing out of {entry.name}.")
-                found += [
+                    sentences.append(f"{where}: it has no pos, so it takes nothing out of {entry.name}.")
+                sentences += [
                     f'{where}.pos[{place}]: expected inputN or outputN, got "{text}". It takes nothing out.'
                     for place, text in enumerate(entry.pos)
                     if parse_position(text) is None
                 ]
-    return found
+    return sentences
 
 
 def _merged(entries: Iterable[BlacklistEntry]) -> dict[str, frozenset[Position]]:

@@ -151,10 +151,10 @@ def _type_refusal(location: tuple[int | str, ...], kind: str, value: Any) -> Acl
 
 
 def unknown_keys(content: dict[str, Any]) -> list[str]:
-    """One sentence for each key that nobody reads; ACL ignores them without a word."""
+    """One sentence for each key without an effect; ACL ignores them silently."""
     return [
-        f"{path}: unknown key, ignored. {did_you_mean(key, known)}".rstrip()
-        for path, key, known in _unknown(DumpSection, content.get(DUMP), "")
+        f"{path}: unknown key, ignored. {did_you_mean(key, keys)}".rstrip()
+        for path, key, keys in _unknown(DumpSection, content.get(DUMP), "")
     ]
 
 

@@ -153,7 +153,7 @@ class AclEnvironment:
 def exception_folder(environment: AclEnvironment, dump_path: Path | None, current: Path) -> Path:
     """Where the folder `extra-info` of an exception dump goes: variables, then `dump_path`, then the current folder.
 
-    Edges:  a folder of a variable is made; one that cannot be made, read or written is passed over.
+    Edges:  a missing folder of a variable is created; one that cannot be made, read or written is passed over.
     """
     return _first_usable(environment.exception_paths, current) or dump_path or current
 
@@ -176,7 +176,7 @@ def _is_usable(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class GeGraphSettings:
-    """What the environment asks for.
+    """Which graph files the environment sets.
 
     detail   1 everything, 2 everything but the data of constants, 3 names and edges alone
     stages   text that the name of a stage must hold one of; None: every stage
@@ -195,7 +195,7 @@ class GeGraphSettings:
 def ge_graph_settings(
     first_stage: str, last_stage: str, environ: Mapping[str, str] = os.environ
 ) -> GeGraphSettings | None:
-    """Settings from the environment; None when no graph files are wanted.
+    """Settings from the environment; None when they are off.
 
     Edges:   an empty variable counts as unset; the default folder is the current one.
     Raises:  ConfigError naming the variable.

@@ -15,7 +15,7 @@ from msdump.graph.types import TensorSummary
 
 
 class ValueUse(NamedTuple):
-    """Which bytes an operand holds: who made the storage, as which output, and how often it was overwritten since."""
+    """Which bytes an operand holds: operator and output that allocated them, and how often they were overwritten."""
 
     producer: str
     slot: int
@@ -24,7 +24,7 @@ class ValueUse(NamedTuple):
 
 @dataclass(frozen=True)
 class OpTypeRow:
-    """Operators of one type: how many there are and are asked for, and what one dumped iteration holds of them."""
+    """Operators of one type: how many there are and are selected, and what one dumped iteration holds of them."""
 
     op_type: str
     operators: int
@@ -35,7 +35,7 @@ class OpTypeRow:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one dumped iteration of one graph holds, known before anything runs.
+    """What one dumped iteration of one graph holds, computed before anything runs.
 
     rows            per op type, in order of first appearance; graph inputs come last as "Parameter"
     size_bytes      of all tensors under all their names
@@ -93,21 +93,21 @@ def describe(plan: Plan) -> list[tuple[str, str]]:
 
 
 def never_matches(plan: Plan, full_names: Iterable[str] | None = None) -> list[str]:
-    """What this plan asks for and will not get, one sentence each.
+    """What this plan selects in vain, one sentence each.
 
-    full_names: of all operators and parameters, when a graph is known.
+    full_names: of all operators and parameters, when there is a graph.
     """
-    found = []
+    sentences = []
     if not plan.when.is_device_enabled:
-        found.append(f"device {plan.where.device_id} is not in support_device: nothing will be dumped.")
+        sentences.append(f"device {plan.where.device_id} is not in support_device: nothing will be dumped.")
     if not plan.when.iterations:
-        found.append("iteration matches no number: nothing will be dumped.")
+        sentences.append("iteration matches no number: nothing will be dumped.")
     if plan.which.selectors == () and not plan.which.takes_marked:
-        found.append("kernels is empty: no operator will be dumped.")
+        sentences.append("kernels is empty: no operator will be dumped.")
     if full_names is not None:
         for text, advice in plan.which.unmatched(full_names).items():
-            found.append(f'"{text}" matches no operator of the graph. {advice}'.rstrip())
-    return found
+            sentences.append(f'"{text}" matches no operator of the graph. {advice}'.rstrip())
+    return sentences
 
 
 def _engine_text(plan: Plan) -> str:
@@ -152,8 +152,8 @@ def _tensors_text(plan: Plan) -> str:
 def _saved_text(plan: Plan) -> str:
     is_host = plan.saved.is_host_layout or plan.how.device_target != ASCEND
     layout = f", layouts of the {'host' if is_host else 'device'}" if plan.how.device_target != CPU else ""
-    asked = " (bin is asked for)" if plan.saved.file_format == "bin" else ""
-    forms = [f"npy files{asked}{layout}"] if plan.saved.tensors else []
+    note = " (bin is asked for)" if plan.saved.file_format == "bin" else ""
+    forms = [f"npy files{note}{layout}"] if plan.saved.tensors else []
     if plan.saved.statistics:
         columns = ", ".join(plan.saved.columns or ())
         forms.append(f"rows of statistic.csv ({columns})" if columns else "rows of statistic.csv")
@@ -175,7 +175,7 @@ def known_names(graphs: Iterable[GraphSummary]) -> list[str]:
 def estimate(plan: Plan, graph: GraphSummary) -> Estimate:
     """Sizes of one dumped iteration of a graph.
 
-    Which operators overwrite or pass on their inputs is asked of the registry of primitives; an operator that
+    Which operators overwrite or pass on their inputs the registry of primitives says; an operator that
     it does not know counts as making new tensors.
     """
     uses = _Uses(graph)
@@ -188,8 +188,8 @@ def estimate(plan: Plan, graph: GraphSummary) -> Estimate:
         uses.run(node)
         outputs = [(uses.of(node.name, slot), output) for slot, output in enumerate(node.outputs)]
         if node.is_kernel:
-            wanted = (inputs if mask & DUMP_INPUT else []) + (outputs if mask & DUMP_OUTPUT else [])
-            tally.add(node.op_type, mask != 0, wanted)
+            dumped = (inputs if mask & DUMP_INPUT else []) + (outputs if mask & DUMP_OUTPUT else [])
+            tally.add(node.op_type, mask != 0, dumped)
     for parameter in graph.parameters:
         is_selected = plan.dumps_parameter(parameter.name)
         tally.add(PARAMETER_ROW, is_selected, [(uses.of(parameter.name), parameter.type)] if is_selected else [])

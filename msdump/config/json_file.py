@@ -60,11 +60,11 @@ def parse_json(text: bytes, path: Path) -> tuple[Any, tuple[str, ...]]:
     duplicate_keys: list[str] = []
 
     def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+        content = dict(pairs)
+        if len(content) < len(pairs):
             keys = [key for key, _ in pairs]
-            duplicate_keys.extend(key for key in made if keys.count(key) > 1)
-        return made
+            duplicate_keys.extend(key for key in content if keys.count(key) > 1)
+        return content
 
     decoder = json.JSONDecoder(
         object_pairs_hook=as_object, parse_int=_number, parse_float=_number, parse_constant=_refuse_constant

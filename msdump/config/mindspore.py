@@ -110,7 +110,7 @@ def _acl_advice(file: JsonFile) -> str:
 
 
 def _engine(e2e: E2eDumpSettings | None, profile: Profile) -> str:
-    """Who dumps. The original knows async on Ascend only; elsewhere it is silently sync."""
+    """SYNC or ASYNC. MindSpore has ASYNC on Ascend only; elsewhere it silently takes SYNC."""
     if profile.device_target == GPU or (e2e is not None and e2e.enable):
         return SYNC
     return SYNC if profile.is_strict and profile.device_target == CPU else ASYNC
@@ -120,21 +120,22 @@ def _warnings(
     file: JsonFile, common: CommonDumpSettings, e2e: E2eDumpSettings | None, engine: str, profile: Profile
 ) -> tuple[str, ...]:
     """Source: MindSpore's own warnings, word for word where it has them."""
-    found = [f"{file.path}: key {key} comes twice in one object; the last one counts." for key in file.duplicate_keys]
-    found += [
+    texts = [f"{file.path}: key {key} comes twice in one object; the last one counts." for key in file.duplicate_keys]
+    texts += [
         f"{key}: unknown section, ignored. {did_you_mean(key, (COMMON, E2E))}".rstrip()
         for key in file.value
         if key not in (COMMON, E2E)
     ]
-    found += unknown_keys(E2eDumpSettings, file.value.get(E2E)) + unknown_keys(CommonDumpSettings, file.value[COMMON])
+    texts += unknown_keys(E2eDumpSettings, file.value.get(E2E))
+    texts += unknown_keys(CommonDumpSettings, file.value[COMMON])
     if common.dump_mode == DUMP_LISTED:
-        found += [f"Duplicate dump kernel name:{text}" for text in _repeated(common.kernels)]
+        texts += [f"Duplicate dump kernel name:{text}" for text in _repeated(common.kernels)]
         if not common.kernels:
-            found.append(f"{COMMON}.kernels: the list is empty and dump_mode is 1, so no operator will be dumped.")
-    found += [f"Duplicate support device:{device}" for device in _repeated(common.support_device)]
+            texts.append(f"{COMMON}.kernels: the list is empty and dump_mode is 1, so no operator will be dumped.")
+    texts += [f"Duplicate support device:{device}" for device in _repeated(common.support_device)]
     if engine == SYNC and e2e is not None and profile.is_strict and profile.device_target == ASCEND:
-        found.append("Deprecated: Synchronous dump mode is deprecated and will be removed in a future release")
-    return tuple(found + _overflow_warnings(common, engine))
+        texts.append("Deprecated: Synchronous dump mode is deprecated and will be removed in a future release")
+    return tuple(texts + _overflow_warnings(common, engine))
 
 
 def _overflow_warnings(common: CommonDumpSettings, engine: str) -> list[str]:
@@ -142,12 +143,12 @@ def _overflow_warnings(common: CommonDumpSettings, engine: str) -> list[str]:
         return []
     if engine == SYNC:
         return [f"{COMMON}.op_debug_mode: not read in sync dump; set {E2E}.enable to false to use it."]
-    found = []
+    texts = []
     if common.dump_mode != DUMP_ALL:
-        found.append("Overflow dump or exception dump do not support specify kernels, the dump_mode is set to 0")
+        texts.append("Overflow dump or exception dump do not support specify kernels, the dump_mode is set to 0")
     if common.op_debug_mode == OVERFLOW_ALL and common.input_output != 0:
-        found.append("When the `op_debug` mode is set to 3, `input_output` should be set to 0.")
-    return found
+        texts.append("When the `op_debug` mode is set to 3, `input_output` should be set to 0.")
+    return texts
 
 
 def _repeated(items: tuple[Any, ...]) -> list[Any]:

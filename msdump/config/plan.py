@@ -12,6 +12,7 @@ from pathlib import Path
 from msdump.config.json_file import JsonFile
 from msdump.config.ranges import EVERY_NUMBER, NumberRanges
 from msdump.config.selection import Which
+from msdump.records import INPUT, OUTPUT
 
 SYNC, ASYNC = "sync", "async"
 CPU, GPU, ASCEND = "CPU", "GPU", "Ascend"
@@ -54,6 +55,11 @@ class Operands:
     outputs: bool = True
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """INPUT, OUTPUT or both."""
+        return (INPUT,) * self.inputs + (OUTPUT,) * self.outputs
+
+    @property
     def mask(self) -> int:
         """DUMP_INPUT, DUMP_OUTPUT or both."""
         return DUMP_INPUT * self.inputs | DUMP_OUTPUT * self.outputs
@@ -84,7 +90,7 @@ class Trigger:
     overflow         `op_debug_mode` 1, 2 or 3; 0 = overflows are no trigger
     overflow_number  how many overflows are kept; 0 = no limit
     exception        form of the files of an operator that raises: OPERANDS or a scene of ACL; "" = no trigger
-    is_watcher       watched outputs are saved again after other operators, to find who writes into them
+    is_watcher       watched outputs are saved again after other operators, to find the operator that writes into them
     """
 
     overflow: int = 0
@@ -134,7 +140,7 @@ class How:
 
 @dataclass(frozen=True)
 class Plan:
-    """One configuration, ready to be asked.   `source`: the user's file, byte for byte."""
+    """One configuration, checked.   `source`: the user's file, byte for byte."""
 
     when: When
     which: Which
@@ -146,7 +152,7 @@ class Plan:
     source: JsonFile
 
     def watches(self, iteration: int) -> bool:
-        """True when something of this iteration may be dumped: the step of an exception is not known before."""
+        """True when something of this iteration may be dumped: no one can tell the step of an exception in advance."""
         return self.when.dumps(iteration) or (self.when.is_device_enabled and bool(self.trigger.exception))
 
     @property

@@ -107,7 +107,7 @@ def check_array(value: Any, info: ValidationInfo) -> list[Any]:
 
 def _check_boolean(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, bool):
-        # The original names `enable` whichever switch is wrong.
+        # MindSpore names `enable` whichever switch is wrong.
         first_line = "Dump Json Parse Failed. 'enable' should be boolean type"
         raise refusal(first_line, info, "true or false", value, "Write it without quotes, in lower case.")
     return value
@@ -152,12 +152,12 @@ def missing_key(key: str, where: str, section: object) -> ConfigError:
 
 
 def unknown_keys(model: type[BaseModel], section: object) -> list[str]:
-    """One sentence for each key of a section that nobody reads."""
+    """One sentence for each key of a section that has no effect."""
     if not isinstance(section, dict):
         return []
-    title, known = str(model.model_config.get("title")), list(model.model_fields)
+    title, keys = str(model.model_config.get("title")), list(model.model_fields)
     return [
-        f"{title}.{key}: unknown key, ignored. {did_you_mean(key, known)}".rstrip()
+        f"{title}.{key}: unknown key, ignored. {did_you_mean(key, keys)}".rstrip()
         for key in section
         if key not in model.model_fields
     ]
@@ -166,7 +166,7 @@ def unknown_keys(model: type[BaseModel], section: object) -> list[str]:
 # -- e2e_dump_settings ------------------------------------------------------------------------------
 
 
-def _one_of(words: tuple[str, str], asked: str) -> Callable[[str, ValidationInfo], str]:
+def _one_of(words: tuple[str, str], expected: str) -> Callable[[str, ValidationInfo], str]:
     """Check of the two later switches, whose messages differ in the words only (and keep their misprint)."""
     either = " or ".join(f"'{word}'" for word in words)
 
@@ -176,7 +176,7 @@ def _one_of(words: tuple[str, str], asked: str) -> Callable[[str, ValidationInfo
                 f"Dump Json parse failed, '{info.field_name}' only supports {either}, but got: {value}. "
                 f"Please set 'stat_cal_mode' to {either}",
                 info,
-                asked,
+                expected,
                 value,
                 did_you_mean(value, words),
             )
@@ -256,7 +256,7 @@ def _check_path(value: str, info: ValidationInfo) -> str:
 
 
 def _absolute_path_advice(path: str) -> str:
-    """Nobody replaces what only a shell does."""
+    """What only a shell replaces stands in the path as it is."""
     written_out = os.path.expanduser(os.path.expandvars(path))
     if written_out != path:
         return f'"~" and variables are not replaced here; write "{os.path.abspath(written_out)}".'
@@ -373,7 +373,7 @@ def _check_saved_data(value: str, info: ValidationInfo) -> str:
 
 
 def _parse_statistic_category(value: Any, info: ValidationInfo) -> tuple[str, ...] | None:
-    """Columns of statistic.csv; nobody reads it when there are no statistics."""
+    """Columns of statistic.csv; it has no effect when there are no statistics."""
     if info.data.get("saved_data", TENSOR) == TENSOR:
         return None
     elements = check_array(value, info)

@@ -130,8 +130,8 @@ class Which:
 
         model_names: the name of its file, then the name inside of it.
         """
-        known = {each.model_name for each in self.lists} - {EVERY_MODEL}
-        chosen = next((name for name in model_names if name in known), EVERY_MODEL)
+        listed = {each.model_name for each in self.lists} - {EVERY_MODEL}
+        chosen = next((name for name in model_names if name in listed), EVERY_MODEL)
         return tuple(each for each in self.lists if each.model_name in (chosen, EVERY_MODEL))
 
     def selects(self, op_name: str, model_names: Sequence[str] = (), original_names: tuple[str, ...] = ()) -> bool:
@@ -185,11 +185,11 @@ class Which:
         full_names: of every operator and parameter that was met, in all graphs.
         """
         names = list(dict.fromkeys(full_names))
-        known = set(names)
+        name_set = set(names)
         advice_by_text: dict[str, str] = {}
         for selector in self.selectors or ():
             if isinstance(selector, FullNameSelector):
-                is_met = selector.text in known
+                is_met = selector.text in name_set
             else:
                 is_met = any(selector.matches(name) for name in names)
             if not is_met:

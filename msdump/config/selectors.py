@@ -128,11 +128,11 @@ def advice(selector: Selector, full_names: Sequence[str]) -> str:
         return _full_name_advice(selector.text, full_names)
     if isinstance(selector, OpTypeSelector):
         return did_you_mean(selector.text, sorted({op_type_of(name) for name in full_names}))
-    found = next((name for name in full_names if selector.matcher.search(name)), None)
-    if found is None:
+    similar = next((name for name in full_names if selector.matcher.search(name)), None)
+    if similar is None:
         return ""
     inner = selector.text[len(_REGEX_PREFIX) : -1]
-    return f'The expression must match the whole name, such as "{found}"; write "name-regex(.*{inner}.*)".'
+    return f'The expression must match the whole name, such as "{similar}"; write "name-regex(.*{inner}.*)".'
 
 
 def _full_name_advice(text: str, full_names: Sequence[str]) -> str:

@@ -210,7 +210,7 @@ class AclWatchedGraph(GraphMemory):
         self.ops = graph.op_infos()
         super().__init__(graph, self.ops)
         of_data = len(choices) - len(self.ops)
-        wanted = (INPUT,) * plan.operands.inputs + (OUTPUT,) * plan.operands.outputs
+        wanted = plan.operands.sides
         self.before: list[tuple[Operand, ...]] = []
         self.after: list[tuple[Operand, ...]] = []
         for op, choice in zip(self.ops, choices[of_data:], strict=True):
