@@ -1,17 +1,22 @@
-"""TensorRecord: one tensor with its whole identity, on its way to or from disk."""
+"""The two values that carry everything: OpEvent, inside the process, and TensorRecord, on its way to or from disk."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-import numpy as np
+from msdump.arrays import Array
 
 T = TypeVar("T")
 
 INPUT, OUTPUT = "input", "output"
 DEFAULT_FORMAT = "DefaultFormat"
 MAX_NDIM = 64  # axes of an array that numpy, from 2.0 on, or torch can have
+# Bits of the per-node mask that an observer returns from `on_graph`. KEEP: its operands are looked at when the
+# iteration ends, so their memory is no other value's before; without it an executor that does not keep all memory may
+# leave the arrays of its event out.
+BEFORE, AFTER, KEEP = 1, 2, 4
 
 
 class TensorKey(NamedTuple):
@@ -56,7 +61,7 @@ class TensorRecord:
     io: str
     slot: int
     dtype: str
-    data: np.ndarray[Any, np.dtype[Any]]
+    data: Array
     format: str = DEFAULT_FORMAT
     iteration: int = 0
     graph_id: int = 0
@@ -133,3 +138,51 @@ class AlreadyWritten(Generic[T]):
         identity = record.identity
         if identity is not None:
             self._by_identity[identity] = value
+
+
+# -- events: one operator is about to run or has just run --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known about one operand before anything ran.
+
+    sub_format   group count of FRACTAL_Z
+    original     name and output of the operator that it is in the program as the user wrote it; None where unknown
+    """
+
+    key: TensorKey
+    dtype: str
+    shape: tuple[int, ...]
+    format: str = DEFAULT_FORMAT
+    sub_format: int = 0
+    original: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    """What is known about one operator before anything ran. `index` is its place in the execution order.
+
+    is_marked   the script asked for it with `set_dump`
+    """
+
+    graph_id: int
+    index: int
+    op_type: str
+    full_name: str
+    task_id: int
+    stream_id: int
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    mutates: tuple[int, ...] = ()
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpEvent:
+    """One operator at one moment. Arrays are the executor's own memory: copy what must outlive the call."""
+
+    op: OpInfo
+    iteration: int
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]

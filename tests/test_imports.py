@@ -93,9 +93,7 @@ def test_import_msdump_is_cheap() -> None:
     assert len(loaded - modules_after("")) < 60
 
 
-@pytest.mark.parametrize(
-    "module", ["msdump.sessions", "msdump.opening", "msdump.events", "msdump.records", "msdump.cli.main"]
-)
+@pytest.mark.parametrize("module", ["msdump.sessions", "msdump.opening", "msdump.records", "msdump.cli.main"])
 def test_the_core_loads_without_the_packages_that_only_some_files_need(module: str) -> None:
     assert not modules_after(f"import {module}") & LATE
 

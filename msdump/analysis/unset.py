@@ -9,8 +9,8 @@ from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
+from msdump.operator_traits import is_unset
 from msdump.records import INPUT, OUTPUT
-from msdump.unset_memory import is_unset
 
 UNSET = "memory that no operator has written yet"
 IsSame = Callable[[DumpedTensor, DumpedTensor], bool]

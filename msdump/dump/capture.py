@@ -15,9 +15,8 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selection import Choice, Operator
-from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
-from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
+from msdump.records import AFTER, BEFORE, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorKey, TensorRecord
 
 
 class Clock:

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 
 from msdump.dump.capture import Clock
 from msdump.dump.tally import Attempt, Tally
-from msdump.events import OpEvent
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.records import OpEvent
 
 
 class Dumper(ABC):

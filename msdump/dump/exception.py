@@ -22,7 +22,6 @@ from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
-from msdump.events import BEFORE, OpEvent, TensorInfo
 from msdump.formats.direct import Buffer
 from msdump.formats.exception import (
     FailedOperand,
@@ -39,7 +38,7 @@ from msdump.formats.exception import (
 from msdump.formats.writer import Counter, DumpFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.layouts import host_format
-from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorRecord
+from msdump.records import BEFORE, DEFAULT_FORMAT, INPUT, OUTPUT, OpEvent, TensorInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 

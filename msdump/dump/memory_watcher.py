@@ -18,10 +18,10 @@ from msdump.dump.delivery import Delivery, Round
 from msdump.dump.staging import staged_size
 from msdump.dump.streaming import AclOperatorDumper
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, KEEP, OpEvent, OpInfo
 from msdump.formats.paths.acl import watcher_op_name
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
+from msdump.records import AFTER, KEEP, OpEvent, OpInfo
 
 log = logging.getLogger("msdump")
 

@@ -14,15 +14,13 @@ from msdump.config.plan import Plan
 from msdump.dump.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dump.dumper import Dumper
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.infinities import places_constant
-from msdump.records import TensorKey
+from msdump.operator_traits import places_constant, unset_keys
+from msdump.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
 from msdump.stats import has_non_finite
-from msdump.unset_memory import unset_keys
 
 log = logging.getLogger("msdump")
 

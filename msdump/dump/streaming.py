@@ -27,11 +27,10 @@ from msdump.dump.delivery import DataOffsets, Delivery, Round, Turns
 from msdump.dump.dumper import Dumper
 from msdump.dump.staging import Staged, staged_size
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, BEFORE, OpEvent, OpInfo
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import INPUT, OUTPUT, Identity, TensorKey, TensorRecord
+from msdump.records import AFTER, BEFORE, INPUT, OUTPUT, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
 
 # How much waits before statistics are taken in turns with the step.
 _TURN_BYTES = 128 << 20

@@ -15,13 +15,12 @@ from msdump.dump.delivery import batches
 from msdump.dump.dumper import Dumper
 from msdump.dump.recorders import GraphRecorder
 from msdump.dump.tally import Attempt, Tally
-from msdump.events import BEFORE, KEEP, OpEvent
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import DEFAULT_FORMAT, OUTPUT, AlreadyWritten, TensorRecord
+from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, OUTPUT, AlreadyWritten, OpEvent, TensorRecord
 
 log = logging.getLogger("msdump")
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.events import OpInfo
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
 from msdump.graph.primitive import Attrs, Kernel
 from msdump.graph.run import Calls, ObservedGraph, Observer
+from msdump.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

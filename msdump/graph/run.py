@@ -12,9 +12,8 @@ from functools import partial
 from typing import Protocol
 
 from msdump.arrays import Array
-from msdump.events import AFTER, BEFORE, KEEP, OpEvent, OpInfo
 from msdump.graph.graph import Graph, Value
-from msdump.records import TensorKey
+from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey
 
 
 @dataclass(frozen=True, slots=True)

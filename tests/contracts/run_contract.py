@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msdump.arrays import Array
-from msdump.events import AFTER, BEFORE, KEEP, OpEvent, TensorInfo
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep, Observer
+from msdump.records import AFTER, BEFORE, KEEP, OpEvent, TensorInfo
 
 # Each class that inherits a property runs it; no example is remembered from one for another.
 _INHERITED = [HealthCheck.differing_executors]

@@ -24,11 +24,10 @@ from msdump.dump.overflow import OverflowDumper
 from msdump.dump.streaming import AclOperatorDumper, AsyncDumper
 from msdump.dump.sync import SyncDumper
 from msdump.dump.tally import Tally
-from msdump.events import OpEvent
 from msdump.formats.paths.sync import SyncLayout
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
-from msdump.records import TensorRecord
+from msdump.records import OpEvent, TensorRecord
 from tests.contracts.dumper_contract import FAILING, INPUTS, OUTPUTS, OVERFLOWING, DumperContract, Place
 from tests.dump.memory_writer import MemoryWriter
 from tests.plans import plain_plan

@@ -16,7 +16,6 @@ from msdump.arrays import Array
 from msdump.config.ranges import parse_ranges
 from msdump.dump.overflow import AI_CORE_MODE, ATOMIC_MODE, ATOMIC_OP_TYPES, BOTH_MODE, OverflowDumper
 from msdump.dump.tally import Tally
-from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.opdebug import Opdebug, parse_opdebug_content
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
@@ -24,6 +23,7 @@ from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
+from msdump.records import AFTER, BEFORE, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 from tests.dump.memory_writer import MemoryWriter
 from tests.plans import plain_plan

@@ -24,13 +24,13 @@ from msdump import opening, sessions
 from msdump.arrays import Array
 from msdump.engine import GraphSession
 from msdump.errors import DumpError, WriteError
-from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.records import AFTER, BEFORE, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]

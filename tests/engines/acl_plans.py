@@ -15,7 +15,6 @@ from msdump.acl_engine import AclDump
 from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.plan import Plan
-from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.paths.acl import safe_piece
 from msdump.graph.compile import finish
@@ -24,6 +23,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
+from msdump.records import AFTER, BEFORE, OpEvent
 
 Place = tuple[int | None, str, str, int]
 

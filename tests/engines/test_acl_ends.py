@@ -13,10 +13,10 @@ import pytest
 
 from msdump.acl_engine import AclDump
 from msdump.errors import DumpError
-from msdump.events import OpEvent
 from msdump.formats.acl_chunks import DumpChunk
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.executor import Executor
+from msdump.records import OpEvent
 from tests.engines.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.events import AFTER, BEFORE, KEEP, OpEvent
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Value
@@ -21,6 +20,7 @@ from msdump.graph.memory import plan_memory
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
+from msdump.records import AFTER, BEFORE, KEEP, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 
 

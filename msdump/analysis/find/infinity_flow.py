@@ -20,7 +20,7 @@ from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.analysis.unset import UnsetTensors
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
-from msdump.infinities import NEUTRAL, STOPS, effect_on_inf, places_constant
+from msdump.operator_traits import NEUTRAL, STOPS, effect_on_inf, places_constant
 from msdump.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump import measuring
-from msdump.events import OpEvent
 from msdump.graph.run import FinishedStep, Observer
+from msdump.records import OpEvent
 from msdump.report import MODELS, Report, merged
 from msdump.sessions import Session, close_all
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
 from msdump.arrays import Array
-from msdump.events import OpInfo
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import (
     GraphCache,
@@ -27,6 +26,7 @@ from msdump.graph.compile import ASCEND
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph
+from msdump.records import OpInfo
 
 if TYPE_CHECKING:
     from msdump.engine import GraphSession

@@ -10,13 +10,13 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.events import OpInfo
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.ort_values import array_of
 from msdump.frontends.onnx.program import Program, Slots
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
+from msdump.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

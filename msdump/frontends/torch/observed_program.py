@@ -12,7 +12,6 @@ import torch
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.events import OpInfo
 from msdump.frontends.torch.arrays import array_of
 from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
@@ -20,6 +19,7 @@ from msdump.frontends.torch.operators import Path, is_collective
 from msdump.frontends.torch.program import Program
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
+from msdump.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

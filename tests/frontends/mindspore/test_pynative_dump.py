@@ -21,12 +21,12 @@ from msdump.dump.exception import ExceptionDumper
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.tally import Tally
 from msdump.errors import ConfigError, GraphError
-from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.records import AFTER, BEFORE, OpEvent
 from tests.dump.memory_writer import MemoryWriter
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
 from tests.plans import plain_plan

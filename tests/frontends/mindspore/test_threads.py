@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from msdump import opening, sessions
-from msdump.events import AFTER, BEFORE, OpEvent
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.records import AFTER, BEFORE, OpEvent
 from msdump.report import Report
 from tests.frontends.mindspore.networks import graphs_of, rows, training_step
 from tests.frontends.mindspore.test_pynative_dump import config

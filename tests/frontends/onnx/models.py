@@ -11,9 +11,9 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from msdump.arrays import Array
-from msdump.events import AFTER, BEFORE, KEEP, OpEvent
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.records import AFTER, BEFORE, KEEP, OpEvent
 
 OPSET = 17
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.infinities import NEUTRAL, PASSES, STOPS, effect_on_inf, places_constant
+from msdump.operator_traits import NEUTRAL, PASSES, STOPS, effect_on_inf, places_constant
 
 
 @pytest.mark.parametrize(
