@@ -98,8 +98,8 @@ class GraphFiles:
         self.damaged: list[tuple[str, FormatError]] = []
 
     def __iter__(self) -> Iterator[GraphFile]:
-        found = (self._graph(key) for key in sorted(self._paths, key=lambda key: (key[0] or 0, key[1])))
-        return iter([graph for graph in found if graph is not None])
+        graphs = (self._graph(key) for key in sorted(self._paths, key=lambda key: (key[0] or 0, key[1])))
+        return iter([graph for graph in graphs if graph is not None])
 
     def of(self, key: StepKey) -> GraphFile | None:
         """The graph of a step; None when the dump has no file of it."""
@@ -165,15 +165,15 @@ def _rank_of(path: Path) -> int | None:
 
 def _by_name(nodes: Sequence[GraphNode]) -> dict[str, GraphNode]:
     """By full name, and by the last part of it where only one operator has that."""
-    found: dict[str, GraphNode] = {}
+    by_name: dict[str, GraphNode] = {}
     shared: set[str] = set()
     for node in nodes:
         last = node.full_name.rsplit("/", 1)[-1]
-        if found.setdefault(last, node) is not node:
+        if by_name.setdefault(last, node) is not node:
             shared.add(last)
     for last in shared:
-        del found[last]
-    return {**found, **{node.full_name: node for node in nodes}}
+        del by_name[last]
+    return {**by_name, **{node.full_name: node for node in nodes}}
 
 
 class _Origins:
@@ -186,32 +186,32 @@ class _Origins:
     def __init__(self, follow: Callable[[str], Origin | tuple[str, int | None] | None]) -> None:
         self._follow = follow
         # Per value: origin, and whether an item between here and there has told its slot.
-        self._found: dict[str, tuple[Origin | None, bool]] = {}
+        self._origins: dict[str, tuple[Origin | None, bool]] = {}
 
     def of(self, value: str) -> Origin | None:
         chain: dict[str, int | None] = {}
-        found: tuple[Origin | None, bool] = (None, False)
+        origin_of_value: tuple[Origin | None, bool] = (None, False)
         while True:
-            if value in self._found:
-                found = self._found[value]
+            if value in self._origins:
+                origin_of_value = self._origins[value]
                 break
             if value in chain:  # a circle, which no graph has
                 break
             step = self._follow(value)
             if not isinstance(step, tuple):
                 chain[value] = None
-                found = step, False
+                origin_of_value = step, False
                 break
             chain[value] = step[1]
             value = step[0]
         for passed, item in reversed(chain.items()):
-            origin, has_slot = found
+            origin, has_slot = origin_of_value
             if item is not None and not has_slot:
                 if origin is not None and origin.slot is not None:
                     origin = replace(origin, slot=item)
-                found = origin, True
-            self._found[passed] = found
-        return found[0]
+                origin_of_value = origin, True
+            self._origins[passed] = origin_of_value
+        return origin_of_value[0]
 
 
 def _pb_nodes(graph: GraphSummary) -> tuple[tuple[GraphNode, ...], dict[tuple[str, int], str]]:

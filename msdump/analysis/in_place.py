@@ -62,31 +62,31 @@ class Moment:
         """
         if not mutated_slots(operator.op_type):
             return None
-        told = self._told_by_operator(operator)
-        return self._of_step if told is None else told
+        answer = self._shown_by_operator(operator)
+        return self._of_step if answer is None else answer
 
     @cached_property
     def _of_step(self) -> bool | None:
         writers = (operator for operator in self.step.operators if mutated_slots(operator.op_type))
-        return next((told for told in map(self._told_by_operator, writers) if told is not None), None)
+        return next((answer for answer in map(self._shown_by_operator, writers) if answer is not None), None)
 
-    def _told_by_operator(self, operator: Operator) -> bool | None:
+    def _shown_by_operator(self, operator: Operator) -> bool | None:
         aliases = written_inputs(operator.op_type)
         for output, written in aliases.items():
             before, after = operator.inputs.get(Slot(written)), operator.outputs.get(Slot(output))
             if before is not None and after is not None:
                 return self.is_same(before, after)
-        return None if aliases else self._told_by_parameters(operator)
+        return None if aliases else self._shown_by_parameters(operator)
 
-    def _told_by_parameters(self, operator: Operator) -> bool | None:
+    def _shown_by_parameters(self, operator: Operator) -> bool | None:
         """Whether inputs are among the parameters of the step's end; None where no parameter could be one of them."""
-        told = []
+        answers = []
         for slot in mutated_slots(operator.op_type):
             tensor = operator.inputs.get(Slot(slot))
             likely = [] if tensor is None else self._parameters_of(operator, slot, tensor)
             if tensor is not None and likely:
-                told.append(any(self.is_same(tensor, parameter) for parameter in likely))
-        return all(told) if told else None
+                answers.append(any(self.is_same(tensor, parameter) for parameter in likely))
+        return all(answers) if answers else None
 
     def _parameters_of(self, operator: Operator, slot: int, tensor: DumpedTensor) -> list[DumpedTensor]:
         node = None if self.graph is None else self.graph.find(operator.full_name, operator.op_name)
@@ -106,5 +106,5 @@ def slots_of_other_moments(mine: Operator, golden: Operator, moments: tuple[Mome
     """Inputs of two operators of one type that one side shows before they were overwritten and the other after."""
     if mine.op_type != golden.op_type:
         return ()
-    told = {moment.shows_result(side) for side, moment in zip((mine, golden), moments, strict=True)}
-    return mutated_slots(mine.op_type) if told == {True, False} else ()
+    answers = {moment.shows_result(side) for side, moment in zip((mine, golden), moments, strict=True)}
+    return mutated_slots(mine.op_type) if answers == {True, False} else ()

@@ -58,13 +58,13 @@ def equal_bytes(one: Array, other: Array) -> bool:
     if one.nbytes != other.nbytes or one.dtype != other.dtype:
         return False
     a, b = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (one, other))
-    whole = a.size // 8 * 8
-    if not np.array_equal(a[whole:], b[whole:]):
+    word_bytes = a.size // 8 * 8
+    if not np.array_equal(a[word_bytes:], b[word_bytes:]):
         return False
     step = _BLOCK // 8
     # Blocks of machine words; a header of an odd length leaves a mapped file unaligned, which only costs speed.
-    c, d = a[:whole].view(np.uint64), b[:whole].view(np.uint64)
-    return all(bool((c[at : at + step] == d[at : at + step]).all()) for at in range(0, c.size, step))
+    c, d = a[:word_bytes].view(np.uint64), b[:word_bytes].view(np.uint64)
+    return all(bool((c[start : start + step] == d[start : start + step]).all()) for start in range(0, c.size, step))
 
 
 def each_on_all_cores(

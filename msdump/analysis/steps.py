@@ -47,8 +47,8 @@ class StepKey(NamedTuple):
     iteration: int | None
 
     def __str__(self) -> str:
-        named = zip(("rank", "graph", "iteration"), self, strict=True)
-        return ", ".join(f"{name} {value}" for name, value in named if value is not None) or "the dump"
+        parts = zip(("rank", "graph", "iteration"), self, strict=True)
+        return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "the dump"
 
     def iteration_text(self, tells_graph: bool) -> str:
         """A cell of a table; `tells_graph` where graphs count their own steps, whose numbers alone say little."""
@@ -176,8 +176,8 @@ def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
         identity = (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
         slots = by_operator.setdefault(identity, {})
         slot = tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
-        known = slots.get(slot)
-        if known is None or (tensor.timestamp_us or 0) >= (known.timestamp_us or 0):
+        earlier = slots.get(slot)
+        if earlier is None or (tensor.timestamp_us or 0) >= (earlier.timestamp_us or 0):
             slots[slot] = tensor
     operators = [_operator(slots) for slots in by_operator.values()]
     return tuple(sorted(operators, key=lambda operator: operator.is_parameter))
@@ -245,8 +245,8 @@ def read_statistic_steps(
             rows[os.fspath(path), line] = row
             tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
     steps = tuple(
-        Step(key, operators_of(sorted(found, key=_place_in_order)))
-        for key, found in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
+        Step(key, operators_of(sorted(listed, key=_place_in_order)))
+        for key, listed in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
     )
     return StatisticSteps(steps, rows), damaged
 
@@ -293,8 +293,8 @@ def nothing_selected(
     )
     for name, numbers, values in selectors:
         if not any(is_selected(value, numbers) for value in values):
-            held = ranges_text(value for value in values if value is not None)
-            fix = f"The dump holds {held}." if held else f"The folders of the dump tell no {name}: leave it out."
+            present = ranges_text(value for value in values if value is not None)
+            fix = f"The dump holds {present}." if present else f"The folders of the dump tell no {name}: leave it out."
             return ConfigError(f"{name}: expected a number that {dump.path} holds, got {_text(numbers)}. {fix}")
     selected = [f"{name} {_text(numbers)}" for name, numbers, _ in selectors if numbers is not None]
     if isinstance(graph, str):

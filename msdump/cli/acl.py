@@ -131,7 +131,7 @@ def _read(path: str, spec: TensorSpec) -> Any:
     from msdump import dtypes
 
     try:
-        found = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except OSError as error:
         raise FormatError(f"{path}: expected an array, got {error.strerror or error}.") from error
     except (ValueError, EOFError) as error:
@@ -140,15 +140,15 @@ def _read(path: str, spec: TensorSpec) -> Any:
             f"{path}: expected an array in a .npy file, got another file, one that is cut short, or Python objects. "
             "Write it with numpy.save."
         ) from error
-    if not isinstance(found, np.ndarray):
-        found.close()
+    if not isinstance(array, np.ndarray):
+        array.close()
         raise FormatError(f"{path}: expected one array in a .npy file, got an archive of several. Use numpy.save.")
     row = dtypes.BY_NAME.get(spec.dtype)
-    if row is None or row.numpy_type is None or not row.is_widened or found.dtype.name != row.npy_name:
-        return found
-    narrowed = found.astype(row.numpy)
-    if not np.array_equal(narrowed.astype(found.dtype), found, equal_nan=row.is_float):
-        raise FormatError(f"{path}: expected {found.dtype} values that {row.name} holds exactly, got others.")
+    if row is None or row.numpy_type is None or not row.is_widened or array.dtype.name != row.npy_name:
+        return array
+    narrowed = array.astype(row.numpy)
+    if not np.array_equal(narrowed.astype(array.dtype), array, equal_nan=row.is_float):
+        raise FormatError(f"{path}: expected {array.dtype} values that {row.name} holds exactly, got others.")
     return narrowed
 
 

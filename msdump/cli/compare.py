@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tolerance is not None and not args.tolerance >= 0:
         raise ConfigError(f"--tolerance: expected a number from 0 on, got {args.tolerance}.")
     with progress_bar("compare", sys.stderr, args.quiet) as advance:
-        found = compare_dumps(
+        comparison = compare_dumps(
             args.mine,
             args.golden,
             args.reference,
@@ -61,25 +61,25 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    _report(found, args)
-    if not found.is_agreeing:
+    _report(comparison, args)
+    if not comparison.is_agreeing:
         return DIFFER
-    return DAMAGED if found.damaged else AGREE
+    return DAMAGED if comparison.damaged else AGREE
 
 
-def _report(found: Any, args: argparse.Namespace) -> None:
+def _report(comparison: Any, args: argparse.Namespace) -> None:
     from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_text, summary, table_rows
 
     if args.csv is not None:
-        write_text(args.csv, csv_text(found))
+        write_text(args.csv, csv_text(comparison))
     if args.json is not None:
-        write_text(args.json, json_text(found))
+        write_text(args.json, json_text(comparison))
     if args.quiet or args.json == "-":
         return
-    print_lines(headline(found))
-    rows = list(table_rows(found, args.shows_all))
+    print_lines(headline(comparison))
+    rows = list(table_rows(comparison, args.shows_all))
     if rows:
         say()
         print_table(TABLE_TITLES, rows, sys.stdout, numbers=(0, 4, 5, 6, 7))
         say()
-    print_lines(summary(found))
+    print_lines(summary(comparison))

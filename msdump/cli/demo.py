@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepare(folder: Path, batch_size: int) -> Path:
     """Write pictures, script and configuration; the result is the folder of the dump.
 
-    Raises: ConfigError (no scikit-learn, no room), WriteError.
+    Raises: ConfigError (no scikit-learn, no space on the disk), WriteError.
     """
     from msdump.frontends.mindspore.dataset.digits import write_digits_as_cifar10
 

@@ -57,7 +57,7 @@ def measure(plan: Plan, command: Sequence[str]) -> Measured:
     """Run a script until one step was measured; the dump goes to a folder beside `path`, which is removed again.
 
     Raises: DumpError with the end of what the script printed when it fails, or computes nothing that is dumped;
-            WriteError when there is no room for the folder.
+            WriteError when the folder cannot be created.
     """
     folder = _folder_near(plan.where.path)
     config = json.loads(plan.source.text)

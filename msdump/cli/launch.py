@@ -95,12 +95,12 @@ def _print_own_error(error: MsdumpError, trace: types.TracebackType | None) -> N
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         folders.append(os.path.dirname(os.path.abspath(torch.__file__)) + os.sep)
-    told = traceback.TracebackException(type(error), error, trace)
-    told.__cause__ = told.__context__ = None
-    told.stack = traceback.StackSummary.from_list(
-        [frame for frame in told.stack if not os.path.abspath(frame.filename).startswith(tuple(folders))]
+    shown = traceback.TracebackException(type(error), error, trace)
+    shown.__cause__ = shown.__context__ = None
+    shown.stack = traceback.StackSummary.from_list(
+        [frame for frame in shown.stack if not os.path.abspath(frame.filename).startswith(tuple(folders))]
     )
-    complain("".join(told.format()), end="")
+    complain("".join(shown.format()), end="")
 
 
 def _code_of(error: SystemExit) -> int:

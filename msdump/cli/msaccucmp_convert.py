@@ -144,13 +144,13 @@ def _sources(dump_file: str) -> Any:
 
     if os.path.isdir(dump_file):
         with os.scandir(dump_file) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        if not found:
+            listed = sorted(entries, key=lambda entry: entry.name)
+        if not listed:
             log("ERROR", f"{dump_file}: expected a folder with dump files, got an empty one.")
             return ExitCode.INVALID_PARAM
         folder = os.path.realpath(dump_file)
-        named = [entry.name for entry in found if entry.is_file() and entry.name != MAPPING_FILE]
-        return named_sources([os.path.join(folder, name) for name in named])
+        names_of_files = [entry.name for entry in listed if entry.is_file() and entry.name != MAPPING_FILE]
+        return named_sources([os.path.join(folder, name) for name in names_of_files])
     names = [name.strip() for name in dump_file.split(",")]
     paths = [os.path.realpath(name) for name in names if os.path.isfile(name)]
     for name in names:

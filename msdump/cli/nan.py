@@ -44,17 +44,17 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.steps import STATISTIC
 
     with progress_bar("nan", sys.stderr) as advance:
-        found = find_non_finite(
+        report = find_non_finite(
             args.dump,
             **selected_steps(args),
             thread_count=args.threads,
             progress=advance,
         )
-    _print_report(found, args.shows_all)
-    if found.first is not None and found.first.tensors[0].tensor.file.form == STATISTIC:
-        command = shlex.join(["msdump", "zoom", args.dump, found.first.operator.label])
+    _print_report(report, args.shows_all)
+    if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
+        command = shlex.join(["msdump", "zoom", args.dump, report.first.operator.label])
         say(f"for its tensors: {command} --run SCRIPT")
-    return FOUND if found.steps else DAMAGED if found.damaged else FINITE
+    return FOUND if report.steps else DAMAGED if report.damaged else FINITE
 
 
 def _print_report(report: NonFiniteReport, shows_all: bool) -> None:
@@ -131,14 +131,14 @@ def _print_benign(benign: Sequence[BenignInf], shows_all: bool) -> None:
         say(f"benign Inf: {len(steps) - len(shown)} more operators (--all)")
 
 
-def _print_growth(grew: Growth) -> None:
-    tensor = f"{grew.io} {grew.slot} of {grew.operator.label} ({grew.operator.op_type})"
-    say(f"what grew first: {tensor}, {grew.step}")
-    if grew.line is not None:
-        say(f"  {grew.line}  {grew.line.code.strip()}")
-    before = f"iteration {grew.before.iteration}" if grew.before.iteration is not None else str(grew.before)
+def _print_growth(growth: Growth) -> None:
+    tensor = f"{growth.io} {growth.slot} of {growth.operator.label} ({growth.operator.op_type})"
+    say(f"what grew first: {tensor}, {growth.step}")
+    if growth.line is not None:
+        say(f"  {growth.line}  {growth.line.code.strip()}")
+    before = f"iteration {growth.before.iteration}" if growth.before.iteration is not None else str(growth.before)
     say(
-        f"  largest absolute value {grew.largest:.6g}, {grew.factor:.3g} times the {grew.largest_before:.6g} "
+        f"  largest absolute value {growth.largest:.6g}, {growth.factor:.3g} times the {growth.largest_before:.6g} "
         f"of {before}"
     )
 

@@ -97,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
         print_table(
             (), _measured_rows(plan.when.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout
         )
-    lost = never_matches(plan, known_names(graphs) if graphs else None)
-    for sentence in lost:
+    unmatched = never_matches(plan, known_names(graphs) if graphs else None)
+    for sentence in unmatched:
         say(f"never matches: {sentence}")
-    return NEVER_MATCHES if lost else 0
+    return NEVER_MATCHES if unmatched else 0
 
 
 def _plan_of_script(acl_json: str | None, dry_run: Sequence[str] | None) -> int:
@@ -135,37 +135,39 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     return graphs
 
 
-def _print_estimate(plan: Plan, found: Estimate, room: Room, stream: TextIO) -> None:
+def _print_estimate(plan: Plan, estimate: Estimate, room: Room, stream: TextIO) -> None:
     if plan.which.takes_marked:
-        put(f"\n{found.name}: which operators are marked is known only when the script runs", stream)
+        put(f"\n{estimate.name}: which operators are marked is known only when the script runs", stream)
         return
     header = ("op type", "operators", "dumped", "tensors", "bytes")
     cells = [
         (row.op_type, str(row.operators), str(row.selected), str(row.tensors), format_bytes(row.size_bytes))
-        for row in found.rows
+        for row in estimate.rows
         if row.selected
     ]
-    heading = f"\n{found.name}: {found.selected} of {format_count(found.operators, 'operator')} will be dumped"
+    heading = f"\n{estimate.name}: {estimate.selected} of {format_count(estimate.operators, 'operator')} will be dumped"
     if cells:
         print_table(header, cells, stream, numbers=(1, 2, 3, 4), heading=heading)
     else:
         put(heading, stream)
-    print_table((), _totals(plan, found, room), stream)
+    print_table((), _totals(plan, estimate, room), stream)
 
 
-def _totals(plan: Plan, found: Estimate, room: Room) -> list[tuple[str, str]]:
-    tensors = f"{format_count(found.tensors, 'tensor')}, {found.distinct_tensors} of them different"
+def _totals(plan: Plan, estimate: Estimate, room: Room) -> list[tuple[str, str]]:
+    tensors = f"{format_count(estimate.tensors, 'tensor')}, {estimate.distinct_tensors} of them different"
     if not plan.saved.tensors:
         return [("per iteration", f"{tensors}: one row of statistic.csv each")]
-    on_disk = found.distinct_bytes
-    sizes = f"{format_bytes(found.size_bytes)} named, {format_bytes(on_disk)} on disk"
+    on_disk = estimate.distinct_bytes
+    sizes = f"{format_bytes(estimate.size_bytes)} named, {format_bytes(on_disk)} on disk"
     rows = [("per iteration", f"{tensors}: {sizes}")]
     if 1 < plan.when.iterations.count <= 2**32:
         count = plan.when.iterations.count
         rows.append(("all iterations", f"{count} times that: {format_bytes(on_disk * count)} on disk"))
     rows += _fit(plan, on_disk, room)
-    if found.unsized:
-        rows.append(("not counted", f"{format_count(found.unsized, 'tensor')} whose size the graph file does not say"))
+    if estimate.unsized:
+        rows.append(
+            ("not counted", f"{format_count(estimate.unsized, 'tensor')} whose size the graph file does not say")
+        )
     return rows
 
 

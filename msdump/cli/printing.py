@@ -40,7 +40,7 @@ def _written_out(letter: str) -> str:
 
 
 def log_printable() -> None:
-    """Let what msdump logs hold no other characters either, whoever shows it."""
+    """Let what msdump logs hold no other characters either."""
     logging.getLogger("msdump").addFilter(_make_printable)
 
 
@@ -76,14 +76,14 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
     """Print a text of any lines to a stream; to none when it is None, which is how Python has a closed one.
 
     Edges:   what the stream's encoding cannot spell is written out as well.
-    Raises:  OSError, but not of standard error: that nobody reads it any more changes no result.
+    Raises:  OSError, but not of standard error: that its reader has gone changes no result.
     """
     if stream is None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    whole = printable(str(text), LINE_ENDS) + end
+    message = printable(str(text), LINE_ENDS) + end
     try:
-        stream.write(whole.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(message.encode(encoding, "backslashreplace").decode(encoding))
         if flush:
             stream.flush()
     except OSError:

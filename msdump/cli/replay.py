@@ -33,17 +33,17 @@ def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
     from msdump.analysis.replay.replay import replay_operator
 
-    found = replay_operator(args.dump, args.operator, **selected_steps(args))
-    operator = found.found.operator
-    if found.is_explained:
-        note = f" ({found.reason})" if found.reason else ""
+    result = replay_operator(args.dump, args.operator, **selected_steps(args))
+    operator = result.found.operator
+    if result.is_explained:
+        note = f" ({result.reason})" if result.reason else ""
         say(f"explained: {operator.label} computed what its inputs give{note}; look at its inputs.")
     else:
-        say(f"WRONG: {operator.label} did not compute what its inputs give: {found.reason}.")
+        say(f"WRONG: {operator.label} did not compute what its inputs give: {result.reason}.")
     say("the dumped output against a run in")
-    rows = [row for name, replayed in found.runs.items() for row in _rows(name, replayed)]
+    rows = [row for name, replayed in result.runs.items() for row in _rows(name, replayed)]
     print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4))
-    return EXPLAINED if found.is_explained else WRONG
+    return EXPLAINED if result.is_explained else WRONG
 
 
 def _rows(name: str, replayed: ReplayRun) -> list[tuple[str, ...]]:

@@ -103,7 +103,7 @@ def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> i
 
 
 def print_warning(message: str, stream: TextIO) -> None:
-    """A warning that nobody overlooks: framed, and red on a terminal."""
+    """A warning, framed and red on a terminal."""
     if not is_terminal(stream):
         lines = [f"!! {line}" for line in message.splitlines()]
         put("\n".join(["", *lines, ""]), stream)

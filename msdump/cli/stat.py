@@ -62,25 +62,25 @@ def _diff(args: argparse.Namespace) -> int:
     from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, summary, table_rows
     from msdump.analysis.stat.diff import compare_statistics
 
-    found = compare_statistics(
+    comparison = compare_statistics(
         args.dump, args.diff, mapping=args.mapping, **selected_steps(args),
         tolerance=args.tolerance,
     )  # fmt: skip
-    print_lines(headline(found))
-    differing = [result for result in found.operators if not result.is_agreeing]
-    rows = list(zip(table_rows(found, shows_all=False), _roles(args.dump, differing), strict=True))
+    print_lines(headline(comparison))
+    differing = [result for result in comparison.operators if not result.is_agreeing]
+    rows = list(zip(table_rows(comparison, shows_all=False), _roles(args.dump, differing), strict=True))
     if rows:
         say()
         # Errors and cosines are not known of statistics.
         cells = [(*row[:4], *_role_cells(role), row[-1]) for row, role in rows]
         print_table([*TABLE_TITLES[:4], *_ROLE_TITLES, TABLE_TITLES[-1]], cells, sys.stdout)
         say()
-    print_lines(summary(found))
+    print_lines(summary(comparison))
     if args.csv is not None:
-        write_text(args.csv, csv_text(found))
-    if not found.is_agreeing:
+        write_text(args.csv, csv_text(comparison))
+    if not comparison.is_agreeing:
         return DIFFER
-    return DAMAGED if found.damaged else FINE
+    return DAMAGED if comparison.damaged else FINE
 
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:

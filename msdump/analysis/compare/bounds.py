@@ -53,10 +53,10 @@ def bounds_of(mine: str, golden: str, tolerance: float | None = None) -> Bounds:
 
     tolerance   replaces `relative`; `worst` is ten times that
     """
-    found = max((BOUNDS.get(name, _EXACT) for name in (mine, golden)), key=lambda bounds: bounds.epsilon)
-    if tolerance is None or found is _EXACT:
-        return found
-    return Bounds(tolerance, 10 * tolerance, found.epsilon)
+    coarser = max((BOUNDS.get(name, _EXACT) for name in (mine, golden)), key=lambda bounds: bounds.epsilon)
+    if tolerance is None or coarser is _EXACT:
+        return coarser
+    return Bounds(tolerance, 10 * tolerance, coarser.epsilon)
 
 
 def real_dtype(array: Array, name: str) -> str:

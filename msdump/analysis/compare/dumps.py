@@ -1,8 +1,8 @@
 """Two dumps against each other: operators are paired, tensors measured, and the first operator that goes wrong named.
 
 from msdump.analysis import compare_dumps
-found = compare_dumps("dump_npu", "dump_cpu", mapping="fused.json")
-found.first_wrong, found.is_agreeing
+comparison = compare_dumps("dump_npu", "dump_cpu", mapping="fused.json")
+comparison.first_wrong, comparison.is_agreeing
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def compare_dumps(
     """
     dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
     graphs = [GraphFiles(dump) for dump in dumps]
-    found = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
-    for dump, steps in zip(dumps, found, strict=True):
+    steps_of_dumps = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
+    for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
             raise _no_tensors(dump, rank, graph, iteration)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
-    sides = gathered(found, operator_map.originals)
+    sides = gathered(steps_of_dumps, operator_map.originals)
     work = _Work(graphs, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
     plans = work.plan(sides)
     if not any(plan.pairing.pairs for plan in plans):
@@ -92,7 +92,7 @@ def compare_dumps(
         results,
         tuple(step.key for step in sides[0] if id(step) not in used[0]),
         tuple(step.key for step in sides[-1] if id(step) not in used[1]),
-        tuple(found for dump in dumps for found in dump.damaged) + tuple(work.measurer.damaged),
+        tuple(problem for dump in dumps for problem in dump.damaged) + tuple(work.measurer.damaged),
     )
 
 
@@ -165,8 +165,8 @@ class _Work:
             other = others.get(id(mine))
             by_id: dict[int, Operator] = {}
             if other is not None:
-                found = pair_operators(mine.operators, other.operators, self._mapping)
-                by_id = {id(pair.mine): pair.golden for pair in found.pairs}
+                pairing_of_others = pair_operators(mine.operators, other.operators, self._mapping)
+                by_id = {id(pair.mine): pair.golden for pair in pairing_of_others.pairs}
             steps = ((mine, self._graphs[0].of(mine.key)), (golden, self._graphs[-1].of(golden.key)))
             moments = (Moment(*steps[0]), Moment(*steps[1]))
             unset = (UnsetTensors(*steps[0]), UnsetTensors(*steps[1]))
@@ -175,20 +175,20 @@ class _Work:
 
     def measure(self, plans: Sequence[_Plan]) -> None:
         """Measure every distinct pair of tensors once."""
-        asked = []
+        pairs = []
         for plan in plans:
             for pair in plan.pairing.pairs:
                 other = plan.others.get(id(pair.mine))
                 for io, slot, mine, golden in _common_tensors(pair):
-                    asked.append((mine, golden))
+                    pairs.append((mine, golden))
                     yardstick = None if other is None else other.tensors(io).get(slot)
                     if yardstick is not None and _is_of_one_size(yardstick, golden):
-                        asked.append((yardstick, golden))
-        self.measurer.measure([both for both in asked if _is_of_one_size(*both)])
+                        pairs.append((yardstick, golden))
+        self.measurer.measure([both for both in pairs if _is_of_one_size(*both)])
 
     def result(self, plan: _Plan) -> StepResult:
         operators = tuple(self._operator_result(plan, pair) for pair in plan.pairing.pairs)
-        ordered = sorted(operators, key=lambda found: found.pair.mine.is_parameter)
+        ordered = sorted(operators, key=lambda result: result.pair.mine.is_parameter)
         pairing = plan.pairing
         return StepResult(
             plan.mine.key, plan.golden.key, tuple(ordered), pairing.only_mine, pairing.only_golden, pairing.expected
@@ -201,15 +201,15 @@ class _Work:
         for io, slot, mine, golden in _common_tensors(pair):
             yardstick = None if other is None else other.tensors(io).get(slot)
             if io == INPUT and slot.number in blind:
-                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
+                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
             elif any(self._mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair)):
-                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
+                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
             else:
-                found = self._tensor_result(pair, io, slot, mine, golden, yardstick)
+                result = self._tensor_result(pair, io, slot, mine, golden, yardstick)
             sides = zip(plan.unset, _both(pair), strict=True)
-            if found.status == DIFFERS and any(unset.has(operator, io, slot) for unset, operator in sides):
-                found = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
-            results[io].append(found)
+            if result.status == DIFFERS and any(unset.has(operator, io, slot) for unset, operator in sides):
+                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
+            results[io].append(result)
         return OperatorResult(plan.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
 
     def _tensor_result(
@@ -249,8 +249,8 @@ class _Work:
         """Whether an output differs by some roundings of the inputs, whose dtype may be the coarser one: a small output
         alone does not tell that its numbers are bfloat16."""
         inputs = [both for io, _, *both in _common_tensors(pair) if io == INPUT and _is_of_one_size(*both)]
-        found = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
-        coarsest = max([bounds, *found], key=lambda one: one.epsilon)
+        input_bounds = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
+        coarsest = max([bounds, *input_bounds], key=lambda one: one.epsilon)
         return is_noise(metrics, coarsest, self._scale(pair.golden))
 
     def _scale(self, operator: Operator) -> float:
@@ -277,12 +277,12 @@ def _is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
 
 def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:
     """What is not alike though the numbers may be."""
-    found = []
+    remarks = []
     if host_shape(mine) != host_shape(golden):
-        found.append(f"shape {_shape_text(mine)} against {_shape_text(golden)}")
+        remarks.append(f"shape {_shape_text(mine)} against {_shape_text(golden)}")
     if mine.true_dtype != golden.true_dtype:
-        found.append(f"dtype {mine.true_dtype} against {golden.true_dtype}")
-    return ", ".join(found)
+        remarks.append(f"dtype {mine.true_dtype} against {golden.true_dtype}")
+    return ", ".join(remarks)
 
 
 def _shape_text(tensor: DumpedTensor) -> str:

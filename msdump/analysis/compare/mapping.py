@@ -98,7 +98,7 @@ def _from_graph_dumps(where: str, paths: Sequence[Path]) -> OperatorMap:
             f"{where}: expected a mapping file, or a folder with graph dumps of TorchAir (dynamo_*_graph_*.txt), got a "
             'folder without any. Set config.debug.graph_dump.type = "txt".'
         )
-    found: dict[str, GraphOriginals] = {}
+    by_graph: dict[str, GraphOriginals] = {}
     for path in paths:
         try:
             name, originals = read_ge_originals(path)
@@ -106,8 +106,8 @@ def _from_graph_dumps(where: str, paths: Sequence[Path]) -> OperatorMap:
             raise ConfigError(f"{path}: expected a graph dump, got: {error.strerror}.") from error
         except FormatError as error:
             raise ConfigError(str(error)) from error
-        found[name] = originals
-    return OperatorMap(originals=found)
+        by_graph[name] = originals
+    return OperatorMap(originals=by_graph)
 
 
 def _from_json(where: str, text: str) -> OperatorMap:
@@ -134,13 +134,13 @@ def _from_json(where: str, text: str) -> OperatorMap:
 def _chains(where: str, key: str, table: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: {key}: expected an object, got {type(table).__name__}.")
-    found = {}
+    chains = {}
     for name, value in table.items():
         chain = [value] if isinstance(value, str) else value
         if not isinstance(chain, list) or not all(isinstance(item, str) and item for item in chain):
             raise ConfigError(f"{where}: {key}.{name}: expected a name or a list of names, got {value!r}.")
-        found[name] = tuple(chain)
-    return found
+        chains[name] = tuple(chain)
+    return chains
 
 
 def _ignored(where: str, item: Any) -> tuple[str, str, int | None]:
@@ -151,7 +151,7 @@ def _ignored(where: str, item: Any) -> tuple[str, str, int | None]:
 
 
 def _from_csv(where: str, text: str) -> OperatorMap:
-    found: dict[str, tuple[str, ...]] = {}
+    rules: dict[str, tuple[str, ...]] = {}
     try:
         for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1):
             cells = [cell.strip() for cell in row]
@@ -161,10 +161,10 @@ def _from_csv(where: str, text: str) -> OperatorMap:
                 continue
             if not all(cells):
                 raise ConfigError(f"{where}, line {number}: expected a name in every cell, got {row}.")
-            found[cells[0]] = tuple(cells[1:])
+            rules[cells[0]] = tuple(cells[1:])
     except csv.Error as error:
         raise ConfigError(f"{where}: expected csv, got: {error}.") from error
-    return OperatorMap(found, found)
+    return OperatorMap(rules, rules)
 
 
 OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]

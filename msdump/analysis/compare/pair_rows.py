@@ -66,15 +66,15 @@ def pair_rows(mine: Array, golden: Array, has_range: bool, thread_count: int = 1
     def work(first: int, last: int) -> None:
         widen = _Widen(mine.dtype), _Widen(golden.dtype)
         with np.errstate(all="ignore"):
-            for at in range(first, last):
-                part = slice(at * CHUNK, (at + 1) * CHUNK)
+            for row in range(first, last):
+                part = slice(row * CHUNK, (row + 1) * CHUNK)
                 x, y = mine[part], golden[part]
                 a, b = widen[0](x), widen[1](y)
-                fill(a, b, sums[at], keys[at])
-                if has_range or not (math.isfinite(sums[at, XX]) and math.isfinite(sums[at, YY])):
-                    _fill_range(a, b, keys[at])
-                _mend_spreads(a, b, sums[at])
-                _fill_exact(x, y, sums[at], keys[at], exact[at])
+                fill(a, b, sums[row], keys[row])
+                if has_range or not (math.isfinite(sums[row, XX]) and math.isfinite(sums[row, YY])):
+                    _fill_range(a, b, keys[row])
+                _mend_spreads(a, b, sums[row])
+                _fill_exact(x, y, sums[row], keys[row], exact[row])
 
     in_threads(work, row_count, thread_count if mine.size >= _THREADED_COUNT else 1)
     is_whole = mine.dtype.kind in "iub" and golden.dtype.kind in "iub"
@@ -97,10 +97,10 @@ def divergence_rows(
     def work(first: int, last: int) -> None:
         widen = _Widen(mine.dtype), _Widen(golden.dtype)
         with np.errstate(all="ignore"):
-            for at in range(first, last):
-                part = slice(at * CHUNK, (at + 1) * CHUNK)
+            for row in range(first, last):
+                part = slice(row * CHUNK, (row + 1) * CHUNK)
                 x, y = widen[0](mine[part]), widen[1](golden[part])
-                fill(x, y, bounds[0], extents[0], bounds[1], extents[1], rows[at : at + 1])
+                fill(x, y, bounds[0], extents[0], bounds[1], extents[1], rows[row : row + 1])
 
     in_threads(work, row_count, thread_count if mine.size >= _THREADED_COUNT else 1)
     return rows

@@ -66,10 +66,10 @@ def _pair_steps_of_ranks(mine: Sequence[Step], golden: Sequence[Step]) -> list[t
     by_key = {step.key: step for step in golden}
     counterpart = _graphs_by_operators(mine, golden)
     keys = [(step, step.key._replace(graph_id=counterpart.get(_graph(step), step.key.graph_id))) for step in mine]
-    found = [(step, by_key[key]) for step, key in keys if key in by_key]
-    if not found:
-        found = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
-    return found or _joined(mine, golden, lambda step: step.key.iteration)
+    pairs = [(step, by_key[key]) for step, key in keys if key in by_key]
+    if not pairs:
+        pairs = _joined(mine, golden, lambda step: (step.key.rank_id, step.key.iteration))
+    return pairs or _joined(mine, golden, lambda step: step.key.iteration)
 
 
 def _graph(step: Step) -> tuple[int | None, int | None]:
@@ -94,14 +94,14 @@ def _graphs_by_operators(
             if one[0] == other[0] and names & others:
                 likeness = len(names & others) / len(names | others)
                 candidates.append((-likeness, one != other, abs(orders[0][one] - orders[1][other]), one, other))
-    found: dict[tuple[int | None, int | None], int | None] = {}
-    taken = set()
+    counterparts: dict[tuple[int | None, int | None], int | None] = {}
+    used = set()
     for *_, one, other in sorted(candidates):
-        if one not in found and other not in taken:
-            found[one] = other[1]
-            taken.add(other)
+        if one not in counterparts and other not in used:
+            counterparts[one] = other[1]
+            used.add(other)
     # A graph without a counterpart must not meet another one that happens to have its number.
-    return found if not found else {one: found.get(one, -1) for one in sides[0]}
+    return counterparts if not counterparts else {one: counterparts.get(one, -1) for one in sides[0]}
 
 
 def _operators_by_graph(
@@ -240,7 +240,7 @@ class _Work:
 
     def trusted_names(self) -> list[Callable[[Operator], str]]:
         """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
-        found: list[Callable[[Operator], str]] = []
+        trusted: list[Callable[[Operator], str]] = []
         ways = [_safe_name, _op_name]
         if all(any(operator.originals for operator in side) for side in self._sides):
             # What a compiler calls an operator depends on how many of its kind it made before.
@@ -252,8 +252,8 @@ class _Work:
             smaller, larger = sorted(tables, key=len)
             equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
             if equal >= _TRUSTED_SHARE * len(smaller):
-                found.append(name_of)
-        return found
+                trusted.append(name_of)
+        return trusted
 
     def join(self, how: str, key: _KeyOf, fits: _Fits | None = None) -> None:
         """Pair each operator with the first one that is left of its key, and that fits it; None is no key."""
@@ -263,12 +263,12 @@ class _Work:
         waiting.pop(None, None)
         used: set[int] = set()
         for operator in self._sides[0]:
-            left = waiting.get(key(operator), [])
-            found = next((other for other in left if fits is None or fits(operator, other)), None)
-            if found is not None:
-                left.remove(found)
-                self._pairs.append(OperatorPair(operator, found, how))
-                used |= {id(operator), id(found)}
+            candidates = waiting.get(key(operator), [])
+            match = next((other for other in candidates if fits is None or fits(operator, other)), None)
+            if match is not None:
+                candidates.remove(match)
+                self._pairs.append(OperatorPair(operator, match, how))
+                used |= {id(operator), id(match)}
         self._drop(used)
 
     def apply(self, mapping: OperatorMap) -> None:
@@ -279,13 +279,13 @@ class _Work:
                     self._apply_rule(side, name, chain, by_name)
 
     def _apply_rule(self, side: int, name: str, chain: tuple[str, ...], by_name: bool) -> None:
-        whole = [operator for operator in self._sides[side] if _is_meant(operator, name, by_name)]
-        if not whole or not chain:
+        operators = [operator for operator in self._sides[side] if _is_meant(operator, name, by_name)]
+        if not operators or not chain:
             return
         chains = _chains(self._sides[1 - side], chain, by_name)
         used: set[int] = set()
         for has_inputs in (True, False):
-            for operator in whole:
+            for operator in operators:
                 if id(operator) in used:
                     continue
                 for merged in chains:
@@ -301,9 +301,11 @@ class _Work:
         """Take out what is left over and needs no counterpart."""
         for by_name, rules in ((True, mapping.operators), (False, mapping.types)):
             for name in (name for name, chain in rules.items() if not chain):
-                whole = [operator for side in self._sides for operator in side if _is_meant(operator, name, by_name)]
-                self._expected += whole
-                self._drop({id(operator) for operator in whole})
+                operators = [
+                    operator for side in self._sides for operator in side if _is_meant(operator, name, by_name)
+                ]
+                self._expected += operators
+                self._drop({id(operator) for operator in operators})
 
     def forgive_what_is_in_between(self) -> None:
         """Take out operators of a compiled graph that are no operator of the program, as far as they are left."""
@@ -337,33 +339,33 @@ def _fits(operator: Operator, merged: Operator, has_inputs: bool) -> bool:
     return not has_inputs or _sizes(operator.inputs.values()) == _sizes(merged.inputs.values())
 
 
-def _aligned(merged: Operator, whole: Operator) -> Operator:
+def _aligned(merged: Operator, single: Operator) -> Operator:
     """The chain with its inputs in the slots of those of the whole operator; it may read more, such as the scale and
     the zero point of a quantisation, and those are left out."""
-    if len(merged.inputs) <= len(whole.inputs):
+    if len(merged.inputs) <= len(single.inputs):
         return merged
     waiting = list(merged.inputs.values())
     inputs: dict[Slot, DumpedTensor] = {}
-    for slot, tensor in whole.inputs.items():
+    for slot, tensor in single.inputs.items():
         size = math.prod(host_shape(tensor))
-        found = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
-        if found is None:
+        match = next((other for other in waiting if math.prod(host_shape(other)) == size), None)
+        if match is None:
             return merged
-        waiting.remove(found)
-        inputs[slot] = found
+        waiting.remove(match)
+        inputs[slot] = match
     return dataclasses.replace(merged, inputs=inputs)
 
 
 def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool) -> list[Operator]:
     """Chains of operators of these types or names, each as one operator: every next one reads what the one before it
     made. No operator is in two chains."""
-    found: list[Operator] = []
+    chains: list[Operator] = []
     used: set[int] = set()
-    for at, operator in enumerate(operators):
+    for start, operator in enumerate(operators):
         if id(operator) in used or not _is_meant(operator, names[0], by_name):
             continue
         links: list[tuple[Operator, Slot | None]] = [(operator, None)]
-        place = at
+        place = start
         for name in names[1:]:
             step = _next_link(operators, place, links[-1][0], name, by_name, used)
             if step is None:
@@ -372,26 +374,26 @@ def _chains(operators: Sequence[Operator], names: tuple[str, ...], by_name: bool
             links.append((operators[place], slot))
         if len(links) == len(names):
             used |= {id(part) for part, _ in links}
-            found.append(_merged(links))
-    return found
+            chains.append(_merged(links))
+    return chains
 
 
 def _next_link(
     operators: Sequence[Operator], place: int, before: Operator, name: str, by_name: bool, used: set[int]
 ) -> tuple[int, Slot | None] | None:
     """Nearest later operator that reads the first output of `before`, and the input that does so."""
-    made = next(iter(before.outputs.values()), None)
+    output = next(iter(before.outputs.values()), None)
     guesses: list[tuple[int, Slot | None]] = []
     for later in range(place + 1, len(operators)):
         operator = operators[later]
         if id(operator) in used or not _is_meant(operator, name, by_name):
             continue
-        if made is None or not operator.inputs:
+        if output is None or not operator.inputs:
             return later, None
         for slot, tensor in operator.inputs.items():
-            if tensor.shape != made.shape:
+            if tensor.shape != output.shape:
                 continue
-            if len(guesses) < _MAX_LOOKS and has_same_bytes(tensor, made):
+            if len(guesses) < _MAX_LOOKS and has_same_bytes(tensor, output):
                 return later, slot
             guesses.append((later, slot))
     # Where nothing holds the same bytes (an operator between them was left out), shape and order have to do.

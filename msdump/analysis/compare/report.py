@@ -94,10 +94,12 @@ def _maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult)
 def _extra_maker(comparison: Comparison, result: OperatorResult, tensor: TensorResult) -> Operator | None:
     """Operator without a counterpart in the same step whose output is that input."""
     for step in comparison.steps:
-        for side, made in ((step.only_mine, tensor.mine), (step.only_golden, tensor.golden)):
+        for side, result_tensor in ((step.only_mine, tensor.mine), (step.only_golden, tensor.golden)):
             for operator in side if step.mine == result.step else ():
                 outputs = operator.outputs.values()
-                if any(output.shape == made.shape and has_same_bytes(output, made) for output in outputs):
+                if any(
+                    output.shape == result_tensor.shape and has_same_bytes(output, result_tensor) for output in outputs
+                ):
                     return operator
     return None
 
@@ -111,8 +113,8 @@ def _named(result: OperatorResult, graphs: GraphFiles) -> str:
 
 
 def _first_difference(tensors: tuple[TensorResult, ...]) -> str:
-    found = next(tensor for tensor in tensors if tensor.status == DIFFERS)
-    return f"{found.io} {found.slot} does not: {found.reason}"
+    difference = next(tensor for tensor in tensors if tensor.status == DIFFERS)
+    return f"{difference.io} {difference.slot} does not: {difference.reason}"
 
 
 def _error_text(error: float | None) -> str:
@@ -131,10 +133,10 @@ def summary(comparison: Comparison) -> list[str]:
         f"rank {mine} of mine against rank {golden} of golden" for mine, golden in ranks.items() if mine != golden
     ]
     for step in comparison.steps:
-        for side, left in (("mine", step.only_mine), ("golden", step.only_golden)):
-            if left:
-                names = ", ".join(operator.label for operator in left[:5]) + (", ..." if len(left) > 5 else "")
-                lines.append(f"only in {side}, {step.mine}: {len(left)}: {names}")
+        for side, unpaired in (("mine", step.only_mine), ("golden", step.only_golden)):
+            if unpaired:
+                names = ", ".join(operator.label for operator in unpaired[:5]) + (", ..." if len(unpaired) > 5 else "")
+                lines.append(f"only in {side}, {step.mine}: {len(unpaired)}: {names}")
     if any(step.only_mine and step.only_golden for step in comparison.steps):
         lines.append("operators that were fused or have other types elsewhere are paired by a mapping file (--mapping)")
     for side, keys in (("mine", comparison.only_mine), ("golden", comparison.only_golden)):

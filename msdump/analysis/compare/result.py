@@ -72,10 +72,10 @@ class OperatorResult:
     @property
     def added_error(self) -> float | None:
         """What the operator adds: its output's error less that of its inputs. Negative where errors heal."""
-        came, left = self.input_error, self.output_error
-        if came is None or left is None:
+        input_error, output_error = self.input_error, self.output_error
+        if input_error is None or output_error is None:
             return None
-        return 0.0 if came == left else left - came
+        return 0.0 if input_error == output_error else output_error - input_error
 
     @property
     def is_agreeing(self) -> bool:
@@ -88,8 +88,8 @@ class OperatorResult:
         inputs_agree = all(tensor.status != DIFFERS for tensor in self.inputs)
         if not has_inputs or not inputs_agree or all(tensor.status != DIFFERS for tensor in self.outputs):
             return False
-        came, left = self.input_error or 0.0, self.output_error
-        return left is None or left > _AMPLIFIED * came
+        input_error, output_error = self.input_error or 0.0, self.output_error
+        return output_error is None or output_error > _AMPLIFIED * input_error
 
 
 @dataclass(frozen=True, slots=True)

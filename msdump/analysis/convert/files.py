@@ -76,8 +76,8 @@ class ConvertOptions:
 
     def __post_init__(self) -> None:
         if self.file_type not in FILE_TYPES:
-            known = ", ".join(FILE_TYPES)
-            raise AnalysisError(ExitCode.INVALID_PARAM, f'--type: expected one of {known}, got "{self.file_type}".')
+            types = ", ".join(FILE_TYPES)
+            raise AnalysisError(ExitCode.INVALID_PARAM, f'--type: expected one of {types}, got "{self.file_type}".')
         if self.file_type == PT and importlib.util.find_spec("torch") is None:
             raise AnalysisError(
                 ExitCode.INVALID_PARAM, "--type pt: expected torch to be installed, got none. Run: pip install torch"
@@ -193,7 +193,7 @@ def _mapping(path: str) -> dict[str, str]:
 def convert_files(
     sources: Sequence[Source], options: ConvertOptions, threads: int | None = None
 ) -> Generator[Result, None, None]:
-    """Convert many files; results come in the order of the sources, and no file's trouble stops the others.
+    """Convert many files; results come in the order of the sources; a file that fails does not stop the others.
 
     Closing the iterator stops: what runs ends, nothing new begins.
     """
@@ -239,12 +239,12 @@ class Converter:
 
     def _folder(self, name: str) -> Folder:
         with self._lock:
-            found = self._folders.get(name)
-            if found is None:
+            folder = self._folders.get(name)
+            if folder is None:
                 path = os.path.join(self.options.output, name)
                 make_dirs(path, _DIR_MODE)
-                found = self._folders[name] = Folder(path)
-            return found
+                folder = self._folders[name] = Folder(path)
+            return folder
 
 
 class _Job:
@@ -367,13 +367,13 @@ class _Job:
 
     def _write(self, name: str, short: str, extension: str, chunks: Sequence[Chunk]) -> None:
         """Publish under the first of: the name, the short name, a digest; `mapping.csv` tells what was replaced."""
-        wanted = name + extension
-        published = wanted
-        if not _fits(wanted):
+        file_name = name + extension
+        published = file_name
+        if not _fits(file_name):
             published = short + extension
             if not _fits(published):
-                published = uuid.uuid3(uuid.NAMESPACE_DNS, wanted).hex + extension
-            append_mapping(self.folder, published, wanted, _FILE_MODE)
+                published = uuid.uuid3(uuid.NAMESPACE_DNS, file_name).hex + extension
+            append_mapping(self.folder, published, file_name, _FILE_MODE)
         # A free name needs no detour over a second one.
         self.folder.write(published, chunks, _FILE_MODE, replace=self.folder.has(published))
         self.written.append(os.path.join(self.folder.path, published))
@@ -383,7 +383,7 @@ class _Job:
 def overflow_json_text(tensor: BinTensor) -> str:
     """What an overflow file says, as msaccucmp's converter shows it.
 
-    Raises:  AnalysisError for an accelerator that nobody knows, FormatError for other contents.
+    Raises:  AnalysisError for an unknown accelerator, FormatError for other contents.
     """
     content = tensor.payload.tobytes()
     if is_new_content(content) and len(content) >= 16:

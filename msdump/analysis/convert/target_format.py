@@ -94,7 +94,7 @@ def _load(path: Path) -> Callable[..., Any]:
             ExitCode.INVALID_CONVERT_FUNC,
             f"{path}: expected a function convert(shape_from, shape_to, array), got none.",
         )
-    return function  # type: ignore[no-any-return]  # a stranger's function
+    return function  # type: ignore[no-any-return]  # a user's function
 
 
 _HOST_4D = ("NCHW", "NHWC", "HWCN")
@@ -130,10 +130,10 @@ def parse_format(name: str) -> str:
     """The format that the user means.   Raises: AnalysisError for a name that msaccucmp does not know."""
     full = _SHORT.get(name, name)
     if full not in layouts.FORMAT_NUMBER or full in _NAMELESS:
-        known = ", ".join(sorted({target for _, target in PAIRS}))
+        targets = ", ".join(sorted({target for _, target in PAIRS}))
         raise AnalysisError(
             ExitCode.INVALID_PARAM,
-            f'--format: expected the name of a format, got "{name}". Converters lead to {known}.',
+            f'--format: expected the name of a format, got "{name}". Converters lead to {targets}.',
         )
     return full
 
@@ -157,7 +157,7 @@ def to_format(
              axis order of `target` when it fits the padded shape that way, else in any other order that does
     groups   `sub_format` of the file, for FRACTAL_Z
     Edges:   NCHW, NHWC and HWCN with other than 4 axes count as ND. The same format: nothing changes.
-    Raises:  AnalysisError: nobody converts this pair, or the shape does not fit.
+    Raises:  AnalysisError: no converter for this pair, or the shape does not fit.
     """
     if source in _HOST_4D and array.ndim != 4:
         source = "ND"

@@ -85,8 +85,8 @@ def _slices_of_thread(slices: Any, thread: int, path: str, key: str) -> Sequence
         raise AnalysisError(
             ExitCode.INVALID_SLICE_DATA, f"{path}: expected slices of thread {thread} in {key}, got {got}."
         )
-    found: list[Any] = slices[thread]
-    return found
+    own: list[Any] = slices[thread]
+    return own
 
 
 def _extent(ranges: Any, path: str, key: str) -> tuple[int, ...]:

@@ -128,19 +128,19 @@ def safetensors_chunks(values: Mapping[str, Value], metadata: Mapping[str, str])
     """One file with all tensors of an operator.   Raises: UnknownDtypeError for complex128."""
     described: dict[str, Any] = {"__metadata__": dict(metadata)}
     chunks: list[Chunk] = []
-    at = 0
+    offset = 0
     # Wide elements first, as the format's own writer has it, so that every tensor is aligned.
     for name, value in sorted(values.items(), key=lambda item: -item[1].array.itemsize):
-        kept = value if value.dtype in _SAFETENSORS_DTYPE else _widened(value)
-        dtype = _SAFETENSORS_DTYPE.get(kept.dtype)
+        stored = value if value.dtype in _SAFETENSORS_DTYPE else _widened(value)
+        dtype = _SAFETENSORS_DTYPE.get(stored.dtype)
         if dtype is None:
-            raise UnknownDtypeError(f"{name}: expected a dtype that safetensors has, got {kept.dtype}. Use npy.")
-        data = raw_bytes(kept.array)
+            raise UnknownDtypeError(f"{name}: expected a dtype that safetensors has, got {stored.dtype}. Use npy.")
+        data = raw_bytes(stored.array)
         described[name] = {
-            "dtype": dtype, "shape": list(kept.array.shape), "data_offsets": [at, at + data.nbytes],
+            "dtype": dtype, "shape": list(stored.array.shape), "data_offsets": [offset, offset + data.nbytes],
         }  # fmt: skip
         chunks.append(data)
-        at += data.nbytes
+        offset += data.nbytes
     header = json.dumps(described, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     return [len(header).to_bytes(8, "little"), header, *chunks]

@@ -72,7 +72,7 @@ class InfRoot:
 
 
 _Place = tuple[int, Slot]
-# How PyTorch names tensors that a traced function holds and takes from nobody.
+# How PyTorch names tensors that a traced function holds, which are no arguments.
 _TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
 
 

@@ -89,16 +89,16 @@ def find_operator(
     if not steps:
         raise nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
     for step in steps:
-        found = [operator for operator in step.operators if name in operator.names]
-        found = found or [o for o in step.operators if any(original == name for original, _ in o.originals)]
-        found = found or [o for o in step.operators if any(fnmatch.fnmatchcase(known, name) for known in o.names)]
-        if len(found) > 1:
-            listed = ", ".join(operator.label for operator in found[:5]) + (", ..." if len(found) > 5 else "")
+        matches = [operator for operator in step.operators if name in operator.names]
+        matches = matches or [o for o in step.operators if any(original == name for original, _ in o.originals)]
+        matches = matches or [o for o in step.operators if any(fnmatch.fnmatchcase(known, name) for known in o.names)]
+        if len(matches) > 1:
+            listed = ", ".join(operator.label for operator in matches[:5]) + (", ..." if len(matches) > 5 else "")
             raise ConfigError(
-                f'OP: expected the name of one operator, got "{name}", which {len(found)} have: {listed}.'
+                f'OP: expected the name of one operator, got "{name}", which {len(matches)} have: {listed}.'
             )
-        if found:
-            return FoundOperator(step, found[0], GraphFiles(dump).node(step.key, found[0]), table)
+        if matches:
+            return FoundOperator(step, matches[0], GraphFiles(dump).node(step.key, matches[0]), table)
     names = [known for step in steps for operator in step.operators for known in (operator.op_name, operator.label)]
     hint = did_you_mean(name, names)
     raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
@@ -147,9 +147,9 @@ def find_source_line(
         )
     selected = [one for one in graphs if is_selected(one.rank_id, rank) and is_selected(one.graph_id, graph)]
     if not selected:
-        held = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
+        some = ", ".join(str(StepKey(one.rank_id, one.graph_id, None)) for one in graphs[:5])
         raise ConfigError(
-            f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {held}"
+            f"{dump.path}: expected a graph file of the selected rank and graph, got none. There are some of {some}"
             f"{', ...' if len(graphs) > 5 else ''}."
         )
     hits = [
@@ -192,12 +192,12 @@ def _files_by_operator(
     graph: int | Collection[int] | None,
     iteration: int | Collection[int] | None,
 ) -> dict[tuple[int | None, int | None, str], list[str]]:
-    found: dict[tuple[int | None, int | None, str], list[str]] = {}
+    files: dict[tuple[int | None, int | None, str], list[str]] = {}
     for file in dump.files(rank=rank, graph=graph, iteration=iteration):
         if file.known_full_name is not None:
             key = file.place.rank_id, file.place.graph_id, file.known_full_name
-            found.setdefault(key, []).append(file.path)
-    return found
+            files.setdefault(key, []).append(file.path)
+    return files
 
 
 # -- one operator --------------------------------------------------------------------------------------------------
@@ -257,21 +257,21 @@ def show_operator(
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
-    node = found.node
+    target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
+    node = target.node
     tensors = []
     for io in (INPUT, OUTPUT):
-        for slot, tensor in found.operator.tensors(io).items():
+        for slot, tensor in target.operator.tensors(io).items():
             origin = None
             if io == INPUT and node is not None and slot.number < len(node.inputs):
                 origin = node.inputs[slot.number]
-            row = None if found.table is None else found.table.row(tensor)
+            row = None if target.table is None else target.table.row(tensor)
             if row is not None:
                 tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
             else:
                 tensors.append(_shown(io, slot, tensor, origin, is_raw))
     readers: tuple[str, ...] = ()
-    file = GraphFiles(dump).of(found.key)
+    file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:
         readers = tuple(
             other.full_name
@@ -280,7 +280,7 @@ def show_operator(
         )
     attributes, message = _notes([shown.tensor for shown in tensors])
     return ShownOperator(
-        found,
+        target,
         tuple(tensors),
         attributes if node is None or node.attrs is None else node.attrs,
         () if node is None else node.source,

@@ -229,9 +229,11 @@ def find_non_finite(
         return UnsetTensors(step, graph, lambda one, other: has_same_statistics(table.row(one), table.row(other)))
 
     stages = Stages()
-    whole = [with_inputs(step, graphs.of(step.key)) for step in steps]
-    unset = [unset_in(step) for step in whole]
-    searches = [_Search(step, health, graphs, stages, tensors) for step, tensors in zip(whole, unset, strict=True)]
+    steps_with_inputs = [with_inputs(step, graphs.of(step.key)) for step in steps]
+    unset = [unset_in(step) for step in steps_with_inputs]
+    searches = [
+        _Search(step, health, graphs, stages, tensors) for step, tensors in zip(steps_with_inputs, unset, strict=True)
+    ]
     return NonFiniteReport(
         tuple(search.nan for search in searches if search.nan is not None),
         tuple(search.inf for search in searches if search.inf is not None),
@@ -239,7 +241,7 @@ def find_non_finite(
         len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
         tuple(benign for search in searches for benign in search.benign),
-        find_growth(zip(whole, unset, strict=True), health, graphs),
+        find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
         tuple(search.first for search in searches if search.first is not None),
     )
 
@@ -297,7 +299,7 @@ class _Search:
 
     def _first_nan(self) -> int | None:
         sides = enumerate(zip(self._flow.inputs, self._flow.outputs, strict=True))
-        return next((i for i, (read, left) in sides if any(bad.health.has_nan for bad in (*read, *left))), None)
+        return next((i for i, (read, written) in sides if any(bad.health.has_nan for bad in (*read, *written))), None)
 
     def _first_inf(self) -> int | None:
         return min((root.operator for root in self._flow.roots if not root.is_benign), default=None)

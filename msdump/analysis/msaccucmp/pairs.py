@@ -262,13 +262,13 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
 def _original_output(operator: FusedOperator, io: str, index: int, model: _Model) -> FusedOutput | None:
     """The original output that a tensor stands for; None where the json does not tell it."""
     maker: FusedOperator | None = operator
-    seen: set[str] = set()
+    visited: set[str] = set()
     is_behind = io == INPUT
     while maker is not None and (is_behind or maker.op_type in _PASSED_BY):
         edge = maker.inputs[index] if index < len(maker.inputs) else None
-        if edge is None or maker.name in seen:
+        if edge is None or maker.name in visited:
             return None
-        seen.add(maker.name)
+        visited.add(maker.name)
         maker, index, is_behind = model.by_name.get(edge[0]), edge[1], False
     if maker is None or not maker.outputs:
         return None

@@ -146,10 +146,10 @@ def open_side(path: str) -> Side:
         if kinds[0] == DUMP and len(str(file.timestamp_us or "")) != _TIMESTAMP_DIGITS:
             continue
         for tensor in dump.read(file):
-            found = _side_tensor(tensor, kinds[0])
-            key = safe_piece(found.op_name), found.io, found.index
+            side_tensor = _side_tensor(tensor, kinds[0])
+            key = safe_piece(side_tensor.op_name), side_tensor.io, side_tensor.index
             tensors.pop(key, None)  # the newest one also moves to the end of the order
-            tensors[key] = found
+            tensors[key] = side_tensor
     if not tensors:
         reason = f" The first problem: {dump.damaged[0][1]}" if dump.damaged else ""
         raise AnalysisError(ExitCode.DUMP_FILE, f"{path}: expected dump files that can be read, got none.{reason}")

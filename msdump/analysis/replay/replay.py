@@ -1,8 +1,8 @@
 """One dumped operator run again on its dumped inputs: is the operator wrong, or was its input?
 
     from msdump.analysis import replay_operator
-    found = replay_operator("dump", "Conv2D-op3")
-    found.is_explained, found.runs["float64"].errors
+    replayed = replay_operator("dump", "Conv2D-op3")
+    replayed.is_explained, replayed.runs["float64"].errors
 
 The dumped output, a fresh run in the same precision and one in torch are all measured against a run in float64.
 `program_source` makes the few lines that compute an operator in torch here, and in numpy for `msdump repro`.
@@ -46,10 +46,10 @@ def program_source(op_type: str, library: str) -> str | None:
     expression = table.EXPRESSIONS.get(op_type)
     if expression is not None:
         return f"def run(inputs, attrs):\n    return [{expression}]\n"
-    found = table.FUNCTIONS.get(op_type)
-    if found is None:
+    entry = table.FUNCTIONS.get(op_type)
+    if entry is None:
         return None
-    function, helpers = found
+    function, helpers = entry
     parts = [_source_of(helper) for helper in helpers]
     main = re.sub(rf"^def {function.__name__}\(", "def run(", _source_of(function))
     return "\n\n".join([*parts, main])
@@ -112,48 +112,48 @@ def replay_operator(
              shows inputs after they were overwritten; KernelNotFoundError for a type that msdump cannot run.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
-    inputs, attrs = inputs_of(found)
-    outputs = {slot: tensor.load_host() for slot, tensor in found.operator.outputs.items()}
+    target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    inputs, attrs = inputs_of(target)
+    outputs = {slot: tensor.load_host() for slot, tensor in target.operator.outputs.items()}
     if not outputs:
-        raise ConfigError(f"{found.operator.label}: expected dumped outputs to compare with, got none.")
-    op_type = found.operator.op_type
+        raise ConfigError(f"{target.operator.label}: expected dumped outputs to compare with, got none.")
+    op_type = target.operator.op_type
     runs = {
         KERNEL: _run(lambda: run_kernel(op_type, inputs, attrs), outputs),
         FLOAT64: _run(lambda: run_kernel(op_type, [_widened(array) for array in inputs], attrs), outputs),
         TORCH_RUN: _run(lambda: run_torch(op_type, inputs, attrs), outputs),
     }
     if runs[KERNEL].problem and runs[FLOAT64].problem and runs[TORCH_RUN].problem:
-        raise KernelNotFoundError(f"{found.operator.label}: {runs[KERNEL].problem}")
+        raise KernelNotFoundError(f"{target.operator.label}: {runs[KERNEL].problem}")
     is_explained, reason = _verdict(outputs, runs)
-    return Replay(found, tuple(inputs), outputs, runs, is_explained, reason)
+    return Replay(target, tuple(inputs), outputs, runs, is_explained, reason)
 
 
-def inputs_of(found: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
+def inputs_of(target: FoundOperator) -> tuple[list[Array], Mapping[str, Any]]:
     """Dumped inputs in order, and attributes.   Raises: ConfigError when something is missing."""
-    operator, node = found.operator, found.node
+    operator, node = target.operator, target.node
     if node is None or node.attrs is None:
         raise ConfigError(
             f"{operator.label}: expected a graph file (rank_N/graphs/*.pb) with its attributes, got none. "
             "Open the folder that holds rank_0, not one below it."
         )
-    wanted = _wanted_slots(node)
-    missing = [str(slot) for slot in wanted if Slot(slot) not in operator.inputs]
+    read_slots = _read_slots(node)
+    missing = [str(slot) for slot in read_slots if Slot(slot) not in operator.inputs]
     if missing:
         raise ConfigError(
             f"{operator.label}: expected all its inputs in the dump, got none of number {', '.join(missing)}. "
             'Dump inputs and outputs ("input_output": 0) of this operator.'
         )
-    if Moment(found.step).shows_result(operator):
+    if Moment(target.step).shows_result(operator):
         raise ConfigError(
             f"{operator.label}: expected its inputs as it read them, got what it left there. "
             "MindSpore on CPU dumps after the operator has run; a dump of msdump can be replayed."
         )
-    slots = sorted(operator.inputs) if not wanted else [Slot(slot) for slot in wanted]
+    slots = sorted(operator.inputs) if not read_slots else [Slot(slot) for slot in read_slots]
     return [np.array(operator.inputs[slot].load_host()) for slot in slots], node.attrs
 
 
-def _wanted_slots(node: GraphNode) -> list[int]:
+def _read_slots(node: GraphNode) -> list[int]:
     """Inputs that must be there: those that operators or parameters made; constants may be attributes as well."""
     return [number for number, origin in enumerate(node.inputs) if origin is not None and not origin.is_constant]
 

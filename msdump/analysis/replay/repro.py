@@ -86,19 +86,19 @@ def write_repro(
     Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
     """
     dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-    found = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
-    arrays, attrs = inputs_of(found)
+    match = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
+    arrays, attrs = inputs_of(match)
     folder = Path(target)
     inputs = [f"input_{number}.npy" for number in range(len(arrays))]
-    outputs = {slot.number: f"output_{slot}.npy" for slot in found.operator.outputs}
-    text = _script(found, library, attrs, inputs, outputs)
+    outputs = {slot.number: f"output_{slot}.npy" for slot in match.operator.outputs}
+    text = _script(match, library, attrs, inputs, outputs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder}: expected a new or empty folder, got one with files. Choose another one.")
         for name_of_file, array in zip(inputs, arrays, strict=True):
             _save(folder / name_of_file, array)
-        for slot, tensor in found.operator.outputs.items():
+        for slot, tensor in match.operator.outputs.items():
             _save(folder / outputs[slot.number], tensor.load_host())
         script = folder / "repro.py"
         script.write_text(text, encoding="utf-8")
@@ -112,27 +112,27 @@ def _save(path: Path, array: Array) -> None:
 
 
 def _script(
-    found: FoundOperator, library: str, attrs: Mapping[str, Any], inputs: list[str], outputs: Mapping[int, str]
+    target: FoundOperator, library: str, attrs: Mapping[str, Any], inputs: list[str], outputs: Mapping[int, str]
 ) -> str:
-    op_type = found.operator.op_type
+    op_type = target.operator.op_type
     source = program_source(op_type, library)
     if source is None and library == TORCH:
-        raise ConfigError(f"{found.operator.label}: expected an operator with a torch equivalent, got {op_type}.")
+        raise ConfigError(f"{target.operator.label}: expected an operator with a torch equivalent, got {op_type}.")
     imports = "import torch\nfrom torch.nn import functional\n" if library == TORCH else ""
     body = _COMPUTE[library] if source is not None else _KERNEL.format(op_type=literal(op_type))
     if source is None:
         imports = "from msdump.analysis.replay.replay import run_kernel\n"
-    line = None if found.node is None else found.node.own_line
+    line = None if target.node is None else target.node.own_line
     head = _HEAD.format(
-        operator=literal(f"{op_type} {found.operator.label}"),
-        step=literal(str(found.key)),
+        operator=literal(f"{op_type} {target.operator.label}"),
+        step=literal(str(target.key)),
         line=literal(None if line is None else f"{line}  {line.code.strip()}"),
         imports=imports,
         attrs=literal(dict(attrs)),
         inputs=literal(inputs),
         outputs=literal(dict(outputs)),
     )
-    return head + (source or "") + body + _TAIL.format(bound=_bound(found))
+    return head + (source or "") + body + _TAIL.format(bound=_bound(target))
 
 
 def literal(value: Any) -> str:
@@ -154,7 +154,7 @@ def literal(value: Any) -> str:
     raise ConfigError(f"attributes: expected plain values, got {type(value).__name__}. Use `msdump replay`.")
 
 
-def _bound(found: FoundOperator) -> float:
+def _bound(target: FoundOperator) -> float:
     from msdump.analysis.compare.bounds import bounds_of
 
-    return max((bounds_of(t.true_dtype, t.true_dtype).relative for t in found.operator.outputs.values()), default=0.0)
+    return max((bounds_of(t.true_dtype, t.true_dtype).relative for t in target.operator.outputs.values()), default=0.0)

@@ -98,7 +98,9 @@ def compare_statistics(
             "which operator is which (--mapping FILE)."
         )
     used = {id(one) for one, _ in pairs}, {id(other) for _, other in pairs}
-    only = [tuple(step.key for step in side if id(step) not in seen) for side, seen in zip(sides, used, strict=True)]
+    only = [
+        tuple(step.key for step in side if id(step) not in paired) for side, paired in zip(sides, used, strict=True)
+    ]
     return Comparison(dumps[0].path, dumps[1].path, None, tuple(steps), only[0], only[1], tuple(damaged))
 
 
@@ -123,10 +125,10 @@ def _without_unset(result: OperatorResult, unset: Sequence[UnsetTensors]) -> Ope
     """The result, where memory that no operator has written yet differs in nothing."""
     sides = tuple(zip(unset, (result.pair.mine, result.pair.golden), strict=True))
 
-    def judged(found: TensorResult) -> TensorResult:
-        if found.status == DIFFERS and any(side.has(operator, found.io, found.slot) for side, operator in sides):
-            return replace(found, status=NOT_COMPARED, reason=UNSET)
-        return found
+    def judged(result: TensorResult) -> TensorResult:
+        if result.status == DIFFERS and any(side.has(operator, result.io, result.slot) for side, operator in sides):
+            return replace(result, status=NOT_COMPARED, reason=UNSET)
+        return result
 
     return replace(result, inputs=tuple(map(judged, result.inputs)), outputs=tuple(map(judged, result.outputs)))
 
@@ -148,7 +150,7 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
         if one is not None and other is not None and one != other:
             return DIFFERS, f"{name} {one} against {other}"
     scale = max((abs(value) for value in (golden.max, golden.min) if value is not None), default=0.0)
-    seen = False
+    is_compared = False
     for name, limit in (
         ("max", bounds.worst),
         ("min", bounds.worst),
@@ -158,8 +160,8 @@ def _verdict(mine: StatisticRow, golden: StatisticRow, bounds: Bounds) -> tuple[
         one, other = getattr(mine, name), getattr(golden, name)
         if one is None or other is None:
             continue
-        seen = True
+        is_compared = True
         allowed = max(limit, _DIGITS) * (abs(other) if name == "l2norm" else scale)
         if one != other and not abs(one - other) <= allowed and not (one != one and other != other):
             return DIFFERS, f"{name} {one:g} against {other:g}"
-    return (AGREES, "") if seen else (NOT_COMPARED, "the statistics have no column in common")
+    return (AGREES, "") if is_compared else (NOT_COMPARED, "the statistics have no column in common")
