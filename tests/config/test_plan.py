@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import logging
@@ -301,3 +302,12 @@ def test_the_guides_sync_example_is_taken_on_every_device(folder):
             made = plan_mindspore(environment, target, 0)
             assert made is not None
             assert [n for n in range(130) if made.when.dumps(n)] == [0, *range(5, 9), *range(100, 121)]
+
+
+def test_no_other_module_decides_which_steps_are_dumped():
+    root = Path(__file__).parents[2] / "msdump"
+    for file in (file for folder in ("dump", "graph", "frontends", "cli") for file in (root / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+                source = ast.unparse(node.comparators[0])
+                assert not source.endswith((".when.iterations", "plan.iterations")), f"{file}:{node.lineno}"

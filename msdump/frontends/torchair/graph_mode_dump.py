@@ -39,7 +39,7 @@ Run = Callable[[list[Any]], Any]
 
 
 @dataclass(frozen=True)
-class Wish:
+class DumpOptions:
     """What the options of one backend ask for; equal ones share a dump.
 
     keys    of the section `dump`, without its list of models
@@ -51,7 +51,7 @@ class Wish:
     layers: tuple[str, ...]
     folder: Path
 
-    def refusal(self, other: Wish) -> ConfigError:
+    def refusal(self, other: DumpOptions) -> ConfigError:
         """Source: TorchAir, whose compiler is started once, with options that hold for the whole process."""
         mine = {**dict(self.keys), "dump_layer": " ".join(self.layers), "dump_path": str(self.folder)}
         theirs = {**dict(other.keys), "dump_layer": " ".join(other.layers), "dump_path": str(other.folder)}
@@ -103,9 +103,9 @@ class GraphModeDump(_AclSession):
     each, those that it has are asked for, and what no graph had is said in the end.
     """
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, options: DumpOptions) -> None:
         super().__init__()
-        self.wish = wish
+        self.options = options
         self._lists: list[OperatorList] = []
         self._shown: list[dict[str, Any]] = []
         self._names: set[str] = set()
@@ -114,7 +114,7 @@ class GraphModeDump(_AclSession):
 
     @property
     def folder(self) -> str:
-        return str(self.wish.folder)
+        return str(self.options.folder)
 
     def observe(self, graph: GeGraph) -> AclDump | None:
         marked = [
@@ -123,7 +123,7 @@ class GraphModeDump(_AclSession):
             if op.fx_node is not None and op.type not in (DATA, CONST, NET_OUTPUT) and is_marked(op.fx_node)
         ]
         self._has_marks = self._has_marks or bool(marked)
-        layers = list(dict.fromkeys([*self.wish.layers, *marked]))
+        layers = list(dict.fromkeys([*self.options.layers, *marked]))
         names = {op.name for op in graph.ops} | {op.fx_node.name for op in graph.ops if op.fx_node is not None}
         self._names |= names
         model: dict[str, Any] = {"model_name": graph.name}
@@ -137,7 +137,7 @@ class GraphModeDump(_AclSession):
             self._lists.append(OperatorList(graph.name))
         plan = self._plan()
         if self.acl is None:
-            self.acl = AclDump(plan, self.wish.folder)
+            self.acl = AclDump(plan, self.options.folder)
             self.note_use()
         self.acl.plan = plan
         is_listed = any(each.model_name == graph.name for each in self._lists)
@@ -145,7 +145,7 @@ class GraphModeDump(_AclSession):
 
     def _finish(self) -> None:
         if self._names:
-            for name in self.wish.layers:
+            for name in self.options.layers:
                 if name not in self._names:
                     near = did_you_mean(name, sorted(self._names))
                     log.warning(
@@ -156,8 +156,8 @@ class GraphModeDump(_AclSession):
     def _plan(self) -> Plan:
         """Of all graphs so far; a file shows the options as TorchAir hands them to ACL."""
         path = dump_options_path(measuring.redirected(Path.cwd()), *process_rank(), os.getpid())
-        keys = dict(self.wish.keys)
-        content = {"dump": {**keys, "dump_path": str(self.wish.folder), "dump_list": self._shown}}
+        keys = dict(self.options.keys)
+        content = {"dump": {**keys, "dump_path": str(self.options.folder), "dump_list": self._shown}}
         text = json.dumps(content, indent=4).encode()
         try:
             make_dirs(path.parent)
@@ -167,7 +167,7 @@ class GraphModeDump(_AclSession):
                 self._has_warned = True
                 log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
         steps, source = keys.get("dump_step", ""), JsonFile(path, text, content)
-        return plan_options(self.wish.folder, keys["dump_mode"], keys["dump_data"], steps, self._lists, source)
+        return plan_options(self.options.folder, keys["dump_mode"], keys["dump_data"], steps, self._lists, source)
 
 
 class FileDump(_AclSession):
@@ -228,7 +228,7 @@ def _dump_of(config: CompilerConfig) -> _AclSession | None:
                 "read; the other options hold.",
                 path,
             )
-        return _share(_wish(config))
+        return _share(_options(config))
     if path is None:
         return None
     with _lock:
@@ -236,17 +236,17 @@ def _dump_of(config: CompilerConfig) -> _AclSession | None:
         return same[0] if same else sessions.begin(FileDump(path))
 
 
-def _share(wish: Wish) -> GraphModeDump:
+def _share(options: DumpOptions) -> GraphModeDump:
     with _lock:
         for dump in sessions.all_of(GraphModeDump):
-            if dump.wish != wish:
-                raise dump.wish.refusal(wish)
+            if dump.options != options:
+                raise dump.options.refusal(options)
             return dump
-        make_dirs(wish.folder)
-        return sessions.begin(GraphModeDump(wish))
+        make_dirs(options.folder)
+        return sessions.begin(GraphModeDump(options))
 
 
-def _wish(config: CompilerConfig) -> Wish:
+def _options(config: CompilerConfig) -> DumpOptions:
     options = config.dump_config
     keys = {
         "dump_mode": options.dump_mode.value,
@@ -258,7 +258,7 @@ def _wish(config: CompilerConfig) -> Wish:
         # A bar at the end is allowed here and means nothing; acl.json refuses it.
         keys["dump_step"] = steps.rstrip("|")
     folder = rank_dir(measuring.redirected(Path(options.dump_path.value).resolve()), *process_rank())
-    return Wish(tuple(keys.items()), tuple((options.dump_layer.value or "").replace('"', "").split()), folder)
+    return DumpOptions(tuple(keys.items()), tuple((options.dump_layer.value or "").replace('"', "").split()), folder)
 
 
 def _originals(graph: GeGraph) -> dict[str, tuple[str, ...]]:
