@@ -9,7 +9,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, final
 
 from msdump.config.linear_regex import LinearPattern, is_costly
 from msdump.errors import ConfigError, did_you_mean
@@ -28,6 +28,7 @@ class OptionPathError(ConfigError, FileNotFoundError):
     """An option that got a path where nothing is, where TorchAir raises FileNotFoundError."""
 
 
+@final
 class Option:
     """One option.
 
@@ -97,8 +98,8 @@ class Option:
         return self._plain if self.raw is None and self._plain != "value" else self.value
 
 
-class OptionGroup:
-    """Options and further groups under the names that it has, and no others.
+class OptionTree:
+    """Options and further groups under the names that it has, and no others. The whole tree, or a group in it.
 
     `group.name = value` and `group.name.value = value` both set an option. Reading gives the option itself; paths and
     functions read as what they hold.
@@ -107,7 +108,7 @@ class OptionGroup:
     is_open  whether names that begin with `_` may be set at will: TorchAir's own switches for itself
     """
 
-    def __init__(self, kind: str, *, is_open: bool = False, **members: Option | OptionGroup) -> None:
+    def __init__(self, kind: str, *, is_open: bool = False, **members: Option | OptionTree) -> None:
         object.__setattr__(self, "_kind", kind)
         object.__setattr__(self, "_is_open", is_open)
         object.__setattr__(self, "_members", members)
@@ -116,7 +117,7 @@ class OptionGroup:
     def _name_members(self, where: str) -> None:
         object.__setattr__(self, "_where", where)
         for name, member in self._members.items():
-            if isinstance(member, OptionGroup):
+            if isinstance(member, OptionTree):
                 member._name_members(f"{where}.{name}")
             else:
                 member.where = f"{where}.{name}"
@@ -138,7 +139,7 @@ class OptionGroup:
                 f"{self._where}: expected one of these, got {name!r}. {did_you_mean(name, self._members)}".rstrip()
             )
         member = self._members.get(name)
-        if isinstance(member, OptionGroup):
+        if isinstance(member, OptionTree):
             raise ConfigError(
                 f"{self._where}.{name}: expected one of its options to be set, got {value!r} for all of them. "
                 f"They are {sorted(member._members)}."
@@ -154,10 +155,15 @@ class OptionGroup:
     def options(self) -> Iterator[Option]:
         """Every option below, in the order of the tree."""
         for member in self._members.values():
-            if isinstance(member, OptionGroup):
+            if isinstance(member, OptionTree):
                 yield from member.options()
             else:
                 yield member
+
+
+@final
+class OptionGroup(OptionTree):
+    """A branch of the tree."""
 
 
 def integer(minimum: int, maximum: int) -> Check:

@@ -63,7 +63,7 @@ def configured(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     if kind == "graph":
         sessions.reset_for_tests()
         return ge_dump(folder)
-    dumping.sessions.reset_for_tests()
+    sessions.reset_for_tests()
     dumping.configure(folder, monkeypatch, is_sync=kind == "sync")
     return msdump_backend
 

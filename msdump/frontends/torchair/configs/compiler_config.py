@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from msdump.errors import WriteError
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair import options as takes
-from msdump.frontends.torchair.options import INT64_MAX, Option, OptionGroup
+from msdump.frontends.torchair.options import INT64_MAX, Option, OptionGroup, OptionTree
 from msdump.frontends.torchair.ranks import process_rank
 
 __all__ = ["CompilerConfig"]
@@ -22,7 +24,8 @@ DATA_DUMP = "debug.data_dump."
 Options = dict[str, str]
 
 
-class CompilerConfig(OptionGroup):
+@final
+class CompilerConfig(OptionTree):
     """All switches of a backend. All are checked and kept; which do something, and in which mode: `Option.modes`.
 
     mode                "max-autotune" makes GE graphs, "reduce-overhead" and "npugraph_ex" capture calls
