@@ -1,50 +1,72 @@
-"""From the environment and a configuration to the session that graphs of MindSpore and PyTorch share."""
+"""From a configuration to sessions: the one that graphs of MindSpore and PyTorch share, and those of `with` blocks.
+
+A block's configuration counts before that of the environment, and the innermost block's before that of others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Union
 
 from msdump import sessions
+from msdump.errors import DumpError
 
 if TYPE_CHECKING:
+    from msdump.acl_session import AclSession
+    from msdump.config.json_file import JsonFile
     from msdump.config.plan import Plan
     from msdump.engine import GraphSession
+    from msdump.report import Report
 
-_session: GraphSession | None = None
-_is_decided = False
+log = logging.getLogger("msdump")
+
+Config = Union[str, "os.PathLike[str]", Mapping[str, Any], "Plan"]
+
+
+# -- graphs of MindSpore and PyTorch ---------------------------------------------------------------
 
 
 def open_mindspore(
     device_target: str, device_id: int, is_pynative: bool = False, jit_level: str = ""
 ) -> GraphSession | None:
-    """The process's session for MindSpore Dump; None when Dump is off.
+    """The session for MindSpore Dump; None when Dump is off.
 
-    The environment and the JSON are read once, at the first call; a call that raises decides nothing.
+    Configuration and environment are read once, at the first call; a call that raises decides nothing.
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
-    from msdump.config.environment import Environment
-    from msdump.config.mindspore import plan_mindspore
 
-    return _open_once(lambda: plan_mindspore(Environment.from_os(), device_target, device_id, is_pynative, jit_level))
+    def plan(file: JsonFile | None) -> Plan | None:
+        from msdump.config.environment import Environment
+        from msdump.config.mindspore import plan_mindspore
+
+        environment = Environment.from_os(_environment(file))
+        return plan_mindspore(environment, device_target, device_id, is_pynative, jit_level, file)
+
+    return _open_once(plan)
 
 
 def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...]) -> GraphSession | None:
-    """The process's session for graphs of PyTorch; None when Dump is off.
+    """The session for graphs of PyTorch; None when Dump is off.
 
     rank_id     None: what the environment says
     categories  columns of statistic.csv when the configuration chooses none
     Raises: as `open_mindspore`.
     """
 
-    def plan_torch() -> Plan | None:
+    def plan_torch(file: JsonFile | None) -> Plan | None:
         from msdump.config.environment import Environment
         from msdump.config.mindspore import plan_mindspore
 
-        environment = Environment.from_os()
+        environment = Environment.from_os(_environment(file))
         chosen = environment.device_id if environment.device_id is not None else device_id
-        plan = plan_mindspore(environment, "CPU", chosen)
+        plan = plan_mindspore(environment, "CPU", chosen, file=file)
         if plan is None:
             return None
         return replace(
@@ -57,39 +79,229 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
     return _open_once(plan_torch)
 
 
-def _open_once(make_plan: Callable[[], Plan | None]) -> GraphSession | None:
-    """Start what the plan selects, once per process, whichever thread compiles first."""
-    global _session, _is_decided
-    if not _is_decided:
-        with sessions.lock:
-            if not _is_decided:
-                plan = make_plan()
-                if plan is not None and plan.when.is_device_enabled:
-                    from msdump.engine import start
+def is_decided() -> bool:
+    """Whether the configuration was read already, so that `current` is the answer."""
+    return _graphs[-1].is_decided
 
-                    _session = sessions.begin(start(plan))
-                _is_decided = True
+
+def current() -> GraphSession | None:
+    """The session for graphs that run now, if one was compiled with Dump on."""
+    session = _graphs[-1].session
+    if session is not None and session.is_foreign:
+        sessions.warn_of_fork()
+        return None
+    return session
+
+
+def is_current(session: GraphSession | None) -> bool:
+    """Whether a graph that was compiled for a session, or for none, may run as it is."""
+    scope = _graphs[-1]
+    return (scope.is_decided and session is scope.session) or (session is not None and session.is_foreign)
+
+
+def _open_once(make_plan: Callable[[JsonFile | None], Plan | None]) -> GraphSession | None:
+    """Start what the plan selects, once, whichever thread compiles first."""
+    scope = _graphs[-1]
+    if not scope.is_decided:
+        with sessions.lock:
+            if not scope.is_decided:
+                plan = make_plan(scope.file)
+                if plan is not None and plan.when.is_device_enabled:
+                    scope.start(plan)
+                scope.is_decided = True
                 if plan is None:
                     sessions.note_no_dump()
     return current()
 
 
-def is_decided() -> bool:
-    """Whether the environment was read already, so that `current` is the answer for this process."""
-    return _is_decided
+def _environment(file: JsonFile | None) -> Mapping[str, str]:
+    from msdump.config.environment import DUMP_CONFIG
+
+    return os.environ if file is None else {**os.environ, DUMP_CONFIG: str(file.path)}
 
 
-def current() -> GraphSession | None:
-    """The session of this process, if a graph was compiled with Dump on."""
-    if _session is not None and _session.is_foreign:
-        sessions.warn_of_fork()
-        return None
-    return _session
+# -- with blocks -----------------------------------------------------------------------------------
+
+
+class _Block(ABC):
+    """What a configuration does between the beginning and the end of a `with` block."""
+
+    session: sessions.Session | None
+
+    @property
+    @abstractmethod
+    def path(self) -> Path | None:
+        """Folder of the dump; None while nothing is dumped."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Put it before all others."""
+
+    @abstractmethod
+    def end(self) -> sessions.Session | None:
+        """Take it away; the session that is to be closed."""
+
+
+class _Graphs(_Block):
+    """The session of graphs, which begins when the first one is compiled.
+
+    file   the configuration; None: what the environment says
+    plan   in place of both
+    """
+
+    def __init__(self, file: JsonFile | None = None, plan: Plan | None = None) -> None:
+        self.file = file
+        self.session: GraphSession | None = None
+        self.is_decided = False
+        self._plan = plan
+
+    @property
+    def path(self) -> Path | None:
+        return None if self.session is None else self.session.plan.where.path
+
+    def start(self, plan: Plan) -> None:
+        """Raises: ConfigError; WriteError."""
+        from msdump.engine import start
+
+        self.session = sessions.begin(start(plan))
+
+    def begin(self) -> None:
+        self.session, self.is_decided = None, False
+        if self._plan is not None:
+            self.start(self._plan)
+            self.is_decided = True
+        _graphs.append(self)
+        _tell_compilers()
+
+    def end(self) -> sessions.Session | None:
+        _graphs.remove(self)
+        _tell_compilers()
+        return self.session
+
+
+class _Models(_Block):
+    """The session of models that are loaded; None is a plan that dumps nothing."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self._plan = plan
+        self.session: AclSession | None = None
+
+    @property
+    def path(self) -> Path | None:
+        from msdump.acl_session import AclSession
+
+        return None if self._plan is None else AclSession(self._plan).root
+
+    def begin(self) -> None:
+        from msdump.acl_session import open_session
+
+        self.session = None if self._plan is None else open_session(self._plan)
+        _models.append(self)
+
+    def end(self) -> sessions.Session | None:
+        _models.remove(self)
+        return self.session
+
+
+_graphs: list[_Graphs] = [_Graphs()]  # the first one is the environment's
+_models: list[_Models] = []
+_compilers: list[Callable[[], object]] = []
+
+
+def models_in_block() -> tuple[AclSession | None] | None:
+    """The session that a model takes which is loaded now, in a `with` block; None outside of blocks."""
+    return (_models[-1].session,) if _models else None
+
+
+def call_when_sessions_change(function: Callable[[], object]) -> None:
+    """Call it whenever graphs are to be compiled anew, as another session watches them."""
+    if function not in _compilers:
+        _compilers.append(function)
+
+
+def _tell_compilers() -> None:
+    for function in _compilers:
+        function()
+
+
+class Dump:
+    """A dump from the beginning of a `with` block to its end, of everything that begins inside of it."""
+
+    def __init__(self, block: _Block) -> None:
+        self._block = block
+        self._session: sessions.Session | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """Folder that the configuration names; None when it asks for nothing, or no graph was compiled so far."""
+        return self._block.path
+
+    def __enter__(self) -> Dump:
+        self._block.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session = self._block.end()
+        try:
+            if self._session is not None:
+                self._session.close()
+        except DumpError as incomplete:
+            if error is None:
+                raise
+            # The block's own error is what the user must see.
+            log.error("%s", incomplete)
+
+    def report(self) -> Report | None:
+        """Counts up to now; None when the configuration asks for nothing, or no graph was compiled."""
+        session = self._session or self._block.session
+        return None if session is None else session.report()
+
+
+def dump(config: Config) -> Dump:
+    """Dump what a configuration asks for, with every front end: `with msdump.dump("dump.json") as d: ...`.
+
+    config   path of a file, or a mapping that holds what such a file would: a MindSpore Dump JSON dumps graphs of
+             MindSpore and of torch.compile with the backend msdump, an acl.json dumps models that are loaded inside of
+             the block; or a plan of either
+    Edges:   graphs are compiled anew inside, and once more behind the block.
+    Raises:  ConfigError; what depends on the device is said when the first graph is compiled. At the end of the block
+             DumpError when the dump is not complete.
+    """
+    from msdump.config.acl_rules import DUMP
+    from msdump.config.mindspore import parse_mindspore_config
+    from msdump.config.plan import Plan
+    from msdump.config.sections import COMMON
+
+    if isinstance(config, Plan):
+        return Dump(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
+    file = _file(config)
+    if isinstance(file.value, dict) and DUMP in file.value:
+        return dump_models(config)
+    parse_mindspore_config(file)
+    return Dump(_Graphs(file))
+
+
+def dump_models(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:
+    """As `dump`, for what can be an acl.json only.   Raises: AclConfigError."""
+    from msdump.acl_session import plan_of
+
+    return Dump(_Models(plan_of(config)))
+
+
+def _file(config: str | os.PathLike[str] | Mapping[str, Any]) -> JsonFile:
+    from msdump.config.json_file import JsonFile, parse_json, read_json_file
+
+    if not isinstance(config, Mapping):
+        return read_json_file(config)
+    path, text = Path("dump.json"), json.dumps(config).encode()
+    return JsonFile(path, text, *parse_json(text, path))
 
 
 def _forget() -> None:
-    global _session, _is_decided
-    _session, _is_decided = None, False
+    _graphs[:] = [_Graphs()]
+    _models.clear()
 
 
 sessions.call_at_reset(_forget)

@@ -98,9 +98,9 @@ class Session(ABC):
         return self._process_id != os.getpid()
 
     @property
-    def is_open(self) -> bool:
-        """Whether it may still dump."""
-        return not self._is_closed and not self.is_foreign
+    def has_ended(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
 
     def flush(self) -> None:
         """Wait until everything that was dumped so far is on disk."""

@@ -14,7 +14,7 @@ from tests.plans import plain_plan
 def open_session(observers: Sequence[Observer]) -> None:
     """What the process compiles from now on is watched by these; without any, no dump is configured."""
     sessions.reset_for_tests()
-    opening._is_decided = True
+    opening._graphs[-1].is_decided = True
     if observers:
         session = GraphSession(plain_plan(device_target="CPU"), tuple(observers), (), Tally())
-        opening._session = sessions.begin(session)
+        opening._graphs[-1].session = sessions.begin(session)

@@ -163,10 +163,12 @@ def plan_mindspore(
     device_id: int | None = None,
     is_pynative: bool = False,
     jit_level: str = "",
+    file: JsonFile | None = None,
 ) -> Plan | None:
     """The plan of environment and configuration file; None when Dump is off.
 
     What is odd but no error goes to the log, once per call.
+    file    the configuration, where it was read already
     Edges:  device_id None: DEVICE_ID, else 0. Strict knows rank 0 only, as MindSpore does without
             communication.
     Raises: ConfigError.
@@ -179,7 +181,7 @@ def plan_mindspore(
             f"{did_you_mean(device_target, DEVICE_TARGETS)}".rstrip()
         )
     profile = Profile(device_target, environment.is_strict, environment.is_acl_dump, environment.diagnostic_path)
-    config = load_mindspore_config(environment.dump_config_path, profile)
+    config = parse_mindspore_config(file or read_json_file(environment.dump_config_path), profile)
     if is_pynative and environment.is_strict and device_target != ASCEND:
         raise ConfigError(
             "In GPU or CPU, Dump is disabled in PyNative mode. Please set mode to GRAPH_MODE in context.\n"

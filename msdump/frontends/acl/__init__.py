@@ -27,7 +27,7 @@ from msdump.frontends.acl.dataset import (
     update_data_buffer,
 )
 from msdump.frontends.acl.process import process
-from msdump.frontends.acl.short_api import Dump, Model, dump, load
+from msdump.frontends.acl.short_api import Model, dump, load
 from msdump.frontends.acl.tensor_desc import (
     create_tensor_desc,
     data_type_size,
@@ -57,6 +57,7 @@ from msdump.frontends.acl.tensor_desc import (
     set_tensor_value_range,
     trans_tensor_desc_format,
 )
+from msdump.opening import Dump
 
 log = logging.getLogger("msdump")
 

@@ -19,8 +19,8 @@ from msdump.frontends.acl.process import process
 from msdump.frontends.acl.streams import PendingCallback
 
 if TYPE_CHECKING:
+    from msdump.acl_session import Deliver
     from msdump.formats.acl_chunks import DumpChunk
-    from msdump.frontends.acl.dump_in_force import Deliver
 
 
 log = logging.getLogger("msdump")

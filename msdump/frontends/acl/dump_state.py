@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msdump import sessions
+from msdump import opening, sessions
+from msdump.acl_session import AclSession, Deliver, deliver_to, open_session, plan_of, settle_with
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
-from msdump.frontends.acl.dump_in_force import Deliver, DumpInForce, plan_of
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
@@ -34,18 +34,18 @@ class DumpState:
     """
 
     def __init__(self, settle: Callable[[], object] = lambda: None) -> None:
-        self._settle = settle
+        deliver_to(None)
+        settle_with(settle)
         self.is_initialized = False
         self.was_finalized = False
         self.is_dump_on = False
         self.is_device_set = False
         self._deliver: Deliver | None = None
-        self._configured: DumpInForce | None = None
-        self._exception: DumpInForce | None = None
+        self._configured: AclSession | None = None
+        self._exception: AclSession | None = None
         self._is_exception_lasting = False
-        self._data: DumpInForce | None = None
-        self._opened: list[DumpInForce] = []
-        self._scoped: list[DumpInForce | None] = []
+        self._data: AclSession | None = None
+        self._opened: list[AclSession] = []
         self._lock = threading.RLock()
 
     # -- acl.init, acl.finalize -------------------------------------------------------------------
@@ -133,7 +133,7 @@ class DumpState:
         with self._lock:
             self._check_dump_on("aclmdlFinalizeDump")
             staying = {self._exception} if self._is_exception_lasting else set()
-            ending = [dump for dump in self._opened if dump not in staying and dump not in self._scoped]
+            ending = [dump for dump in self._opened if dump not in staying]
             if not self._is_exception_lasting:
                 self._exception = None
             self._data = None
@@ -145,44 +145,27 @@ class DumpState:
         """Deliver chunks instead of writing files, for configurations that are set from now on; None ends that."""
         with self._lock:
             self._deliver = deliver
+            deliver_to(deliver)
 
     # -- what others ask --------------------------------------------------------------------------
 
-    def in_force(self) -> tuple[DumpInForce, ...]:
+    def in_force(self) -> tuple[AclSession, ...]:
         """The dumps that a model takes which is loaded now, or an operator that is called now."""
         with self._lock:
-            data = self._scoped[-1] if self._scoped else self._data or self._configured
-            return tuple(dump for dump in (self._exception, data) if dump is not None)
+            block = opening.models_in_block()
+            data = self._data or self._configured if block is None else block[0]
+            return tuple(dump for dump in (self._exception, data) if dump is not None and not dump.has_ended)
 
     def obey_environment(self) -> None:
-        """Put the exception dump in force that the environment asks for; for who calls neither `init` nor `enter`."""
+        """Put the exception dump in force that the environment asks for; for scripts that do not call `init`."""
         with self._lock:
             self._obey_environment()
-
-    def enter(self, plan: Plan | None) -> DumpInForce | None:
-        """Put a plan in force until `leave`, before what calls have set. None is one that dumps nothing."""
-        with self._lock:
-            self._obey_environment()
-            dump = self._open(plan)
-            self._scoped.append(dump)
-            return dump
-
-    def leave(self, dump: DumpInForce | None) -> None:
-        """Raises: DumpError when the dump is not complete."""
-        with self._lock:
-            # `close` may have ended it already.
-            if dump in self._scoped:
-                self._scoped.remove(dump)
-            if dump in self._opened:
-                self._opened.remove(dump)
-        if dump is not None:
-            dump.close()
 
     def close(self) -> None:
         """Finish every dump.   Raises: DumpError of the first that is not complete."""
         with self._lock:
-            ending, self._opened, self._scoped = self._opened, [], []
-        sessions.close_all(ending)
+            self._opened = []
+        sessions.close_all(sessions.all_of(AclSession))
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -212,9 +195,9 @@ class DumpState:
             return
         self._exception, self._is_exception_lasting = self._open(plan), is_lasting
 
-    def _open(self, plan: Plan | None) -> DumpInForce | None:
+    def _open(self, plan: Plan | None) -> AclSession | None:
         if plan is None:
             return None
-        dump = sessions.begin(DumpInForce(plan, self._deliver, self._settle))
+        dump = open_session(plan)
         self._opened.append(dump)
         return dump

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msdump.acl_session import AclSession
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError, bad_argument
-from msdump.frontends.acl.dump_in_force import DumpInForce
 from msdump.frontends.acl.dump_state import DumpState
 from msdump.frontends.acl.memory import Memory
 from msdump.frontends.acl.streams import Stream, Subscriptions
@@ -152,7 +152,7 @@ class Process:
         context = self.handles.get(self.context, Context)
         return 0 if context is None else context.device_id
 
-    def watch(self, model: OnnxModel, dumps: Sequence[DumpInForce], model_id: int) -> None:
+    def watch(self, model: OnnxModel, dumps: Sequence[AclSession], model_id: int) -> None:
         """Let dumps watch the runs of a model."""
         names = tuple(dict.fromkeys(name for name in (model.file_name, model.model_name) if name))
         watching: list[Observer] = []

@@ -10,52 +10,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msdump.arrays import Array
-from msdump.errors import DumpError, ExecutionError
-from msdump.frontends.acl.dump_in_force import DumpInForce, plan_of
+from msdump.errors import ExecutionError
 from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process
+from msdump.opening import Dump, dump_models
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel, TensorSpec
-    from msdump.report import Report
 
 log = logging.getLogger("msdump")
-
-
-class Dump:
-    """A dump from the beginning of a `with` block to its end. Models that are loaded inside are dumped while it lasts.
-
-    path   folder that the configuration names; None when it asks for nothing
-    """
-
-    def __init__(self, config: str | os.PathLike[str] | Mapping[str, Any]) -> None:
-        self._plan = plan_of(config)
-        self._dump: DumpInForce | None = None
-        self.path: Path | None = None if self._plan is None else DumpInForce(self._plan).root
-
-    def __enter__(self) -> Dump:
-        self._dump = process.dump.enter(self._plan)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            process.dump.leave(self._dump)
-        except DumpError as incomplete:
-            if error is None:
-                raise
-            # The block's own error is what the user must see.
-            log.error("%s", incomplete)
-
-    def report(self) -> Report | None:
-        """Counts up to now; None when the configuration asks for nothing."""
-        return None if self._dump is None else self._dump.report()
 
 
 class Model:
@@ -101,7 +67,7 @@ def dump(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:
     config   path of the file, or a mapping that holds what such a file would
     Raises:  AclConfigError; at the end of the block DumpError when the dump is not complete.
     """
-    return Dump(config)
+    return dump_models(config)
 
 
 def load(path: str | os.PathLike[str] | bytes) -> Model:

@@ -26,7 +26,7 @@ from msdump.frontends.acl.tensor_desc import TensorDesc
 from msdump.packing import packed_size
 
 if TYPE_CHECKING:
-    from msdump.frontends.acl.dump_in_force import DumpInForce
+    from msdump.acl_session import AclSession
     from msdump.frontends.onnx import OnnxModel
 
 _OLDEST_OPSET = 6
@@ -47,7 +47,7 @@ class SingleOps:
     """Operators that were made, and models of single operators that a script loaded."""
 
     def __init__(self) -> None:
-        self._models: dict[tuple[SingleOp, tuple[DumpInForce, ...]], OnnxModel] = {}
+        self._models: dict[tuple[SingleOp, tuple[AclSession, ...]], OnnxModel] = {}
         self._loaded: dict[tuple[str, Signature], str | bytes] = {}
         self._count_by_type: dict[str, itertools.count[int]] = {}
         self._lock = threading.Lock()
@@ -137,7 +137,7 @@ class SingleOps:
             raise CallError(codes.GE_FAILURE, str(error)) from error
         return found
 
-    def _make(self, op: SingleOp, dumps: Sequence[DumpInForce], is_counted: bool = True) -> OnnxModel:
+    def _make(self, op: SingleOp, dumps: Sequence[AclSession], is_counted: bool = True) -> OnnxModel:
         counter = self._count_by_type.setdefault(op.op_type, itertools.count())
         number = next(counter) if is_counted else 0
         loaded = self._loaded.get((op.op_type, op.inputs))

@@ -48,7 +48,8 @@ class CompiledGraph:
 
     @property
     def is_current(self) -> bool:
-        return all(cell.compile_flags() == flags for cell, flags in self.cells)
+        is_watched = opening.is_current(self.session)
+        return is_watched and all(cell.compile_flags() == flags for cell, flags in self.cells)
 
     def run(self, leaves: Sequence[Tensor]) -> Any:
         """Run once on the tensors of a call."""

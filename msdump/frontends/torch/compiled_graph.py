@@ -42,6 +42,7 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
             f"torch.compile: expected no options for the backend msdump, got {sorted(options['options'])}. "
             "What is dumped is said by the file that MINDSPORE_DUMP_CONFIG names."
         )
+    opening.call_when_sessions_change(torch._dynamo.reset)
     session = opening.open_torch(_rank_id(), _device_id(example_inputs), CATEGORIES)
     if session is None:
         plain = _plain

@@ -114,6 +114,8 @@ class GraphRunner:
         if self._model.session.is_foreign:
             warn_of_fork()
             return self._program.run(args)
+        if self._model.session.has_ended:
+            return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()
         return self._run(args)

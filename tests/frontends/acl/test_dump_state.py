@@ -18,11 +18,11 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from msdump import sessions
+from msdump.acl_session import AclSession
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.errors import DumpError
 from msdump.formats.sidecars import initial_acl_json, step_acl_json
 from msdump.frontends import acl
-from msdump.frontends.acl.dump_in_force import DumpInForce
 from msdump.frontends.acl.process import process
 from msdump.testing.acl_configs import ACL_FILE_MISTAKES, ACL_MISTAKES
 from tests.frontends.acl.scripts import call_operator, config, everything, files, ok, run_small, small_model
@@ -82,7 +82,7 @@ def test_files_that_ask_for_nothing(text: str, tmp_path: Path) -> None:
     ok(acl.mdl.set_dump(str(tmp_path / "acl.json")))
     run_small(ok(acl.mdl.load_from_file(small_model(tmp_path))))
     ok(acl.mdl.finalize_dump())
-    assert not sessions.all_of(DumpInForce)
+    assert not sessions.all_of(AclSession)
 
 
 # -- order ------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_runs_of_several_threads_count(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     ok(acl.mdl.finalize_dump())
-    (dump,) = sessions.all_of(DumpInForce)
+    (dump,) = sessions.all_of(AclSession)
     report = dump.report()
     assert (report.iterations_run, report.iterations_dumped, report.files) == (40, 40, 120)
 
@@ -305,7 +305,7 @@ def test_runs_of_each_model_count(keys: dict[str, Any], dumped: int, tmp_path: P
     for model_id in (first, second, first, first, second):
         run_small(model_id)
     ok(acl.mdl.finalize_dump())
-    (dump,) = sessions.all_of(DumpInForce)
+    (dump,) = sessions.all_of(AclSession)
     assert (dump.report().iterations_run, dump.report().iterations_dumped) == (5, dumped)
 
 
@@ -329,16 +329,16 @@ def test_a_finalize_that_fails_may_be_called_again(tmp_path: Path, monkeypatch: 
     begin()
     ok(acl.mdl.set_dump(everything(tmp_path)))
     run_small(ok(acl.mdl.load_from_file(small_model(tmp_path))))
-    real = DumpInForce.close
+    real = AclSession.close
 
-    def close(self: DumpInForce) -> None:
+    def close(self: AclSession) -> None:
         real(self)
         raise DumpError("the dump is not complete, 3 tensors are missing.")
 
-    monkeypatch.setattr(DumpInForce, "close", close)
+    monkeypatch.setattr(AclSession, "close", close)
     assert acl.mdl.finalize_dump() == INTERNAL
     assert "3 tensors are missing" in acl.get_recent_err_msg()
-    monkeypatch.setattr(DumpInForce, "close", real)
+    monkeypatch.setattr(AclSession, "close", real)
     assert process.dump.is_dump_on
     ok(acl.mdl.finalize_dump())
     said(acl.mdl.finalize_dump(), NOT_RUN, "EP0008")

@@ -1,4 +1,4 @@
-"""DumpInForce: one configuration from the call that sets it to the one that ends it."""
+"""AclSession: the dump of one acl.json, from the call that sets it to the one that ends it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msdump import measuring
 from msdump.graph.run import FinishedStep, Observer
 from msdump.records import OpEvent
 from msdump.report import MODELS, Report, merged
-from msdump.sessions import Session, close_all
+from msdump.sessions import Session, begin, close_all
 
 if TYPE_CHECKING:
     from msdump.acl_engine import AclDump
@@ -47,7 +47,29 @@ def plan_of(source: Source) -> Plan | None:
     return plan_acl(config)
 
 
-class DumpInForce(Session):
+class _Process:
+    """What holds for all configurations that are set from now on."""
+
+    deliver: Deliver | None = None
+    settle: Callable[[], object] = staticmethod(lambda: None)
+
+
+def deliver_to(deliver: Deliver | None) -> None:
+    """Deliver chunks instead of writing files, for configurations that are set from now on; None ends that."""
+    _Process.deliver = deliver
+
+
+def settle_with(settle: Callable[[], object]) -> None:
+    """Wait by this call for what streams still do, before dumps are closed."""
+    _Process.settle = settle
+
+
+def open_session(plan: Plan) -> AclSession:
+    """Begin what a plan asks for."""
+    return begin(AclSession(plan, _Process.deliver, _Process.settle))
+
+
+class AclSession(Session):
     """What one plan dumps. Has an AclDump for each device that something ran on, made when it is needed first.
 
     root     folder of the dump; that of an exception dump depends on the environment
