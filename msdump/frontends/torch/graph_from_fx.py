@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from msdump.frontends.torch.arrays import array_of, why_unreadable
+from msdump.frontends.torch.convert import Sizes, array_of, type_of, why_unreadable
 from msdump.frontends.torch.operators import (
     Argument,
     Path,
@@ -26,7 +26,6 @@ from msdump.frontends.torch.operators import (
     results_in,
 )
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT, scope_of, source_lines
-from msdump.frontends.torch.shapes import Sizes, type_of
 from msdump.graph.graph import INPUT, SAVED, Graph, Node, Value
 
 FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.frontends.torch.arrays import array_of
+from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
-from msdump.frontends.torch.operators import Path, is_collective
+from msdump.frontends.torch.operators import Path, is_collective, waited
 from msdump.frontends.torch.program import Program
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
@@ -156,7 +155,7 @@ class _ProgramCalls(Calls):
     def outputs(self, number: int) -> Sequence[Array]:
         operands, out = self._of(number), self._calls[number].out
         if operands.is_collective:
-            self._slots[out] = _waited(self._slots[out])
+            self._slots[out] = waited(self._slots[out])
         result = self._slots[out]
         return [self._array(value, _at(result, path)) for value, path in operands.outputs]
 
@@ -243,10 +242,3 @@ def _at(result: Any, path: Path) -> Any:
     for index in path:
         result = result[index]
     return result
-
-
-def _waited(result: Any) -> Any:
-    """What a collective returned, once all ranks have given their part."""
-    if isinstance(result, torch.Tensor):
-        return torch.ops._c10d_functional.wait_tensor(result)
-    return [torch.ops._c10d_functional.wait_tensor(item) for item in result]

@@ -66,6 +66,13 @@ def is_collective(target: Any) -> bool:
     return name.startswith(_COLLECTIVES) and "wait_tensor" not in name
 
 
+def waited(result: Any) -> Any:
+    """What a collective returned, once all ranks have given their part."""
+    if isinstance(result, torch.Tensor):
+        return torch.ops._c10d_functional.wait_tensor(result)
+    return [torch.ops._c10d_functional.wait_tensor(item) for item in result]
+
+
 def is_transparent(target: Any) -> bool:
     """True when the schema tells all about memory; else a result may share that of any operand."""
     return isinstance(target, torch._ops.OpOverload)

@@ -7,7 +7,7 @@ import torch
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.frontends.torch.arrays import array_of
+from msdump.frontends.torch.convert import array_of
 
 # A sparse tensor whose dense form is larger than this is not made dense.
 _DENSE_LIMIT_BYTES = 1 << 30

@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 from msdump import dtypes, sessions  # noqa: E402
 from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
-from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of  # noqa: E402
-from msdump.frontends.torch.device_statistics import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
+from msdump.frontends.torch.convert import _NAME_BY_DTYPE, array_of  # noqa: E402
+from msdump.frontends.torch.device import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
 from msdump.stats import MeasuredArray, md5_hex, statistics  # noqa: E402
 from msdump.testing import strategies  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, rows  # noqa: E402

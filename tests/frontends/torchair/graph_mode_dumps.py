@@ -14,7 +14,7 @@ from torch import fx
 from msdump import sessions
 from msdump.arrays import Array
 from msdump.formats.bin import read_bin
-from msdump.frontends.torch.arrays import array_of
+from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
 

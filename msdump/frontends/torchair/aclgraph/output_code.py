@@ -14,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
-from msdump.frontends.torch.arrays import bytes_of
+from msdump.frontends.torch.convert import bytes_of
 
 FILE = "output_code.py"
 MODE = 0o600

@@ -11,7 +11,7 @@ import torch
 
 from msdump._proto import ge_ir_pb2
 from msdump.formats.atomic import write_file
-from msdump.frontends.torch.arrays import bytes_of
+from msdump.frontends.torch.convert import bytes_of
 from msdump.frontends.torchair.debug_save.safe_files import FILE_MODE, refuse_link
 from msdump.frontends.torchair.ge.builder import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, GeGraph, GeOp

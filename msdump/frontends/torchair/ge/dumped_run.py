@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from msdump.frontends.torch.arrays import array_of, why_unreadable
+from msdump.frontends.torch.convert import Sizes, array_of, has_symbols, sizes_of, type_of, why_unreadable
 from msdump.frontends.torch.device import copies_for
 from msdump.frontends.torch.graph_from_fx import FxGraph, settle
 from msdump.frontends.torch.observed_program import ObservedProgram
 from msdump.frontends.torch.program import Program
-from msdump.frontends.torch.shapes import Sizes, has_symbols, sizes_of, type_of
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.program import GeModule
 from msdump.frontends.torchair.ge.registry import kernel_for

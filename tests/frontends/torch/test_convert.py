@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from msdump import dtypes  # noqa: E402
-from msdump.frontends.torch.arrays import _NAME_BY_DTYPE, array_of, bytes_of, dtype_name, why_unreadable  # noqa: E402
+from msdump.frontends.torch.convert import _NAME_BY_DTYPE, array_of, bytes_of, dtype_name, why_unreadable  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", list(_NAME_BY_DTYPE), ids=str)
