@@ -11,10 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from msdump import sessions
 from msdump.analysis import find_non_finite  # noqa: E402
 from msdump.analysis.graph_info import GraphFiles  # noqa: E402
 from msdump.analysis.steps import read_statistic_steps, read_steps  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
+from msdump.errors import DumpError
 from msdump.formats.dump_dir import DumpDir  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
@@ -46,7 +48,7 @@ def dump(folder: Path, patch: pytest.MonkeyPatch, rank: int | None = None, **com
     folder.mkdir(exist_ok=True)
     if rank is not None:
         patch.setenv("RANK", str(rank))
-    dumping.sessions.reset_for_tests()
+    sessions.reset_for_tests()
     torch._dynamo.reset()
     root = dumping.configure(folder, patch, is_sync=False, **common)
     torch.compile(Net(), backend=backend)(torch.ones(2, 4)).backward()
@@ -118,5 +120,5 @@ def test_a_graph_file_that_cannot_be_written_stops_the_dump(tmp_path: Path, monk
     torch.compile(Net(), backend=backend)(torch.ones(2, 4)).backward()
     session = dumping.opening.current()
     assert session is not None
-    with pytest.raises(dumping.sessions.DumpError, match="No space left on device"):
+    with pytest.raises(DumpError, match="No space left on device"):
         session.close()
