@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions
+from msdump import sessions  # noqa: E402
 from msdump.analysis import compare_dumps, find_non_finite  # noqa: E402
 from msdump.frontends.torch import backend as msdump_backend  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
