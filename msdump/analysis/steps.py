@@ -135,6 +135,11 @@ class Step:
     time_us: int | None = None
 
 
+def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:
+    """The dump, opened when it is a path.   Raises: FormatError when there is nothing at it."""
+    return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+
+
 def safe_text(name: str) -> str:
     """A name as file names spell it."""
     return name.translate(_UNSAFE_IN_NAME)

@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping
 from msdump.analysis.compare.measure import Measurer
 from msdump.analysis.compare.metrics import PairMetrics
-from msdump.analysis.compare.pairing import OperatorPair, Pairing, host_shape, pair_operators, pair_steps
+from msdump.analysis.compare.pairing import OperatorPair, host_shape, pair_operators, pair_steps
+from msdump.analysis.compare.pipeline import Side, StepPair, common_tensors, compare_pairs, pair_sides
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
     IDENTICAL,
     NOT_COMPARED,
     Comparison,
-    OperatorResult,
-    StepResult,
     TensorResult,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.in_place import OTHER_MOMENT, Moment, slots_of_other_moments
-from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, read_steps
-from msdump.analysis.unset import UNSET, UnsetTensors
-from msdump.errors import ConfigError
+from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps
+from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT
@@ -67,37 +63,38 @@ def compare_dumps(
              damaged files are named in `damaged`, the rest is compared; the result does not depend on `thread_count`.
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
-    dumps = [_opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
+    dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
     graphs = [GraphFiles(dump) for dump in dumps]
     steps_of_dumps = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
     for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
             raise _no_tensors(dump, rank, graph, iteration)
     operator_map = mapping if isinstance(mapping, OperatorMap) else read_mapping(mapping) if mapping else OperatorMap()
-    sides = gathered(steps_of_dumps, operator_map.originals)
-    work = _Work(graphs, operator_map, tolerance, Measurer(has_divergence, thread_count, progress))
-    plans = work.plan(sides)
-    if not any(plan.pairing.pairs for plan in plans):
+    gathered_steps = gathered(steps_of_dumps, operator_map.originals)
+    sides = [Side(steps, files) for steps, files in zip(gathered_steps, graphs, strict=True)]
+    pairs = pair_sides(sides[0], sides[-1], operator_map)
+    if not any(pair.pairing.pairs for pair in pairs):
         raise ConfigError(
             f"{dumps[0].path} and {dumps[-1].path}: expected operators in common, got none. "
             "Say with a mapping file which operator is which (msdump compare --mapping FILE)."
         )
-    work.measure(plans)
-    used = {id(plan.mine) for plan in plans}, {id(plan.golden) for plan in plans}
-    results = tuple(work.result(plan) for plan in plans)
-    return Comparison(
-        dumps[0].path,
-        dumps[1].path,
-        dumps[2].path if reference is not None else None,
-        results,
-        tuple(step.key for step in sides[0] if id(step) not in used[0]),
-        tuple(step.key for step in sides[-1] if id(step) not in used[1]),
-        tuple(problem for dump in dumps for problem in dump.damaged) + tuple(work.measurer.damaged),
-    )
+    yardsticks = {} if reference is None else _yardsticks(sides[0], sides[1], operator_map)
+    work = _Work(yardsticks, tolerance, Measurer(has_divergence, thread_count, progress))
+    work.measure(pairs)
+
+    def damaged() -> list[tuple[str, FormatError]]:
+        return [*(problem for dump in dumps for problem in dump.damaged), *work.measurer.damaged]
+
+    return compare_pairs([dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, work.judge, damaged)
 
 
-def _opened(dump: DumpPath) -> DumpDir:
-    return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Operator]:
+    """mine's operator -> the operator of the other low-precision run, by id."""
+    return {
+        id(pair.mine): pair.golden
+        for one, step in pair_steps(mine.steps, other.steps)
+        for pair in pair_operators(one.operators, step.operators, mapping).pairs
+    }
 
 
 def _steps(
@@ -126,101 +123,33 @@ def _no_tensors(
     return nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """One pair of steps before anything is measured.
-
-    others   mine's operator -> the operator of the other low-precision run, by id
-    moments  of mine and golden
-    unset    of mine and of golden
-    """
-
-    mine: Step
-    golden: Step
-    pairing: Pairing
-    others: dict[int, Operator]
-    moments: tuple[Moment, Moment]
-    unset: tuple[UnsetTensors, UnsetTensors]
-
-
 class _Work:
-    """One comparison while it runs. `golden` of its plans is the reference when there is one."""
+    """One comparison while it runs. golden is the reference when there is one; then `yardsticks` has the operators of
+    the other low-precision run."""
 
-    def __init__(
-        self, graphs: Sequence[GraphFiles], mapping: OperatorMap, tolerance: float | None, measurer: Measurer
-    ) -> None:
-        self._graphs = graphs
-        self._mapping = mapping
+    def __init__(self, yardsticks: dict[int, Operator], tolerance: float | None, measurer: Measurer) -> None:
+        self._yardsticks = yardsticks
         self._tolerance = tolerance
         self.measurer = measurer
 
-    def plan(self, sides: Sequence[list[Step]]) -> list[_Plan]:
-        pairs = pair_steps(sides[0], sides[-1])
-        others: dict[int, Step] = {}
-        if len(sides) == 3:
-            others = {id(mine): other for mine, other in pair_steps(sides[0], sides[1])}
-        plans = []
-        for mine, golden in pairs:
-            pairing = pair_operators(mine.operators, golden.operators, self._mapping)
-            other = others.get(id(mine))
-            by_id: dict[int, Operator] = {}
-            if other is not None:
-                pairing_of_others = pair_operators(mine.operators, other.operators, self._mapping)
-                by_id = {id(pair.mine): pair.golden for pair in pairing_of_others.pairs}
-            steps = ((mine, self._graphs[0].of(mine.key)), (golden, self._graphs[-1].of(golden.key)))
-            moments = (Moment(*steps[0]), Moment(*steps[1]))
-            unset = (UnsetTensors(*steps[0]), UnsetTensors(*steps[1]))
-            plans.append(_Plan(mine, golden, pairing, by_id, moments, unset))
-        return plans
-
-    def measure(self, plans: Sequence[_Plan]) -> None:
+    def measure(self, pairs: Sequence[StepPair]) -> None:
         """Measure every distinct pair of tensors once."""
-        pairs = []
-        for plan in plans:
-            for pair in plan.pairing.pairs:
-                other = plan.others.get(id(pair.mine))
-                for io, slot, mine, golden in _common_tensors(pair):
-                    pairs.append((mine, golden))
-                    yardstick = None if other is None else other.tensors(io).get(slot)
-                    if yardstick is not None and _is_of_one_size(yardstick, golden):
-                        pairs.append((yardstick, golden))
-        self.measurer.measure([both for both in pairs if _is_of_one_size(*both)])
+        tensors = []
+        for step in pairs:
+            for pair in step.pairing.pairs:
+                for io, slot, mine, golden in common_tensors(pair):
+                    tensors.append((mine, golden))
+                    yardstick = self._yardstick(pair, io, slot)
+                    if yardstick is not None:
+                        tensors.append((yardstick, golden))
+        self.measurer.measure([both for both in tensors if _is_of_one_size(*both)])
 
-    def result(self, plan: _Plan) -> StepResult:
-        operators = tuple(self._operator_result(plan, pair) for pair in plan.pairing.pairs)
-        ordered = sorted(operators, key=lambda result: result.pair.mine.is_parameter)
-        pairing = plan.pairing
-        return StepResult(
-            plan.mine.key, plan.golden.key, tuple(ordered), pairing.only_mine, pairing.only_golden, pairing.expected
-        )
+    def _yardstick(self, pair: OperatorPair, io: str, slot: Slot) -> DumpedTensor | None:
+        other = self._yardsticks.get(id(pair.mine))
+        return None if other is None else other.tensors(io).get(slot)
 
-    def _operator_result(self, plan: _Plan, pair: OperatorPair) -> OperatorResult:
-        other = plan.others.get(id(pair.mine))
-        blind = slots_of_other_moments(pair.mine, pair.golden, plan.moments)
-        results: dict[str, list[TensorResult]] = {INPUT: [], OUTPUT: []}
-        for io, slot, mine, golden in _common_tensors(pair):
-            yardstick = None if other is None else other.tensors(io).get(slot)
-            if io == INPUT and slot.number in blind:
-                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
-            elif any(self._mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair)):
-                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
-            else:
-                result = self._tensor_result(pair, io, slot, mine, golden, yardstick)
-            sides = zip(plan.unset, _both(pair), strict=True)
-            if result.status == DIFFERS and any(unset.has(operator, io, slot) for unset, operator in sides):
-                result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
-            results[io].append(result)
-        return OperatorResult(plan.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
-
-    def _tensor_result(
-        self,
-        pair: OperatorPair,
-        io: str,
-        slot: Slot,
-        mine: DumpedTensor,
-        golden: DumpedTensor,
-        yardstick: DumpedTensor | None,
-    ) -> TensorResult:
+    def judge(self, pair: OperatorPair, io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor) -> TensorResult:
+        """The verdict on one tensor of a pair of operators."""
         if not _is_of_one_size(mine, golden):
             shapes = f"shape {_shape_text(mine)} against {_shape_text(golden)}"
             return TensorResult(io, slot, mine, golden, DIFFERS, shapes)
@@ -230,7 +159,7 @@ class _Work:
         remark = _remark(mine, golden)
         if measured.metrics is None:
             return TensorResult(io, slot, mine, golden, IDENTICAL, remark)
-        other = self._errors(yardstick, golden)
+        other = self._errors(self._yardstick(pair, io, slot), golden)
         bounds = bounds_of(*measured.dtypes, self._tolerance)
         reason = reason_to_differ(measured.metrics, bounds, other)
         if reason and io == OUTPUT and self._is_rounding(pair, measured.metrics, bounds):
@@ -248,7 +177,7 @@ class _Work:
     def _is_rounding(self, pair: OperatorPair, metrics: PairMetrics, bounds: Bounds) -> bool:
         """Whether an output differs by some roundings of the inputs, whose dtype may be the coarser one: a small output
         alone does not tell that its numbers are bfloat16."""
-        inputs = [both for io, _, *both in _common_tensors(pair) if io == INPUT and _is_of_one_size(*both)]
+        inputs = [both for io, _, *both in common_tensors(pair) if io == INPUT and _is_of_one_size(*both)]
         input_bounds = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
         coarsest = max([bounds, *input_bounds], key=lambda one: one.epsilon)
         return is_noise(metrics, coarsest, self._scale(pair.golden))
@@ -257,18 +186,6 @@ class _Work:
         """Largest value among the inputs of an operator, or of those that it stands for."""
         tensors = (tensor for part in (operator, *operator.parts) for tensor in part.inputs.values())
         return max(map(self.measurer.largest_of, tensors), default=0.0)
-
-
-def _both(pair: OperatorPair) -> tuple[Operator, Operator]:
-    return pair.mine, pair.golden
-
-
-def _common_tensors(pair: OperatorPair) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
-    for io in (INPUT, OUTPUT):
-        golden = pair.golden.tensors(io)
-        for slot, mine in pair.mine.tensors(io).items():
-            if slot in golden:
-                yield io, slot, mine, golden[slot]
 
 
 def _is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:

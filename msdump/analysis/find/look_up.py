@@ -26,6 +26,7 @@ from msdump.analysis.steps import (
     StepKey,
     is_selected,
     nothing_selected,
+    opened,
     read_statistic_steps,
     read_steps,
 )
@@ -138,7 +139,7 @@ def find_source_line(
 
     Raises:  ConfigError when there is no graph file; FormatError when there is nothing at the path.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     graphs = list(GraphFiles(dump))
     if not graphs:
         raise ConfigError(
@@ -168,7 +169,7 @@ def find_source_line(
 
 def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
     """Sentence that offers the nearest source lines of a dump, or ""."""
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     return did_you_mean(
         text.strip(), (line.code.strip() for graph in GraphFiles(dump) for node in graph.nodes for line in node.source)
     )
@@ -256,7 +257,7 @@ def show_operator(
 
     Raises:  ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
     node = target.node
     tensors = []

@@ -26,7 +26,16 @@ from msdump.analysis.find.infinity_flow import (
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.payload import Progress
-from msdump.analysis.steps import Operator, Slot, Step, StepKey, nothing_selected, read_statistic_steps, read_steps
+from msdump.analysis.steps import (
+    Operator,
+    Slot,
+    Step,
+    StepKey,
+    nothing_selected,
+    opened,
+    read_statistic_steps,
+    read_steps,
+)
 from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
@@ -210,7 +219,7 @@ def find_non_finite(
              memory that no operator has written yet (`empty`) counts for nothing.
     Raises:  ConfigError when there is nothing to look at; FormatError when there is nothing at the path.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     graphs, health = GraphFiles(dump), HealthTable()
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     measured = list(table.steps)

@@ -14,7 +14,7 @@ from typing import Any
 
 from msdump.analysis.find.health import HealthTable
 from msdump.analysis.find.look_up import find_operator
-from msdump.analysis.steps import Operator, Step, is_selected, read_statistic_steps, read_steps
+from msdump.analysis.steps import Operator, Step, is_selected, opened, read_statistic_steps, read_steps
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -67,7 +67,7 @@ def plan_zoom(
 
     Raises: ConfigError when no operator or several go by that name; FormatError when there is nothing at the path.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     operator = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True).operator
     suspicious = _first_bad(dump, operator, rank, graph, iteration)
     tensor = next(iter(_tensors(operator)))

@@ -27,7 +27,7 @@ from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.in_place import Moment
 from msdump.analysis.replay import numpy_equivalents, torch_equivalents
-from msdump.analysis.steps import Slot
+from msdump.analysis.steps import Slot, opened
 from msdump.arrays import Array
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
@@ -111,7 +111,7 @@ def replay_operator(
     Raises:  ConfigError when the operator, one of its inputs or its attributes are not in the dump, or when the dump
              shows inputs after they were overwritten; KernelNotFoundError for a type that msdump cannot run.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
     inputs, attrs = inputs_of(target)
     outputs = {slot: tensor.load_host() for slot, tensor in target.operator.outputs.items()}

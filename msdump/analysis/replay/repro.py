@@ -13,6 +13,7 @@ import numpy as np
 from msdump import dtypes
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.replay.replay import NUMPY, TORCH, inputs_of, program_source
+from msdump.analysis.steps import opened
 from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
@@ -85,7 +86,7 @@ def write_repro(
     Edges:   the script ends with 0 when the dumped outputs are what the inputs give, else with 1.
     Raises:  ConfigError as `replay_operator`, for a folder that is not empty, and for torch without an equivalent.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     match = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration)
     arrays, attrs = inputs_of(match)
     folder = Path(target)

@@ -18,7 +18,7 @@ from msdump import dtypes
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.payload import Key, Progress, all_in_order, each_on_all_cores, key_of
 from msdump.analysis.stat.roles import Role, Roles
-from msdump.analysis.steps import Step, StepKey, nothing_selected, read_statistic_steps, read_steps
+from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
@@ -80,7 +80,7 @@ def tensor_statistics(
     Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
     Raises:  ConfigError when there is nothing to measure; FormatError when there is nothing at the path.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     covered = {step.key for step in steps}
@@ -187,7 +187,7 @@ def write_statistic_files(
 
     Raises:  ConfigError when a file is there already or there are no tensors; WriteError.
     """
-    dump = dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
+    dump = opened(dump)
     root = dump.path if dump.path.is_dir() else dump.path.parent
     by_folder: dict[str, list[DumpedTensor]] = {}
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):

@@ -105,6 +105,17 @@ def test_nan_counts_and_digests_decide(tmp_path: Path) -> None:
         compare_statistics(tmp_path / "a", tmp_path / "sb")
 
 
+def test_a_mapping_file_leaves_tensors_out(tmp_path: Path) -> None:
+    """As it does for tensors themselves."""
+    for name, value in (("a", 2), ("b", 3)):
+        write_dump(tmp_path / name, [("D/Add-op1", {IN: floats(1, 2), OUT: floats(value, value)})])
+        write_statistic_files(tmp_path / name, tmp_path / f"s{name}")
+    (tmp_path / "map.json").write_text('{"ignore": ["Add:output"]}')
+    assert not compare_statistics(tmp_path / "sa", tmp_path / "sb").is_agreeing
+    (result,) = compare_statistics(tmp_path / "sa", tmp_path / "sb", mapping=tmp_path / "map.json").operators
+    assert result.is_agreeing and result.outputs[0].reason == "the mapping file leaves it out"
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dump(tmp_path / "a", [("D/Add-op1", {IN: X, OUT: X})])
     write_dump(tmp_path / "b", [("D/Add-op1", {IN: X, OUT: X * 2})])
