@@ -1,7 +1,8 @@
 """THE dtype table: one row per dtype, with its name or number in every format msdump touches.
 
-Other modules list dtypes only where a format has names or numbers of its own. Numbers come from: debug_graph.proto
-`DataType` (MindSpore), dump_data.proto `OutputDataType` (CANN), GE `DataType` / aclDataType.
+Other modules derive their tables from this one; `tests/test_tables.py` tells the few that list dtypes for reasons of
+their own. Numbers come from: debug_graph.proto `DataType` (MindSpore), dump_data.proto `OutputDataType` (CANN), GE
+`DataType` / aclDataType, onnx.proto `TensorProto.DataType`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Dtype:
     ir_name      as MindSpore's IR says it ("Float32")
     kind         "float", "int", "uint", "bool", "complex" or "other"
     bits         bits per element in a packed buffer (int4: 4, uint1: 1)
-    debug_number / acl_number / ge_number   enum values; None where the format has none
+    debug_number / acl_number / ge_number / onnx_number   enum values; None where the format has none, or no array
+    safetensors_name   in a header of that format; None where it has none
     npy_name     dtype that stands for it in a .npy file (bfloat16 -> float32)
     numpy_type   numpy scalar type or dtype of an array in memory; None for strings
     """
@@ -38,6 +40,8 @@ class Dtype:
     debug_number: int | None
     acl_number: int | None
     ge_number: int | None
+    onnx_number: int | None
+    safetensors_name: str | None
     npy_name: str
     numpy_type: Any
 
@@ -59,6 +63,11 @@ class Dtype:
         return self.kind == FLOAT
 
     @property
+    def ge_name(self) -> str:
+        """Name in ge_ir.proto and in the files of ACL: "DT_FLOAT16"."""
+        return f"DT_{_GE_NAMES.get(self.name, self.name.upper())}"
+
+    @property
     def is_dumped(self) -> bool:
         """True when a file of a dump can say it; other dtypes only cross the border of a model."""
         return self.acl_number is not None
@@ -69,44 +78,46 @@ class Dtype:
         return self.npy_name != self.name
 
 
+_GE_NAMES = {"float32": "FLOAT", "float64": "DOUBLE", "bfloat16": "BF16"}
 _M = ml_dtypes
 TABLE: tuple[Dtype, ...] = (
-    #      name         ir_name       kind    bits debug acl  ge    npy         numpy
-    Dtype("bool", "Bool", BOOL, 8, 1, 11, 12, "bool", np.bool_),
-    Dtype("int8", "Int8", INT, 8, 2, 3, 2, "int8", np.int8),
-    Dtype("int16", "Int16", INT, 16, 3, 5, 6, "int16", np.int16),
-    Dtype("int32", "Int32", INT, 32, 4, 7, 3, "int32", np.int32),
-    Dtype("int64", "Int64", INT, 64, 5, 8, 9, "int64", np.int64),
-    Dtype("uint8", "UInt8", UINT, 8, 6, 4, 4, "uint8", np.uint8),
-    Dtype("uint16", "UInt16", UINT, 16, 7, 6, 7, "uint16", np.uint16),
-    Dtype("uint32", "UInt32", UINT, 32, 8, 9, 8, "uint32", np.uint32),
-    Dtype("uint64", "UInt64", UINT, 64, 9, 10, 10, "uint64", np.uint64),
-    Dtype("float16", "Float16", FLOAT, 16, 10, 2, 1, "float16", np.float16),
-    Dtype("float32", "Float32", FLOAT, 32, 11, 1, 0, "float32", np.float32),
-    Dtype("float64", "Float64", FLOAT, 64, 12, 12, 11, "float64", np.float64),
-    Dtype("bfloat16", "BFloat16", FLOAT, 16, None, 27, 27, "float32", _M.bfloat16),
-    Dtype("complex64", "Complex64", COMPLEX, 64, None, 16, 16, "complex64", np.complex64),
-    Dtype("complex128", "Complex128", COMPLEX, 128, None, 17, 17, "complex128", np.complex128),
-    Dtype("float8_e5m2", "Float8E5M2", FLOAT, 8, None, 34, 35, "float32", _M.float8_e5m2),
-    Dtype("float8_e4m3fn", "Float8E4M3FN", FLOAT, 8, None, 35, 36, "float32", _M.float8_e4m3fn),
-    Dtype("float8_e5m2fnuz", "Float8E5M2FNUZ", FLOAT, 8, None, None, None, "float32", _M.float8_e5m2fnuz),
-    Dtype("float8_e4m3fnuz", "Float8E4M3FNUZ", FLOAT, 8, None, None, None, "float32", _M.float8_e4m3fnuz),
-    Dtype("float8_e8m0", "Float8E8M0", FLOAT, 8, None, 36, None, "float32", _M.float8_e8m0fnu),
-    Dtype("float6_e3m2", "Float6E3M2", FLOAT, 8, None, 37, None, "float32", _M.float6_e3m2fn),
-    Dtype("float6_e2m3", "Float6E2M3", FLOAT, 8, None, 38, None, "float32", _M.float6_e2m3fn),
-    Dtype("float4_e2m1", "Float4E2M1", FLOAT, 4, None, 39, None, "float32", _M.float4_e2m1fn),
-    Dtype("int4", "Int4", INT, 4, None, 28, 29, "int8", _M.int4),
-    Dtype("uint4", "UInt4", UINT, 4, None, None, None, "uint8", _M.uint4),
-    Dtype("int2", "Int2", INT, 2, None, 30, 31, "int8", _M.int2),
-    Dtype("uint2", "UInt2", UINT, 2, None, 31, 32, "uint8", _M.uint2),
-    Dtype("uint1", "UInt1", UINT, 1, None, 29, 30, "uint8", np.uint8),
-    Dtype("hifloat8", "HiFloat8", OTHER, 8, None, 33, 34, "float32", np.uint8),
-    Dtype("string", "String", OTHER, 8, 13, 13, 13, "string", None),
+    # name, ir_name, kind, bits, numbers of debug_graph, ACL, GE, ONNX; name in safetensors; dtype in npy; numpy
+    Dtype("bool", "Bool", BOOL, 8, 1, 11, 12, 9, "BOOL", "bool", np.bool_),
+    Dtype("int8", "Int8", INT, 8, 2, 3, 2, 3, "I8", "int8", np.int8),
+    Dtype("int16", "Int16", INT, 16, 3, 5, 6, 5, "I16", "int16", np.int16),
+    Dtype("int32", "Int32", INT, 32, 4, 7, 3, 6, "I32", "int32", np.int32),
+    Dtype("int64", "Int64", INT, 64, 5, 8, 9, 7, "I64", "int64", np.int64),
+    Dtype("uint8", "UInt8", UINT, 8, 6, 4, 4, 2, "U8", "uint8", np.uint8),
+    Dtype("uint16", "UInt16", UINT, 16, 7, 6, 7, 4, "U16", "uint16", np.uint16),
+    Dtype("uint32", "UInt32", UINT, 32, 8, 9, 8, 12, "U32", "uint32", np.uint32),
+    Dtype("uint64", "UInt64", UINT, 64, 9, 10, 10, 13, "U64", "uint64", np.uint64),
+    Dtype("float16", "Float16", FLOAT, 16, 10, 2, 1, 10, "F16", "float16", np.float16),
+    Dtype("float32", "Float32", FLOAT, 32, 11, 1, 0, 1, "F32", "float32", np.float32),
+    Dtype("float64", "Float64", FLOAT, 64, 12, 12, 11, 11, "F64", "float64", np.float64),
+    Dtype("bfloat16", "BFloat16", FLOAT, 16, None, 27, 27, 16, "BF16", "float32", _M.bfloat16),
+    Dtype("complex64", "Complex64", COMPLEX, 64, None, 16, 16, 14, "C64", "complex64", np.complex64),
+    Dtype("complex128", "Complex128", COMPLEX, 128, None, 17, 17, 15, None, "complex128", np.complex128),
+    Dtype("float8_e5m2", "Float8E5M2", FLOAT, 8, None, 34, 35, 19, "F8_E5M2", "float32", _M.float8_e5m2),
+    Dtype("float8_e4m3fn", "Float8E4M3FN", FLOAT, 8, None, 35, 36, 17, "F8_E4M3", "float32", _M.float8_e4m3fn),
+    Dtype("float8_e5m2fnuz", "Float8E5M2FNUZ", FLOAT, 8, None, None, None, 20, None, "float32", _M.float8_e5m2fnuz),
+    Dtype("float8_e4m3fnuz", "Float8E4M3FNUZ", FLOAT, 8, None, None, None, 18, None, "float32", _M.float8_e4m3fnuz),
+    Dtype("float8_e8m0", "Float8E8M0", FLOAT, 8, None, 36, None, 24, None, "float32", _M.float8_e8m0fnu),
+    Dtype("float6_e3m2", "Float6E3M2", FLOAT, 8, None, 37, None, None, None, "float32", _M.float6_e3m2fn),
+    Dtype("float6_e2m3", "Float6E2M3", FLOAT, 8, None, 38, None, None, None, "float32", _M.float6_e2m3fn),
+    Dtype("float4_e2m1", "Float4E2M1", FLOAT, 4, None, 39, None, 23, None, "float32", _M.float4_e2m1fn),
+    Dtype("int4", "Int4", INT, 4, None, 28, 29, 22, None, "int8", _M.int4),
+    Dtype("uint4", "UInt4", UINT, 4, None, None, None, 21, None, "uint8", _M.uint4),
+    Dtype("int2", "Int2", INT, 2, None, 30, 31, 26, None, "int8", _M.int2),
+    Dtype("uint2", "UInt2", UINT, 2, None, 31, 32, 25, None, "uint8", _M.uint2),
+    Dtype("uint1", "UInt1", UINT, 1, None, 29, 30, None, None, "uint8", np.uint8),
+    Dtype("hifloat8", "HiFloat8", OTHER, 8, None, 33, 34, None, None, "float32", np.uint8),
+    Dtype("string", "String", OTHER, 8, 13, 13, 13, None, None, "string", None),
 )
 
 BY_NAME = {row.name: row for row in TABLE}
 BY_ACL_NUMBER = {row.acl_number: row for row in TABLE if row.acl_number is not None}
 BY_GE_NUMBER = {row.ge_number: row for row in TABLE if row.ge_number is not None}
+BY_ONNX_NUMBER = {row.onnx_number: row for row in TABLE if row.onnx_number is not None}
 BY_DEBUG_NUMBER = {row.debug_number: row for row in TABLE if row.debug_number is not None}
 # uint8 stands for itself, not for uint1 or hifloat8, which only borrow its bytes: first row wins.
 _BY_NUMPY: dict[Any, Dtype] = {}
@@ -141,6 +152,13 @@ MINDSPORE_DUMPED = frozenset(
         "float64",
         "bfloat16",
     }
+)
+
+# Dtypes that all operators of PyTorch compute with, on any machine.
+TORCH_COMPUTED = frozenset(
+    row.name
+    for row in TABLE
+    if row.kind != OTHER and row.bits >= 8 and not row.is_widened and (row.kind != UINT or row.bits == 8)
 )
 
 

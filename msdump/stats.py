@@ -52,6 +52,44 @@ class Statistics:
     size_bytes: int
 
 
+@dataclass(frozen=True)
+class StatisticCategory:
+    """One value of `statistic_category`.
+
+    title      of its column in statistic.csv
+    attribute  of `Statistics` and of a row that is read; "md5" is that of a row alone
+    acl_title  of its column in the csv files of ACL; None where they have none
+    acl_name   in `dump_stats`; None where it cannot be chosen
+    """
+
+    name: str
+    title: str
+    attribute: str
+    acl_title: str | None = None
+    acl_name: str | None = None
+
+    @property
+    def is_count(self) -> bool:
+        return self.name.endswith("count")
+
+
+# In the order of the columns.   Source: MindSpore dump guide; CANN, `dump_stats`.
+STATISTIC_CATEGORIES = (
+    StatisticCategory("max", "Max Value", "max", "Max Value", "Max"),
+    StatisticCategory("min", "Min Value", "min", "Min Value", "Min"),
+    StatisticCategory("avg", "Avg Value", "avg", "Avg Value", "Avg"),
+    StatisticCategory("count", "Count", "count", "Count"),
+    StatisticCategory("negative zero count", "Negative Zero Count", "negative"),
+    StatisticCategory("positive zero count", "Positive Zero Count", "positive"),
+    StatisticCategory("nan count", "NaN Count", "nan", "Nan Count", "Nan"),
+    StatisticCategory("negative inf count", "Negative Inf Count", "negative_inf", "Negative Inf Count", "Negative Inf"),
+    StatisticCategory("positive inf count", "Positive Inf Count", "positive_inf", "Positive Inf Count", "Positive Inf"),
+    StatisticCategory("zero count", "Zero Count", "zero"),
+    StatisticCategory("md5", "MD5", "md5"),
+    StatisticCategory("l2norm", "L2Norm Value", "l2norm", "l2norm", "L2norm"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Totals:
     """Merged partial results. `top` and `low` mean nothing when no value is finite."""

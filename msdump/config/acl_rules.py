@@ -20,6 +20,7 @@ from msdump.config.acl_file import CHOICE, CONTENT, VALUE, AclConfigError, confl
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.errors import did_you_mean
+from msdump.stats import STATISTIC_CATEGORIES
 
 ON, OFF = "on", "off"
 INPUT, OUTPUT, ALL = "input", "output", "all"
@@ -28,7 +29,7 @@ TENSOR, STATS = "tensor", "stats"
 WATCHER, LITE = "watcher", "lite_exception"
 EXCEPTION_SCENES = (LITE, BRIEF, NORM, DETAIL)
 # In the order of their bits, which is the order of the columns.
-STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
+STATISTICS = tuple(each.acl_name for each in STATISTIC_CATEGORIES if each.acl_name is not None)
 KERNEL_DATA = (ALL, "printf", TENSOR, "assert", "timestamp")
 LONGEST_PATH = 512
 MOST_BLACKLIST_ENTRIES = 100

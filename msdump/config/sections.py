@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
+from msdump import stats
 from msdump.config.json_file import json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
@@ -25,20 +26,7 @@ _ABSENT = object()  # a key that is not there, which null is not
 DUMP_ALL, DUMP_LISTED, DUMP_MARKED = 0, 1, 2
 TENSOR, STATISTIC, FULL = "tensor", "statistic", "full"
 _LONGEST_NAME = 255  # of a folder, whatever the filesystem
-STATISTIC_CATEGORIES = (
-    "max",
-    "min",
-    "avg",
-    "count",
-    "negative zero count",
-    "positive zero count",
-    "nan count",
-    "negative inf count",
-    "positive inf count",
-    "zero count",
-    "md5",
-    "l2norm",
-)
+STATISTIC_CATEGORIES = tuple(category.name for category in stats.STATISTIC_CATEGORIES)
 
 
 Section = TypeVar("Section", bound=BaseModel)

@@ -28,21 +28,17 @@ from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.packing import packed_size
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
-from msdump.stats import Statistics, statistics
+from msdump.stats import STATISTIC_CATEGORIES, Statistics, statistics
 
 # In the order of their columns.
 TITLE_BY_STATISTIC = {
-    "Max": "Max Value",
-    "Min": "Min Value",
-    "Avg": "Avg Value",
-    "Nan": "Nan Count",
-    "Negative Inf": "Negative Inf Count",
-    "Positive Inf": "Positive Inf Count",
-    "L2norm": "l2norm",
+    each.acl_name: each.acl_title for each in STATISTIC_CATEGORIES if each.acl_name and each.acl_title
 }
 DEFAULT_STATISTICS = tuple(TITLE_BY_STATISTIC)[:-1]
 IDENTITY_TITLES = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 _COUNT = "Count"
+_CATEGORY_BY_TITLE = {each.acl_title: each for each in STATISTIC_CATEGORIES if each.acl_title}
+_TITLE_BY_FIELD = {each.attribute: title for title, each in _CATEGORY_BY_TITLE.items()}
 _NOT_AVAILABLE, _NO_DIMENSIONS = "NA", "-"
 _MOST_DIMENSIONS = 25
 _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
@@ -51,20 +47,11 @@ _IO_NAMES = {INPUT: "Input", OUTPUT: "Output"}
 Known = AlreadyWritten[dict[str, str]]
 
 # Dtypes whose values are looked at, and those of them whose NaN and Inf are counted.
-_MEASURED = frozenset(
-    {
-        "float32", "float16", "bfloat16", "float64", "bool",
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    }
-)  # fmt: skip
-_COUNTED = frozenset({"float16", "bfloat16", "float32"})
+_MEASURED = dtypes.MINDSPORE_DUMPED
+_COUNTED = frozenset(name for name in _MEASURED if dtypes.dtype(name).is_float and dtypes.dtype(name).bits <= 32)
 
 # What ACL calls the dtypes of the table.
-ACL_DTYPE_NAME = {name: f"DT_{name.upper()}" for name in dtypes.BY_NAME} | {
-    "float32": "DT_FLOAT",
-    "float64": "DT_DOUBLE",
-    "bfloat16": "DT_BF16",
-}
+ACL_DTYPE_NAME = {row.name: row.ge_name for row in dtypes.TABLE}
 _DTYPE_BY_ACL_NAME = {text: name for name, text in ACL_DTYPE_NAME.items()}
 
 
@@ -177,17 +164,13 @@ def _measured_once(record: TensorRecord, known: Known) -> dict[str, str]:
 def _measured(record: TensorRecord) -> dict[str, str]:
     """Cells of the statistics that this dtype has; of an empty tensor only counts."""
     numbers = statistics(record.data, record.dtype)
-    cells = {"l2norm": format_value(numbers.l2norm)}
+    texts = {"l2norm": format_value(numbers.l2norm)}
     if record.data.size:
         top, low, average = _extremes_and_average(record.data, numbers)
-        cells |= {"Max Value": format_value(top), "Min Value": format_value(low), "Avg Value": format_value(average)}
+        texts |= {"max": format_value(top), "min": format_value(low), "avg": format_value(average)}
     if record.dtype in _COUNTED:
-        cells |= {
-            "Nan Count": str(numbers.nan),
-            "Negative Inf Count": str(numbers.negative_inf),
-            "Positive Inf Count": str(numbers.positive_inf),
-        }
-    return cells
+        texts |= {field: str(getattr(numbers, field)) for field in ("nan", "negative_inf", "positive_inf")}
+    return {_TITLE_BY_FIELD[field]: text for field, text in texts.items()}
 
 
 def _extremes_and_average(array: Array, numbers: Statistics) -> tuple[float, float, float]:
@@ -233,17 +216,6 @@ def _shape_text(shape: Sequence[int]) -> str:
 
 # -- reader --------------------------------------------------------------------------------------------------------
 
-_FIELD_BY_TITLE = {
-    "Max Value": "max",
-    "Min Value": "min",
-    "Avg Value": "avg",
-    "l2norm": "l2norm",
-    _COUNT: "count",
-    "Nan Count": "nan",
-    "Negative Inf Count": "negative_inf",
-    "Positive Inf Count": "positive_inf",
-}
-_COUNT_FIELDS = ("count", "nan", "negative_inf", "positive_inf")
 _ABSENT = (None, "", _NOT_AVAILABLE)
 
 
@@ -268,8 +240,8 @@ def read_acl_stats(path: str | os.PathLike[str], name: str | None = None) -> lis
 def _row(path: Path, number: int, row: dict[str, str], identity: BinFileName) -> StatisticRow:
     try:
         values = {
-            field: (int(row[title]) if field in _COUNT_FIELDS else float(row[title]))
-            for title, field in _FIELD_BY_TITLE.items()
+            category.attribute: (int(row[title]) if category.is_count else float(row[title]))
+            for title, category in _CATEGORY_BY_TITLE.items()
             if row.get(title) not in _ABSENT
         }
         shape = row["Shape"]

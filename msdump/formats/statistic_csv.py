@@ -20,7 +20,7 @@ from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_ty
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
-from msdump.stats import Statistics, md5_hex, statistics
+from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics, md5_hex, statistics
 
 IDENTITY_TITLES = (
     "Op Type",
@@ -34,20 +34,7 @@ IDENTITY_TITLES = (
     "Data Type",
     "Shape",
 )
-TITLE_BY_CATEGORY = {
-    "max": "Max Value",
-    "min": "Min Value",
-    "avg": "Avg Value",
-    "count": "Count",
-    "negative zero count": "Negative Zero Count",
-    "positive zero count": "Positive Zero Count",
-    "nan count": "NaN Count",
-    "negative inf count": "Negative Inf Count",
-    "positive inf count": "Positive Inf Count",
-    "zero count": "Zero Count",
-    "md5": "MD5",
-    "l2norm": "L2Norm Value",
-}
+TITLE_BY_CATEGORY = {category.name: category.title for category in STATISTIC_CATEGORIES}
 SEED_CATEGORIES = tuple(category for category in TITLE_BY_CATEGORY if category != "l2norm")
 SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in SEED_CATEGORIES))
 _MD5 = "md5"
@@ -60,20 +47,14 @@ def format_number(value: float | int | None) -> str:
     return _NULL if value is None else f"{float(value):g}"
 
 
+def _text_of(category: StatisticCategory) -> Callable[[Statistics], str]:
+    value = attrgetter(category.attribute)
+    form = str if category.is_count else format_number
+    return lambda numbers: form(value(numbers))
+
+
 # Every category but MD5, which no number tells.
-_TEXT_BY_CATEGORY: dict[str, Callable[[Statistics], str]] = {
-    "max": lambda numbers: format_number(numbers.max),
-    "min": lambda numbers: format_number(numbers.min),
-    "avg": lambda numbers: format_number(numbers.avg),
-    "l2norm": lambda numbers: format_number(numbers.l2norm),
-    "count": lambda numbers: str(numbers.count),
-    "negative zero count": lambda numbers: str(numbers.negative),
-    "positive zero count": lambda numbers: str(numbers.positive),
-    "nan count": lambda numbers: str(numbers.nan),
-    "negative inf count": lambda numbers: str(numbers.negative_inf),
-    "positive inf count": lambda numbers: str(numbers.positive_inf),
-    "zero count": lambda numbers: str(numbers.zero),
-}
+_TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC_CATEGORIES if category.name != _MD5}
 
 
 def _quoted(text: str) -> str:
@@ -393,6 +374,10 @@ def _parse_shape(text: str) -> tuple[int, ...]:
     return tuple(_parse_count(size.strip()) for size in text[1:-1].split(",") if size.strip())
 
 
+def _parser_of(category: StatisticCategory) -> Callable[[str], object]:
+    return _parse_known_count if category.is_count else _parse_number
+
+
 _FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "Op Type": ("op_type", str),
     "Op Name": ("op_name", str),
@@ -404,19 +389,13 @@ _FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "Data Size": ("size_bytes", _parse_count),
     "Data Type": ("dtype", str),
     "Shape": ("shape", _parse_shape),
-    "Max Value": ("max", _parse_number),
-    "Min Value": ("min", _parse_number),
-    "Avg Value": ("avg", _parse_number),
     "L2 Value": ("l2norm", _parse_number),
-    "L2Norm Value": ("l2norm", _parse_number),
-    "Count": ("count", _parse_known_count),
-    "Negative Zero Count": ("negative", _parse_known_count),
-    "Positive Zero Count": ("positive", _parse_known_count),
-    "Zero Count": ("zero", _parse_known_count),
-    "NaN Count": ("nan", _parse_known_count),
-    "Negative Inf Count": ("negative_inf", _parse_known_count),
-    "Positive Inf Count": ("positive_inf", _parse_known_count),
     "MD5": ("md5", str),
+}
+_FIELDS |= {
+    category.title: (category.attribute, _parser_of(category))
+    for category in STATISTIC_CATEGORIES
+    if category.name != _MD5
 }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump import layouts
+from msdump import dtypes, layouts
 from msdump.errors import FormatError
 from msdump.graph.graph import PARAMETER, Graph, Value
 from msdump.graph.listing import listed_parameters, shown_attrs
@@ -39,25 +39,11 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
 Lines = Iterator[str]
 _FIRST_INT, _LAST_INT = -(2**63), 2**63 - 1
 
-# TensorProto.DataType.   Source: onnx.proto; tensors of other dtypes are shown without a type.
+# Tensors of other dtypes than those that both GE and ONNX have in whole bytes are shown without a type.
 _ONNX_NUMBERS = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "complex64": 14,
-    "complex128": 15,
-    "bfloat16": 16,
-    "float8_e4m3fn": 17,
-    "float8_e5m2": 19,
+    row.name: row.onnx_number
+    for row in dtypes.TABLE
+    if row.onnx_number is not None and row.ge_number is not None and row.bits >= 8
 }
 
 
@@ -223,20 +209,12 @@ def _ge_descriptor(value: Value, stage: str) -> Lines:
     shape = value.type.shape
     if is_device:
         shape = layouts.device_shape(shape, value.format, layouts.cube_size(value.type.dtype), max(1, value.sub_format))
-    yield scalar("dtype", ge_dtype_name(value.type.dtype))
+    yield scalar("dtype", dtypes.dtype(value.type.dtype).ge_name)
     yield from message("shape", scalars("dim", shape))
     yield string("layout", value.format if is_device else host)
     yield scalar("size", value.type.size_bytes)
     yield from message("attr", _ge_attr("origin_format", iter([string("s", host)])))
     yield from message("attr", _ge_attr("origin_shape", _ge_value(tuple(value.type.shape))))
-
-
-def ge_dtype_name(dtype: str) -> str:
-    """Name of a dtype in ge_ir.proto: "DT_FLOAT16"."""
-    return _GE_DTYPE_NAMES.get(dtype, f"DT_{dtype.upper()}")
-
-
-_GE_DTYPE_NAMES = {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "bfloat16": "DT_BF16"}
 
 
 # -- ge_onnx -------------------------------------------------------------------------------------------------------

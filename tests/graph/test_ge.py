@@ -25,7 +25,6 @@ from msdump.graph.ge import (
     STAGES,
     TOPOLOGY,
     WITHOUT_DATA,
-    ge_dtype_name,
     ge_onnx_text,
     ge_proto_text,
     quoted,
@@ -244,7 +243,7 @@ def test_names_are_what_a_configuration_accepts() -> None:
 @pytest.mark.parametrize("name", sorted(dtypes.MINDSPORE_DUMPED))
 def test_every_dumped_dtype_has_its_name_and_number(name: str) -> None:
     field = GE_MODEL.DESCRIPTOR.file.enum_types_by_name["DataType"].values_by_name
-    assert field[ge_dtype_name(name)].number == dtypes.dtype(name).acl_number
+    assert field[dtypes.dtype(name).ge_name].number == dtypes.dtype(name).acl_number
 
 
 def test_the_onnx_package_accepts_a_model() -> None:

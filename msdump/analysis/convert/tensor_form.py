@@ -27,25 +27,8 @@ Chunk: TypeAlias = "bytes | memoryview"
 
 _RESOURCE, _INT64 = 23, 8
 _HIFLOAT8 = "hifloat8"
-_SAFETENSORS_DTYPE = {
-    "bool": "BOOL",
-    "int8": "I8",
-    "uint8": "U8",
-    "int16": "I16",
-    "uint16": "U16",
-    "int32": "I32",
-    "uint32": "U32",
-    "int64": "I64",
-    "uint64": "U64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "complex64": "C64",
-    "float8_e5m2": "F8_E5M2",
-    "float8_e4m3fn": "F8_E4M3",
-}
-_TORCH_NATIVE = frozenset({"bfloat16", "float8_e5m2", "float8_e4m3fn"})
+# Dtypes that PyTorch has and numpy has not.
+_TORCH_NATIVE = frozenset(row.name for row in dtypes.TABLE if row.is_widened and row.safetensors_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +114,8 @@ def safetensors_chunks(values: Mapping[str, Value], metadata: Mapping[str, str])
     offset = 0
     # Wide elements first, as the format's own writer has it, so that every tensor is aligned.
     for name, value in sorted(values.items(), key=lambda item: -item[1].array.itemsize):
-        stored = value if value.dtype in _SAFETENSORS_DTYPE else _widened(value)
-        dtype = _SAFETENSORS_DTYPE.get(stored.dtype)
+        stored = value if dtypes.dtype(value.dtype).safetensors_name else _widened(value)
+        dtype = dtypes.dtype(stored.dtype).safetensors_name
         if dtype is None:
             raise UnknownDtypeError(f"{name}: expected a dtype that safetensors has, got {stored.dtype}. Use npy.")
         data = raw_bytes(stored.array)

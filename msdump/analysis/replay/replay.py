@@ -63,9 +63,6 @@ def _source_of(function: object) -> str:
 KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
 # How much further from the exact result than a fresh run a dumped output may be.
 _SLACK = 8.0
-_TORCH_TYPES = frozenset(
-    {"bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64", "complex64", "complex128"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +207,7 @@ def run_torch(op_type: str, inputs: Sequence[Array], attrs: Mapping[str, Any]) -
     except ImportError as error:
         raise ConfigError("torch is not installed (pip install torch).") from error
     for array in inputs:
-        if dtypes.dtype_from_numpy(array.dtype).name not in _TORCH_TYPES:
+        if dtypes.dtype_from_numpy(array.dtype).name not in dtypes.TORCH_COMPUTED:
             raise ConfigError(f"{op_type}: torch takes no numpy array of {array.dtype}.")
     scope: dict[str, Any] = {"torch": torch, "functional": torch.nn.functional}
     exec(compile(source, f"<torch {op_type}>", "exec"), scope)

@@ -16,32 +16,8 @@ from msdump.arrays import Array
 from msdump.packing import pack, packed_size, unpack
 
 _T = onnx.TensorProto
-_NAME_BY_TYPE: dict[int, str] = {
-    _T.BOOL: "bool",
-    _T.INT8: "int8",
-    _T.INT16: "int16",
-    _T.INT32: "int32",
-    _T.INT64: "int64",
-    _T.UINT8: "uint8",
-    _T.UINT16: "uint16",
-    _T.UINT32: "uint32",
-    _T.UINT64: "uint64",
-    _T.FLOAT16: "float16",
-    _T.FLOAT: "float32",
-    _T.DOUBLE: "float64",
-    _T.BFLOAT16: "bfloat16",
-    _T.COMPLEX64: "complex64",
-    _T.COMPLEX128: "complex128",
-    _T.FLOAT8E5M2: "float8_e5m2",
-    _T.FLOAT8E4M3FN: "float8_e4m3fn",
-    _T.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
-    _T.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
-    _T.INT4: "int4",
-    _T.UINT4: "uint4",
-}
-# Younger than the oldest onnx that will do.
-_YOUNG = {"INT2": "int2", "UINT2": "uint2", "FLOAT4E2M1": "float4_e2m1", "FLOAT8E8M0": "float8_e8m0"}
-_NAME_BY_TYPE |= {number: _YOUNG[key] for key, number in _T.DataType.items() if key in _YOUNG}
+# Some are younger than the oldest onnx that will do.
+_NAME_BY_TYPE = {number: row.name for number, row in dtypes.BY_ONNX_NUMBER.items() if number in _T.DataType.values()}
 _TYPE_BY_NAME = {name: number for number, name in _NAME_BY_TYPE.items()}
 # numpy knows these only through ml_dtypes: the bits cross the border as integers of the same width.
 _BORROWED: dict[str, np.dtype[Any]] = {

@@ -11,16 +11,14 @@ from msdump.frontends.torch.convert import array_of
 
 # A sparse tensor whose dense form is larger than this is not made dense.
 _DENSE_LIMIT_BYTES = 1 << 30
-# Dtypes that numpy does not have, and what stands for them in a file; each holds every value exactly.
-_WIDER = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
-_WIDER.update(
-    {dtype: torch.float32 for name, dtype in vars(torch).items() if name.startswith("float8_") and name != "float8"}
-)
-_NAMES = {torch.bfloat16: "bfloat16"} | {
-    dtype: name.removesuffix("fnu")
-    for name, dtype in vars(torch).items()
-    if name.startswith("float8_") and name.removesuffix("fnu") in dtypes.BY_NAME
+# Dtypes that numpy does not have: their rows, and what stands for them in a file; each holds every value exactly.
+_WIDENED = {
+    getattr(torch, name): row
+    for row in dtypes.TABLE
+    for name in (row.name, f"{row.name}fnu")
+    if row.is_widened and row.bits >= 8 and isinstance(getattr(torch, name, None), torch.dtype)
 }
+_WIDER = {torch.complex32: torch.complex64} | {dtype: getattr(torch, row.npy_name) for dtype, row in _WIDENED.items()}
 _TEXT = (str, bytes, slice, dict, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
@@ -56,7 +54,8 @@ def array_from_value(value: object) -> Array:
 
 def original_dtype(value: object) -> str | None:
     """Name in the dtype table of a tensor whose array is of a wider dtype; None for all others."""
-    return _NAMES.get(value.dtype) if isinstance(value, torch.Tensor) else None
+    row = _WIDENED.get(value.dtype) if isinstance(value, torch.Tensor) else None
+    return None if row is None else row.name
 
 
 def _number(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.frontends.mindspore.common.dtype import float_type
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
@@ -102,7 +103,7 @@ def cross_entropy(
     """Cross entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...)."""
     axis = 0 if input.ndim == 1 else 1
     logs = log_softmax(input, axis)
-    if target.dtype.name in ("float16", "float32", "float64"):
+    if target.dtype in float_type:
         return _soft_cross_entropy(logs, target, axis, weight, reduction, label_smoothing)
     return nll_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
 

@@ -1,0 +1,137 @@
+"""One table each: dtypes, statistic categories and what operators overwrite are listed once and derived elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import msdump.kernels  # noqa: F401  fills the registry
+from msdump import dtypes
+from msdump.graph.primitive import REGISTRY
+from msdump.stats import STATISTIC_CATEGORIES
+
+ROOT = Path(__file__).resolve().parent.parent / "msdump"
+
+# (file, name that the literal is assigned to, or the function that holds it) -> why it lists three or more of them.
+DTYPES = {
+    (
+        "analysis/compare/bounds.py",
+        "BOUNDS",
+    ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
+    ("frontends/mindspore/common/dtype.py", "__all__"): "the names that scripts import",
+    ("frontends/mindspore/common/dtype.py", "_OF_PYTHON"): "what MindSpore makes of Python's types",
+    ("frontends/mindspore/dispatch.py", "_ORDER"): "MindSpore's order of promotion",
+    ("frontends/torchair/passes/apply_pattern_passes.py", "_WIDER"): "which casts lose nothing, in dtypes of PyTorch",
+    ("stats.py", "_UNPACK"): "how struct reads the floats that it knows",
+    ("stats_kernels.py", "FLOATS"): "bits of floats that the kernels are compiled with",
+    ("stats_kernels.py", "_BYTE_FLOATS"): "bits of floats that the kernels are compiled with",
+}
+CATEGORIES: dict[tuple[str, str], str] = {}
+OVERWRITING = {("kernels/program.py", ""): "where these are defined"}
+
+# Name -> what it is a name of.
+_DTYPE_NAMES = {
+    name: row.name for row in dtypes.TABLE for name in (row.name, row.ir_name, row.ge_name, row.name.upper())
+}
+_CATEGORY_NAMES = {
+    name: each.name
+    for each in STATISTIC_CATEGORIES
+    for name in (each.name, each.title, each.acl_title or "")
+    if " " in name
+}
+_OVERWRITING = {name: name for name, definition in REGISTRY.items() if definition.mutates}
+
+_DISPLAYS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
+
+
+def spelt(node: ast.expr | None) -> Iterator[str]:
+    """Names that an element of a list or dictionary spells: text, the last part of `torch.float16`, and their pairs."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, _DISPLAYS):
+        for element in elements(node):
+            yield from spelt(element)
+
+
+def elements(node: ast.expr) -> list[ast.expr | None]:
+    return [*node.keys, *node.values] if isinstance(node, ast.Dict) else list(getattr(node, "elts", ()))
+
+
+def literals(tree: ast.AST, holder: str = "") -> Iterator[tuple[str, ast.expr]]:
+    """(name that it is assigned to or function that it stands in, outermost list or dictionary)."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, _DISPLAYS):
+            yield holder, child
+            continue
+        inner = holder
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            inner = child.name
+        elif isinstance(child, ast.Assign | ast.AnnAssign) and not holder:
+            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+            inner = target.id if isinstance(target, ast.Name) else ast.unparse(target)
+        yield from literals(child, inner)
+
+
+def tables(names: Mapping[str, str], own: str) -> set[tuple[str, str]]:
+    """Where names of three or more different things are listed outside the file that owns them."""
+    places = set()
+    for file in sorted(ROOT.rglob("*.py")):
+        path = file.relative_to(ROOT).as_posix()
+        if path == own or path.startswith(("_proto/", "samples/")):
+            continue
+        for holder, spelling in listed(file):
+            if len({names[name] for name in spelling if name in names}) >= 3:
+                places.add((path, holder))
+    return places
+
+
+@functools.cache
+def listed(file: Path) -> list[tuple[str, frozenset[str]]]:
+    """(holder, names) of each list or dictionary of a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [(holder, frozenset(spelt(literal))) for holder, literal in literals(tree)]
+
+
+@pytest.mark.parametrize(
+    ("names", "own", "allowed"),
+    [
+        (_DTYPE_NAMES, "dtypes.py", DTYPES),
+        (_CATEGORY_NAMES, "stats.py", CATEGORIES),
+        (_OVERWRITING, "", OVERWRITING),
+    ],
+    ids=["dtypes", "statistic categories", "operators that overwrite inputs"],
+)
+def test_no_second_table_exists(names: dict[str, str], own: str, allowed: dict[tuple[str, str], str]) -> None:
+    """A list of three or more has a reason here, and each reason is for a list that is there."""
+    assert len(set(names.values())) >= 3
+    assert tables(names, own) == set(allowed)
+
+
+def test_a_second_table_is_seen() -> None:
+    text = 'A = frozenset({"int8", "int16", "uint8"})\ndef f():\n    return {"a": (torch.int8, [torch.int16, "x"])}\n'
+    found = [(holder, {*spelt(literal)} & set(_DTYPE_NAMES)) for holder, literal in literals(ast.parse(text))]
+    assert found == [("A", {"int8", "int16", "uint8"}), ("f", {"int8", "int16"})]
+
+
+def test_numbers_and_names_are_of_one_dtype_each() -> None:
+    for column in ("name", "ir_name", "debug_number", "acl_number", "ge_number", "onnx_number", "safetensors_name"):
+        values = [value for row in dtypes.TABLE if (value := getattr(row, column)) is not None]
+        assert len(set(values)) == len(values), column
+
+
+def test_onnx_numbers_are_those_of_the_package() -> None:
+    onnx = pytest.importorskip("onnx")
+    numbers = dict(onnx.TensorProto.DataType.items())
+    names = {"FLOAT": "float32", "DOUBLE": "float64", "FLOAT8E8M0": "float8_e8m0", "FLOAT4E2M1": "float4_e2m1"}
+    for name, number in numbers.items():
+        row = dtypes.BY_ONNX_NUMBER.get(number)
+        if row is not None:
+            assert names.get(name, name.lower()) in (row.name, row.name.replace("_", "", 1)), name
+    others = {name for name, number in numbers.items() if number not in dtypes.BY_ONNX_NUMBER}
+    assert {name for name in others if not name.startswith("FLOAT6")} <= {"UNDEFINED", "STRING"}
