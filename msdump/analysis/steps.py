@@ -15,7 +15,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
-from msdump.formats.paths.parse import FX, DumpName, Place
+from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.plain_files import unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -23,7 +23,6 @@ from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 Numbers = int | Collection[int] | None
 PARAMETER = "Parameter"
 _OP_NUMBER = re.compile(r"-op[0-9]+$")
-_UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
 
 
 class Slot(NamedTuple):
@@ -138,11 +137,6 @@ class Step:
 def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:
     """The dump, opened when it is a path.   Raises: FormatError when there is nothing at it."""
     return dump if isinstance(dump, DumpDir) else DumpDir.open(dump)
-
-
-def safe_text(name: str) -> str:
-    """A name as file names spell it."""
-    return name.translate(_UNSAFE_IN_NAME)
 
 
 def read_steps(

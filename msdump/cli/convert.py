@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.main import FAILED
 from msdump.cli.printing import complain, is_terminal, say
-from msdump.cli.report_text import format_bytes, format_count
+from msdump.cli.report_text import format_count
+from msdump.config.environment import format_size
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
         say(
             f"{format_count(len(sources), 'dump file')}: {format_count(files, 'file')} in {options.output}, "
-            f"{format_bytes(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
+            f"{format_size(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
         )
     return FAILED if failed else 0
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from msdump.cli.printing import print_table, say
-from msdump.cli.report_text import format_bytes
-from msdump.config.environment import STRICT
+from msdump.config.environment import STRICT, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
@@ -179,7 +178,7 @@ def find_example(dump: Path, net_name: str, start: Path) -> str:
 
 
 def _cells(title: str, operators: int, files: int, size_bytes: int) -> tuple[str, str, str, str]:
-    return title, str(operators or "-"), str(files), format_bytes(size_bytes)
+    return title, str(operators or "-"), str(files), format_size(size_bytes)
 
 
 def print_summaries(rows: list[TypeSummary], stream: TextIO) -> None:

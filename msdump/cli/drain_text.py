@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.printing import is_terminal, put
-from msdump.cli.report_text import format_bytes
+from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -33,7 +33,7 @@ def wait_for_writers(pool: Pool, stream: TextIO) -> bool:
 def _wait(pool: Pool, stream: TextIO) -> None:
     if not is_terminal(stream):
         state = pool.state()
-        waiting, written = format_bytes(state.queued_bytes), format_bytes(state.written_bytes)
+        waiting, written = format_size(state.queued_bytes), format_size(state.written_bytes)
         text = f"msdump: the script has ended; {waiting} still wait to be written, {written} are."
         put(text, stream, flush=True)
         pool.drain()
@@ -65,6 +65,6 @@ def _follow(pool: Pool, progress: Progress, task: TaskID) -> None:
 def describe(state: PoolState, bytes_per_second: float) -> str:
     """One line: bytes that wait, bytes on disk, throughput."""
     return (
-        f"{format_bytes(state.queued_bytes)} queued, {format_bytes(state.written_bytes)} written, "
-        f"{format_bytes(round(bytes_per_second))}/s"
+        f"{format_size(state.queued_bytes)} queued, {format_size(state.written_bytes)} written, "
+        f"{format_size(round(bytes_per_second))}/s"
     )

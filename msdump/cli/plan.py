@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.main import FAILED, NOTHING_DUMPED
 from msdump.cli.printing import complain, print_table, put, say
-from msdump.cli.report_text import format_bytes, format_count
-from msdump.config.environment import DUMP_CONFIG, KEEP, Environment
+from msdump.cli.report_text import format_count
+from msdump.config.environment import DUMP_CONFIG, KEEP, Environment, format_size
 from msdump.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _print_estimate(plan: Plan, estimate: Estimate, room: Room, stream: TextIO) 
         return
     header = ("op type", "operators", "dumped", "tensors", "bytes")
     cells = [
-        (row.op_type, str(row.operators), str(row.selected), str(row.tensors), format_bytes(row.size_bytes))
+        (row.op_type, str(row.operators), str(row.selected), str(row.tensors), format_size(row.size_bytes))
         for row in estimate.rows
         if row.selected
     ]
@@ -158,11 +158,11 @@ def _totals(plan: Plan, estimate: Estimate, room: Room) -> list[tuple[str, str]]
     if not plan.saved.tensors:
         return [("per iteration", f"{tensors}: one row of statistic.csv each")]
     on_disk = estimate.distinct_bytes
-    sizes = f"{format_bytes(estimate.size_bytes)} named, {format_bytes(on_disk)} on disk"
+    sizes = f"{format_size(estimate.size_bytes)} named, {format_size(on_disk)} on disk"
     rows = [("per iteration", f"{tensors}: {sizes}")]
     if 1 < plan.when.iterations.count <= 2**32:
         count = plan.when.iterations.count
-        rows.append(("all iterations", f"{count} times that: {format_bytes(on_disk * count)} on disk"))
+        rows.append(("all iterations", f"{count} times that: {format_size(on_disk * count)} on disk"))
     rows += _fit(plan, on_disk, room)
     if estimate.unsized:
         rows.append(
@@ -178,7 +178,7 @@ def _fit(plan: Plan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
     if not size_bytes or size_bytes * count <= room.room_bytes:
         return []
     fits = format_count(room.room_bytes // size_bytes, "iteration")
-    room_text = format_bytes(room.room_bytes)
+    room_text = format_size(room.room_bytes)
     return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP}")]
 
 
@@ -187,7 +187,7 @@ def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, s
 
     def amount(times: int) -> str:
         names = f", {step.links * times} further names of them" if step.links else ""
-        return f"{format_bytes(step.bytes_written * times)} in {format_count(step.files * times, 'file')}{names}"
+        return f"{format_size(step.bytes_written * times)} in {format_count(step.files * times, 'file')}{names}"
 
     plain = max(step.step_seconds - step.dump_seconds, 1e-9)
     rows = [

@@ -7,23 +7,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
 from msdump.cli.printing import LINE_ENDS, draw, is_terminal, plain_table, print_table, printable, put
+from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
     from msdump.report import Report
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def format_bytes(size_bytes: int) -> str:
-    """Size for people: "0 B", "999 B", "1.5 KiB", "2.93 GiB"."""
-    size = float(size_bytes)
-    unit = 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size /= 1024
-        unit += 1
-    if unit == 0:
-        return f"{size_bytes} B"
-    return f"{size:.3g} {_UNITS[unit]}" if size < 999.5 else f"{size:.0f} {_UNITS[unit]}"
 
 
 def format_count(count: int, singular: str) -> str:
@@ -38,7 +25,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         rows.append(("iterations", f"{report.iterations_dumped} of {report.iterations_run} dumped{asked}"))
     if report.kind.title:
         files, links = format_count(report.files, "file"), format_count(report.links, "link")
-        on_disk, named = format_bytes(report.bytes_written), format_bytes(report.bytes_named)
+        on_disk, named = format_size(report.bytes_written), format_size(report.bytes_named)
         rows += [
             ("operators", f"{report.operators_selected} selected of {report.operators_seen} seen"),
             ("tensors", f"{report.tensors_written} written as {files} and {links}"),
@@ -64,7 +51,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
 
 def _title(report: Report) -> str:
     kind = report.kind
-    size = format_bytes(report.bytes_written)
+    size = format_size(report.bytes_written)
     return kind.title or f"{kind.name}: {format_count(report.files, 'file')}, {size}"
 
 

@@ -292,8 +292,11 @@ def parse_size(variable: str, text: str, smallest: int = 1) -> int:
 
 
 def format_size(size_bytes: int) -> str:
-    """For messages: "1.5 GiB"; below one KiB "512 bytes"."""
-    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.1f} {unit}"
-    return f"{size_bytes} bytes"
+    """A size for people, of three digits: "0 B", "999 B", "1.5 KiB", "1023 KiB", "2.93 GiB"."""
+    size, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    if units[0] == "B":
+        return f"{size_bytes} B"
+    return f"{size:.3g} {units[0]}" if size < 999.5 else f"{size:.0f} {units[0]}"

@@ -22,14 +22,13 @@ from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place
+from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
 
 _MAX_DEPTH = 40
 _RANK = re.compile(r"rank_[0-9]{1,19}")
-_UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +352,7 @@ def _positions(full_names: list[str]) -> dict[str, int]:
     positions: dict[str, int] = {}
     for position, full_name in enumerate(full_names):
         last = full_name.rsplit("/", 1)[-1].rsplit("--", 1)[-1]
-        for form in {full_name, full_name.translate(_UNSAFE_IN_NAME), last}:
+        for form in {full_name, safe_text(full_name), last}:
             positions[form] = -1 if positions.get(form, position) != position else position
     return positions
 
@@ -398,7 +397,7 @@ def _has_name(file: DumpedFile, glob: str) -> bool:
         return True
     if file.known_full_name is not None:
         return fnmatch.fnmatchcase(file.known_full_name, glob)
-    return fnmatch.fnmatchcase(file.op_name, glob.translate(_UNSAFE_IN_NAME))
+    return fnmatch.fnmatchcase(file.op_name, safe_text(glob))
 
 
 def _is_side_file(folder: Folder, name: str) -> bool:

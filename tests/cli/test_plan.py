@@ -135,9 +135,9 @@ def test_limits_of_the_environment_are_read(config, graph_file, monkeypatch, cap
     monkeypatch.setenv("MSDUMP_KEEP_ITERATIONS", "7")
     assert main(["plan", config(), "--graph", graph_file]) == 0
     out = capsys.readouterr().out
-    assert "at most 20.0 KiB in all (MSDUMP_DISK_BUDGET)" in out
+    assert "at most 20 KiB in all (MSDUMP_DISK_BUDGET)" in out
     assert "the last 7 iterations are kept (MSDUMP_KEEP_ITERATIONS)" in out
-    assert "the dump may write 20.0 KiB" in out
+    assert "the dump may write 20 KiB" in out
     assert "20 KiB, 1 iteration: then the dump ends" in out
     monkeypatch.setenv("MSDUMP_DISK_FLOOR", "little")
     assert main(["plan", config()]) == 2

@@ -6,10 +6,8 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from msdump.cli.report_text import format_bytes, plain_text, print_report, print_warning, report_rows
+from msdump.cli.report_text import plain_text, print_report, print_warning, report_rows
 from msdump.report import Report
 
 REPORT = Report(
@@ -66,22 +64,3 @@ def test_warning_keeps_brackets(stream: io.StringIO) -> None:
     print_warning("first [bold] line\nsecond line", stream)
     assert "first [bold] line" in stream.getvalue()
     assert "second line" in stream.getvalue()
-
-
-def test_format_bytes() -> None:
-    examples = {
-        0: "0 B",
-        999: "999 B",
-        1536: "1.5 KiB",
-        1024**3: "1 GiB",
-        1023 * 1024: "1023 KiB",
-        5 * 1024**5: "5120 TiB",
-    }
-    assert {size: format_bytes(size) for size in examples} == examples
-
-
-@given(st.integers(0, 2**60))
-def test_format_bytes_is_within_half_a_percent(size: int) -> None:
-    number, unit = format_bytes(size).split()
-    exact = size / 1024 ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
-    assert abs(float(number) - exact) <= 0.005 * exact

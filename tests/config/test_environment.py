@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msdump.config import environment as variables
-from msdump.config.environment import VARIABLES, AclEnvironment, Environment, exception_folder
+from msdump.config.environment import VARIABLES, AclEnvironment, Environment, exception_folder, format_size
 from msdump.errors import ConfigError
 
 
@@ -150,3 +152,22 @@ def test_the_documentation_lists_every_variable():
     section = text.partition("## Environment variables")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(VARIABLES)
+
+
+def test_format_size() -> None:
+    examples = {
+        0: "0 B",
+        999: "999 B",
+        1536: "1.5 KiB",
+        1024**3: "1 GiB",
+        1023 * 1024: "1023 KiB",
+        5 * 1024**5: "5120 TiB",
+    }
+    assert {size: format_size(size) for size in examples} == examples
+
+
+@given(st.integers(0, 2**60))
+def test_format_size_is_within_half_a_percent(size: int) -> None:
+    number, unit = format_size(size).split()
+    exact = size / 1024 ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
+    assert abs(float(number) - exact) <= 0.005 * exact

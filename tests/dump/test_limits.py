@@ -311,5 +311,5 @@ def test_sizes_count_in_steps_of_1024(number: int, unit: str) -> None:
 
 def test_sizes_in_messages() -> None:
     assert [format_size(size) for size in (0, 1023, 1536, 64 << 20, 5 << 40)] == [
-        "0 bytes", "1023 bytes", "1.5 KiB", "64.0 MiB", "5.0 TiB"
+        "0 B", "1023 B", "1.5 KiB", "64 MiB", "5 TiB"
     ]  # fmt: skip

@@ -40,14 +40,14 @@ def test_every_limit_is_told_with_its_variable() -> None:
         "the last 2 iterations are kept (MSDUMP_KEEP_ITERATIONS)"
     )
     assert limits(MSDUMP_DISK_FLOOR="1M", MSDUMP_DISK_BUDGET="1K", MSDUMP_KEEP_ITERATIONS="1") == (
-        "at most 1.0 KiB in all (MSDUMP_DISK_BUDGET); 1.0 MiB of the disk stay free (MSDUMP_DISK_FLOOR); "
+        "at most 1 KiB in all (MSDUMP_DISK_BUDGET); 1 MiB of the disk stay free (MSDUMP_DISK_FLOOR); "
         "the last iteration is kept (MSDUMP_KEEP_ITERATIONS)"
     )
 
 
 def test_the_asynchronous_engine_has_a_buffer_as_well() -> None:
     room = room_below(Path("/"), True, {"MSDUMP_ASYNC_BUFFER": "3M"})
-    assert room_rows(room)[-1] == ("buffer", "3.0 MiB of memory for what waits (MSDUMP_ASYNC_BUFFER)")
+    assert room_rows(room)[-1] == ("buffer", "3 MiB of memory for what waits (MSDUMP_ASYNC_BUFFER)")
     with pytest.raises(ConfigError, match="MSDUMP_ASYNC_BUFFER"):
         room_below(Path("/"), True, {"MSDUMP_ASYNC_BUFFER": "much"})
 

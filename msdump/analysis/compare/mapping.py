@@ -29,9 +29,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from msdump.analysis.steps import Operator, Slot, Step, safe_text
+from msdump.analysis.steps import Operator, Slot, Step
 from msdump.errors import ConfigError, FormatError, did_you_mean
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import safe_text
 from msdump.graph.ge import read_ge_originals
 from msdump.records import OUTPUT
 

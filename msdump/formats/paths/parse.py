@@ -57,6 +57,12 @@ _GOLDEN = re.compile(rf"(?P<op_name>.+)\.(?P<slot>{NUMBER})\.(?P<time>[1-9][0-9]
 _EXCEPTION = re.compile(rf"exception_info\.(?P<stream>{NUMBER})\.(?P<task>{NUMBER})\.(?P<time>{NUMBER})")
 _FIRST_KEYWORD = 10**6
 _SHAPE_FORMAT = re.compile(r"[0-9]+(?:x[0-9]+)*")
+_UNSAFE_IN_NAME = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
+
+
+def safe_text(name: str) -> str:
+    """A full name as most file names spell it: "/", "\\", "." and blanks become "_"."""
+    return name.translate(_UNSAFE_IN_NAME)
 
 
 @dataclass(frozen=True, slots=True)

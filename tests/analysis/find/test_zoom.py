@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from msdump.analysis import write_statistic_files
 from msdump.analysis.find.zoom import Zoom, acl_config, mindspore_config, plan_zoom, torchair_lines
-from msdump.analysis.steps import Operator, safe_text
+from msdump.analysis.steps import Operator
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.environment import DUMP_CONFIG, Environment
 from msdump.config.mindspore import plan_mindspore
 from msdump.config.selectors import parse_selector
 from msdump.errors import ConfigError
+from msdump.formats.paths.parse import safe_text
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
