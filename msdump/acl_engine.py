@@ -68,7 +68,7 @@ class AclDump:
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
-        self._tally = Tally(goes_on="the model")
+        self._tally = Tally(on_stop="Dump stopped, the model goes on: %s")
         self._clock = Clock()
         self._guard = DiskGuard(self.root, disk_limits())
         self._sink = None if callback is None else ChunkSink(callback)

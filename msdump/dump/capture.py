@@ -5,10 +5,12 @@ No files, no threads, and no clock but the one that is passed in.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +95,7 @@ def op_records(
             clock.next_us(),
             operand.io,
             operand.slot,
-            info.dtype,
+            info.dtype or _dtype_name(array.dtype),
             # A shape that only the data decide (-1) is the array's own.
             array if array.shape == info.shape or -1 in info.shape or not array.size else array.reshape(info.shape),
             info.format,
@@ -103,6 +105,12 @@ def op_records(
             sub_format=info.sub_format,
             original=info.original if operand.io == OUTPUT else None,
         )
+
+
+@functools.cache
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """Of an operand whose dtype is not known before the operator runs."""
+    return "string" if dtype.kind == "U" else dtype.name
 
 
 def parameter_record(

@@ -91,7 +91,8 @@ class _RaisedDumper(Dumper):
             if record.data.size or 0 in operand.info.shape
         ]
         name, kind = op.full_name, type(error).__name__
-        with self._dumping(len(records), f"{name} raised {kind} and could not be dumped") as attempt:
+        failed = f"{name} raised {kind} and could not be dumped".replace("%", "%%") + ": %s"
+        with self._dumping(len(records), failed) as attempt:
             place = self._save(records, event, error)
             attempt.count_written(len(records))
             self._tally.count_dumped(event.iteration, object())  # operators outside of models count each call

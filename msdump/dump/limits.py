@@ -1,8 +1,7 @@
 """Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
 
-Dumps of records meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. Dumps that name their
-files themselves write through LimitedFiles. A limit that is reached is a WriteError, and that is what ends a dump: the
-training goes on.
+Dumps meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached is a
+WriteError, and that is what ends a dump: the training goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Protocol
 
 from msdump import dtypes, layouts
 from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, format_size
-from msdump.dump.rotation import Rotation
+from msdump.dump.rotation import Rotation, names_of
 from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.writer import WriteCounts, Writer
@@ -149,11 +148,13 @@ class Footprint:
     """What a kind of writer takes of the disk.
 
     size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
-    is_deferred  written when the iteration ends, not when the writer gets the record
+    is_deferred  whether it is written when the iteration ends, not when the writer gets the record
+    names        of the files in which a record may be
     """
 
     size_of: Callable[[TensorRecord, bool], int]
-    is_deferred: bool = False
+    is_deferred: Callable[[TensorRecord], bool] = lambda _: False
+    names: Callable[[TensorRecord], Sequence[str]] = names_of
 
 
 class LimitedWriter:
@@ -192,20 +193,25 @@ class LimitedWriter:
         """Raises: WriteError when a limit is reached, and what the writer raises."""
         if not records:
             return
+        footprint = self._footprint
         with self._lock:
             iteration = self._open.setdefault((records[0].graph_id, records[0].iteration), _OpenIteration())
-            size = sum(self._footprint.size_of(record, iteration.repeats(record)) for record in records)
+            sizes = [footprint.size_of(record, iteration.repeats(record)) for record in records]
+        size = sum(sizes)
         self._guard.reserve(size)
-        if self._footprint.is_deferred:
+        late = sum(size for record, size in zip(records, sizes, strict=True) if footprint.is_deferred(record))
+        if late:
             with self._lock:
-                iteration.promised_bytes += size
+                iteration.promised_bytes += late
         try:
             if self._rotation is not None and self._directory is not None:
-                self._rotation.expect([(self._directory(record), record) for record in records])
+                for record in records:
+                    names = footprint.names(record)
+                    self._rotation.expect(self._directory(record), names, record.graph_id, record.iteration)
             self._writer.write(records)
         finally:
-            if not self._footprint.is_deferred:
-                self._guard.release(size)
+            if size > late:
+                self._guard.release(size - late)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """Finish the iteration, then remove the oldest if there are too many.   Raises: WriteError."""
@@ -224,47 +230,6 @@ class LimitedWriter:
         finally:
             self._guard.release(sum(each.promised_bytes for each in self._open.values()))
             self._open.clear()
-
-
-class LimitedFiles:
-    """Keeps the files of a dump that names them itself within the limits. Any thread may call it.
-
-    root    folder of the dump
-    usage   asks the disk; injected by tests
-    """
-
-    def __init__(self, root: Path, limits: DiskLimits, usage: Callable[[Path], DiskUsage] = disk_usage) -> None:
-        self.counts = WriteCounts()
-        self._guard = DiskGuard(root, limits, usage)
-        self._guard.watch(self)
-        self._rotation = self._guard.rotation
-        self._lock = threading.Lock()
-        if self._rotation is not None:
-            self._rotation.join(self)
-
-    def write(
-        self, folder: Path, name: str, size_bytes: int, graph_id: int, iteration: int, publish: Callable[[], int]
-    ) -> int:
-        """Call `publish`, which writes a file of this name and returns its size; returns that.
-
-        size_bytes  of the file, known before
-        Raises: WriteError when a limit is reached, and what `publish` raises.
-        """
-        self._guard.reserve(size_bytes)
-        try:
-            if self._rotation is not None:
-                self._rotation.expect_files(folder, (name,), graph_id, iteration)
-            written = publish()
-            with self._lock:
-                self.counts += WriteCounts(1, 0, written, written)
-        finally:
-            self._guard.release(size_bytes)
-        return written
-
-    def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """Remove the oldest iteration if there are too many.   Raises: WriteError."""
-        if self._rotation is not None:
-            self._guard.give_back(self._rotation.end(self, graph_id, iteration))
 
 
 class _OpenIteration:
@@ -320,4 +285,4 @@ NPY_FOOTPRINT = Footprint(npy_size)
 DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
 BIN_FOOTPRINT = Footprint(bin_size)
 ACL_STATS_FOOTPRINT = Footprint(row_size)
-STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=True)
+STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=lambda _: True)

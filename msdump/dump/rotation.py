@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
@@ -56,12 +56,7 @@ class Rotation:
         """An iteration is complete when everybody who joined has ended it."""
         self._writers.add(writer)
 
-    def expect(self, records: Sequence[tuple[Path, TensorRecord]]) -> None:
-        """Files of these records are about to appear in these folders."""
-        for folder, record in records:
-            self.expect_files(folder, _names_of(record), record.graph_id, record.iteration)
-
-    def expect_files(self, folder: Path, file_names: Iterable[str], graph_id: int, number: int) -> None:
+    def expect(self, folder: Path, file_names: Iterable[str], graph_id: int, number: int) -> None:
         """Files of these names are about to appear in a folder, in iteration `number` of a graph."""
         name = (graph_id, number)
         with self._lock:
@@ -118,7 +113,7 @@ class Rotation:
         return freed
 
 
-def _names_of(record: TensorRecord) -> tuple[str, ...]:
+def names_of(record: TensorRecord) -> tuple[str, ...]:
     """Names that the file of a record has in one layout or another."""
     numbers = (record.task_id, record.stream_id, record.timestamp_us)
     in_bin = bin_file_name(record), stats_file_name(record)

@@ -35,8 +35,8 @@ class Tally:
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
-    goes_on: str = "training"
-    """What goes on when the dump stops, for the log."""
+    on_stop: str = "Dump stopped, training goes on: %s"
+    """What the log says of the error with which the dump stops."""
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""
     _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
@@ -87,13 +87,13 @@ class Tally:
     def fail(self, error: BaseException, text: str = "") -> bool:
         """The dump is over: keep and log the first error; whether it is this one.
 
-        text  what the log says before the error; without it, that the dump stops and what goes on
+        text  what the log says of it, in place of `on_stop`
         """
         with self._lock:
             is_first = not self.error
             self.error = self.error or str(error) or type(error).__name__
         if is_first:
-            log.error("%s: %s", text or f"Dump stopped, {self.goes_on} goes on", self.error)
+            log.error(text or self.on_stop, self.error)
         return is_first
 
     def stop_on_failure(self, records: int = 0, text: str = "", is_timed: bool = False) -> Attempt:

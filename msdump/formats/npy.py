@@ -112,6 +112,8 @@ class NpyWriter:
     file_name   name of a record's file, which `mapping.csv` replaces when it is too long
     is_direct   write big files past the page cache, see `Folder`
     is_device_format   True: a tensor whose record names a device format is written in it, padding included
+    content     bytes of the file of a record, in place of those of MindSpore
+    replaces    whether a file of that name that is there already gives way
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -129,6 +131,8 @@ class NpyWriter:
         file_name: Callable[[TensorRecord], str] = data_file_name,
         is_direct: bool = False,
         is_device_format: bool = False,
+        content: Callable[[TensorRecord], Sequence[Buffer]] | None = None,
+        replaces: bool = False,
     ) -> None:
         self._directory = directory
         self._mode = mode
@@ -136,6 +140,8 @@ class NpyWriter:
         self._file_name = file_name
         self._is_direct = is_direct
         self._is_device_format = is_device_format
+        self._content = content or self._npy_content
+        self._replaces = replaces
         self._iterations: dict[tuple[int, int], _Iteration] = {}
         self._lock = threading.Lock()
         self._counter = Counter()
@@ -147,7 +153,12 @@ class NpyWriter:
     def write(self, records: Sequence[TensorRecord]) -> None:
         """Raises: WriteError, DtypeError, LayoutError; records before the one that failed are on disk."""
         for record in records:
-            self._write_one(self._iteration_of(record), record)
+            self.write_as(self._file_name(record), record)
+
+    def write_beside(self, record: TensorRecord, file_name: str, data: bytes) -> None:
+        """Write a file of another kind where that of the record is, or would be.   Raises: WriteError."""
+        folder = self._iteration_of(record).folders.of(record)
+        self._counter.file(folder.write(file_name, [data], self._mode, replace=True))
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         with self._lock:
@@ -172,9 +183,11 @@ class NpyWriter:
     def _open(self, path: Path) -> DumpFolder:
         return DumpFolder(path, self._mode, self._dir_mode, self._is_direct)
 
-    def _write_one(self, iteration: _Iteration, record: TensorRecord) -> None:
+    def write_as(self, file_name: str, record: TensorRecord) -> None:
+        """As `write`, under this name."""
+        iteration = self._iteration_of(record)
         folder = iteration.folders.of(record)
-        name = folder.fitting_name(self._file_name(record), ".npy")
+        name = folder.fitting_name(file_name, os.path.splitext(file_name)[1])
         written = iteration.written.get(record)
         if written is None:
             size = self._publish(folder, name, record)
@@ -193,13 +206,16 @@ class NpyWriter:
                 f"{folder.path}/{name}: expected the tensor on disk under another name, got none. "
                 "Its first record was not written."
             )
+        size = folder.write(name, self._content(record), self._mode, self._replaces)
+        self._counter.file(size)
+        return size
+
+    def _npy_content(self, record: TensorRecord) -> Sequence[Buffer]:
         data = npy_array(record.data, record.dtype)
         if self._is_device_format and record.format in layouts.DEVICE_FORMATS:
             c0 = layouts.cube_size(record.dtype)
             data = layouts.to_device(data, record.format, c0, max(1, record.sub_format))
-        size = folder.write(name, (npy_header(record.dtype, data.shape), raw_bytes(data)), self._mode)
-        self._counter.file(size)
-        return size
+        return npy_header(record.dtype, data.shape), raw_bytes(data)
 
 
 # -- reader --------------------------------------------------------------------------------------------------------
@@ -330,9 +346,18 @@ def numpy_chunks(array: Array, original_dtype: str | None = None) -> tuple[Buffe
         raise DtypeError(f"npy: expected an array of numbers or text, got one of {array.dtype}.")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     # A header of a column-major array says so, and its data is the transpose row by row.
     flat = (array if array.flags.c_contiguous else array.T).reshape(-1)
-    text = header.getvalue() if original_dtype is None else with_mark(header.getvalue(), original_dtype)
-    return text, flat.view(np.uint8).data if flat.size else b""
+    header = numpy_header(array.dtype, array.shape, not array.flags.c_contiguous, original_dtype)
+    return header, flat.view(np.uint8).data if flat.size else b""
+
+
+@functools.lru_cache(maxsize=1024)
+def numpy_header(
+    dtype: np.dtype[Any], shape: tuple[int, ...], is_fortran: bool, original_dtype: str | None = None
+) -> bytes:
+    """The header of such a file."""
+    header = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": is_fortran, "shape": shape})
+    return header.getvalue() if original_dtype is None else with_mark(header.getvalue(), original_dtype)

@@ -19,6 +19,7 @@ from msdump.config.selection import Choice
 from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dump.delivery import Delivery
 from msdump.dump.exception import AclExceptionDumper, ExceptionDumper
+from msdump.dump.immediate import ImmediateDumper
 from msdump.dump.memory_watcher import Watcher
 from msdump.dump.overflow import OverflowDumper
 from msdump.dump.streaming import AclOperatorDumper, AsyncDumper
@@ -64,6 +65,14 @@ class TestAsync(DumperContract):
     def settle(self, dumper: Observer) -> None:
         assert isinstance(dumper, AsyncDumper)
         assert dumper.pool.drain(60)
+
+
+class TestImmediate(DumperContract):
+    is_gated = False
+    has_own_stamps = False
+
+    def open_dumper(self, writer: MemoryWriter, tally: Tally, iterations: str) -> Observer:
+        return ImmediateDumper([writer], tally)
 
 
 class TestOverflow(DumperContract):

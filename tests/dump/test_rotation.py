@@ -18,7 +18,7 @@ from msdump.dump.limits import (
     LimitedWriter,
 )
 from msdump.dump.overflow import OverflowDumper
-from msdump.dump.rotation import Rotation
+from msdump.dump.rotation import Rotation, names_of
 from msdump.dump.tally import Tally
 from msdump.errors import WriteError
 from msdump.formats.bin import BinWriter
@@ -157,7 +157,7 @@ def test_an_iteration_is_complete_when_all_writers_have_ended_it(tmp_path: Path)
         folder = tmp_path / str(iteration)
         folder.mkdir()
         (folder / "statistic.csv").touch()
-        rotation.expect([(folder, record(iteration=iteration))])
+        rotation.expect(folder, names_of(record(iteration=iteration)), 0, iteration)
     for writer, iteration in (("a", 1), ("a", 0), ("b", 1)):
         rotation.end(writer, 0, iteration)
         assert (tmp_path / "0").is_dir()

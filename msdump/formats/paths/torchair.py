@@ -66,6 +66,8 @@ class TorchairPath:
     file_name: str
 
 
+# All values of a node have one time stamp.
+@functools.lru_cache(maxsize=64)
 def format_timestamp(timestamp_us: int) -> str:
     """Microseconds since the epoch as 20 digits.   Raises: FormatError outside the years 1000 to 9999."""
     if _MIN_US <= timestamp_us <= _MAX_US:
@@ -73,6 +75,7 @@ def format_timestamp(timestamp_us: int) -> str:
     raise FormatError(f"time stamp: expected microseconds of a year from 1000 to 9999, got {timestamp_us}.")
 
 
+@functools.lru_cache(maxsize=64)
 def parse_timestamp(text: str) -> int | None:
     """Microseconds since the epoch; None when the digits are no moment."""
     try:

@@ -27,12 +27,10 @@ from msdump.frontends.torchair.debug_save.model_folder import (
     PhaseFolder,
     open_model,
 )
-from msdump.frontends.torchair.dump_tally import eager
+from msdump.frontends.torchair.eager_dump import DumpedGraph, EagerDump, eager_dump, plan_nodes
+from msdump.frontends.torchair.file_dump import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
-from msdump.frontends.torchair.interpreter import DumpingInterpreter
-from msdump.frontends.torchair.node_plan import plan_nodes
 from msdump.frontends.torchair.passes.pipeline import plain_run
-from msdump.frontends.torchair.step_files import DumpFolder
 from msdump.sessions import note_no_dump, note_own_configuration
 
 log = logging.getLogger("msdump")
@@ -55,11 +53,9 @@ class _Backend:
         self.decompositions = decompositions
         self.tool = tool
         self.forward_graphs = 0
-        self._folders: dict[str, DumpFolder] = {}
 
-    def folder(self) -> DumpFolder:
-        path = str(measuring.redirected(Path(self.config.debug.data_dump.path)))
-        return self._folders.setdefault(path, DumpFolder(path, eager, _clock))
+    def dump(self) -> EagerDump:
+        return eager_dump(str(measuring.redirected(Path(self.config.debug.data_dump.path))), _clock)
 
     def count_forward_graph(self, graph_id: int) -> None:
         self.forward_graphs += 1
@@ -169,14 +165,15 @@ def _compiled(
 
 def _dumping(backend: _Backend, phase: str, graph_id: int, module: GraphModule) -> Run:
     """The graph, run node by node with a file for each value."""
-    eager.begin(backend.config.debug.data_dump.path)
+    dump = backend.dump()
+    eager.begin(dump.files)
     plans = plan_nodes(module.graph, backend.config.debug.data_dump.filter)
     torchair_log.debug("graph_%d: %s, %d of %d nodes are dumped", graph_id, phase, len(plans), len(module.graph.nodes))
     if phase != "backward":
         backend.count_forward_graph(graph_id)
     if not plans:
         return plain_run(module)
-    return DumpingInterpreter(module, plans, backend.folder(), graph_id).run_step
+    return DumpedGraph(module, plans, dump, graph_id).run
 
 
 def _is_dumping(config: CompilerConfig) -> bool:

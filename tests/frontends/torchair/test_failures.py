@@ -13,7 +13,7 @@ import pytest
 
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.atomic import Folder
-from msdump.frontends.torchair.dump_tally import eager
+from msdump.frontends.torchair.file_dump import eager
 from tests.frontends.torchair.dumps import backend_for, config_for, read_steps
 
 torch = pytest.importorskip("torch")

@@ -16,7 +16,7 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 
 from msdump.formats.sidecars import read_mapping
-from msdump.frontends.torchair.dump_tally import captured, eager
+from msdump.frontends.torchair.file_dump import captured, eager
 from tests.frontends.torchair.dumps import backend_for, read_steps
 
 X = torch.arange(6, dtype=torch.float32).reshape(2, 3)

@@ -17,7 +17,7 @@ from msdump.frontends.torchair.ranks import RankFolders, rank_folders
 torch = pytest.importorskip("torch")
 
 from msdump.frontends.torchair.aclgraph import tensor_saving  # noqa: E402
-from msdump.frontends.torchair.dump_tally import captured, eager  # noqa: E402
+from msdump.frontends.torchair.file_dump import captured, eager  # noqa: E402
 from tests.frontends.torchair.debug_saves import backend_for as mode_backend  # noqa: E402
 from tests.frontends.torchair.debug_saves import config_for  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
@@ -102,12 +102,12 @@ def test_values_of_captured_graphs_are_counted(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "file").write_text("")
     tensor_saving.save_npugraph_tensor(X, str(tmp_path / "x.pt"))
     (size,) = [path.stat().st_size for path in tmp_path.glob("*.pt")]
-    assert (captured.files, captured.bytes_written, captured.lost, captured.error) == (1, size, 0, "")
+    assert captured.counts()[:3] == (1, 0, size) and (captured.lost, captured.error) == (0, "")
     for _ in range(2):
         tensor_saving.save_npugraph_tensor(X, str(tmp_path / "file" / "x.pt"))
-    assert (captured.files, captured.lost) == (1, 1) and "expected a folder, got a file" in captured.error
+    assert (captured.counts().files, captured.lost) == (1, 1) and "expected a folder, got a file" in captured.error
     captured.forget()
-    assert captured.is_empty and not captured.is_configured
+    assert captured.report("").is_empty and not captured.is_configured
 
 
 def test_a_backend_without_a_dump_configures_none(tmp_path: Path) -> None:
@@ -116,4 +116,4 @@ def test_a_backend_without_a_dump_configures_none(tmp_path: Path) -> None:
     torch.compile(lambda x: x + 1, backend=mode_backend("max-autotune"))(X)
     assert not (eager.is_configured or captured.is_configured)
     torch.compile(lambda x: x + 2, backend=backend_for(tmp_path, lambda n: None))(X)
-    assert eager.is_configured and eager.is_empty
+    assert eager.is_configured and eager.report("").is_empty

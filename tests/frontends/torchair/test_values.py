@@ -11,7 +11,7 @@ from msdump.testing import strategies
 from msdump.testing.strategies import assert_same_array
 
 torch = pytest.importorskip("torch")
-host_value = pytest.importorskip("msdump.frontends.torchair.host_value")
+arrays = pytest.importorskip("msdump.frontends.torch.convert")
 
 NATIVE = [
     "bool",
@@ -32,7 +32,7 @@ NATIVE = [
 @given(strategies.tensors(dtypes=NATIVE))
 def test_tensors_of_numpys_dtypes_are_kept_bit_for_bit(array: np.ndarray) -> None:
     array = array.astype(array.dtype.newbyteorder("="), order="C")
-    found = host_value.array_from_value(torch.tensor(array).requires_grad_(array.dtype.kind in "fc"))
+    found = arrays.array_from_value(torch.tensor(array).requires_grad_(array.dtype.kind in "fc"))
     assert found.dtype == array.dtype
     assert_same_array(found, array)
 
@@ -44,7 +44,7 @@ def test_tensors_of_numpys_dtypes_are_kept_bit_for_bit(array: np.ndarray) -> Non
 def test_other_dtypes_are_widened_without_loss(name: str) -> None:
     dtype = getattr(torch, name)
     tensor = torch.arange(256).to(torch.uint8).view(dtype) if dtype.itemsize == 1 else torch.arange(-8.0, 8).to(dtype)
-    found = host_value.array_from_value(tensor)
+    found = arrays.array_from_value(tensor)
     wider = torch.complex64 if name == "complex32" else torch.float32
     np.testing.assert_array_equal(found, tensor.to(wider))
     assert found.dtype == (np.complex64 if name == "complex32" else np.float32)
@@ -66,7 +66,7 @@ def test_views_bits_and_layouts_are_resolved() -> None:
         (torch.tensor(7), np.array(7)),
         (torch.quantize_per_tensor(torch.tensor([1.0, 2.5]), 0.5, 0, torch.qint8), np.array([1.0, 2.5])),
     ]:
-        np.testing.assert_array_equal(host_value.array_from_value(tensor), expected)
+        np.testing.assert_array_equal(arrays.array_from_value(tensor), expected)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_views_bits_and_layouts_are_resolved() -> None:
     ids=str,
 )
 def test_values_that_are_no_tensors(value: object, dtype: object, expected: object) -> None:
-    array = host_value.array_from_value(value)
+    array = arrays.array_from_value(value)
     assert array.dtype.kind == "U" if dtype == "U" else array.dtype == dtype
     assert array.tolist() == expected
     assert not array.dtype.hasobject
@@ -104,7 +104,7 @@ def test_values_that_are_no_tensors(value: object, dtype: object, expected: obje
 
 @given(st.text() | st.lists(st.text()))
 def test_any_text_can_be_saved(value: object) -> None:
-    array = host_value.array_from_value(value)
+    array = arrays.array_from_value(value)
     assert array.dtype.kind in "Uf"
 
 
@@ -119,5 +119,5 @@ def test_any_text_can_be_saved(value: object) -> None:
     ],
 )
 def test_what_has_no_array_has_a_reason(value: object, reason: str) -> None:
-    with pytest.raises(host_value.NoArrayError, match=reason):
-        host_value.array_from_value(value)
+    with pytest.raises(arrays.NoArrayError, match=reason):
+        arrays.array_from_value(value)

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 import io
-import logging
 import os
 import threading
-import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import GraphModule, Node
 
 from msdump import measuring
+from msdump.arrays import Array
+from msdump.dump.limits import Footprint
 from msdump.errors import WriteError
-from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.npy import NpyWriter
 from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.dump_tally import captured
-from msdump.frontends.torchair.ranks import process_rank, rank_folders
-from msdump.frontends.torchair.step_files import limited_files, umask
-
-log = logging.getLogger("msdump")
+from msdump.frontends.torchair.file_dump import FileDump, captured
+from msdump.frontends.torchair.ranks import process_rank
+from msdump.records import OUTPUT, TensorRecord
 
 ORIGINAL = "original"
 _CLASH = ", in place of those with equal names"
 # Runs of each file name, in this process: nothing is overwritten by another graph, nor by a later step.
 _counts: Counter[str] = Counter()
-_broken: set[str] = set()
+_dumps: dict[str, FileDump] = {}
 _lock = threading.Lock()
 
 
@@ -47,48 +46,53 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
     Source: TorchAir, torch.ops.npu.save_npugraph_tensor.
     """
     measuring.note_run(save_path, captured)
-    began = time.perf_counter()
     path = Path(save_path)
     folder = os.fspath(path.parent)
-    if folder in _broken:
+    dump = _dump(folder)
+    if not dump.enter(folder, values=1):
         return
     stem = f"{path.stem}_device_{tensor.device.index or 0}"
-    mask = umask()
-    try:
-        if not rank_folders.enter(folder, 0o777 & ~mask, _CLASH):
-            return
-    except WriteError as error:
-        _fail(folder, error)
-        return
     with _lock:
         number = _counts[f"{folder}/{stem}"]
         _counts[f"{folder}/{stem}"] += 1
-    try:
-        data = io.BytesIO()
-        torch.save(tensor.detach().clone(), data)
-        make_dirs(folder, 0o777 & ~mask)
-        content = data.getbuffer()
-        file = path.with_name(f"{stem}_{number}.pt")
-        publish = functools.partial(write_file, file, [content], 0o666 & ~mask, replace=True)
-        limited = limited_files(folder)
+    with dump.tally.stop_on_failure(1, is_timed=True) as attempt:
+        content = _content(tensor)
         if number:
             # Nothing says when a replay ends: the one before has, when a value comes again.
-            limited.end_iteration(0, number - 1)
-        limited.write(Path(os.path.realpath(folder)), file.name, content.nbytes, 0, number, publish)
-        captured.add(folder, 1, content.nbytes, seconds=time.perf_counter() - began)
-    except (WriteError, RuntimeError, NotImplementedError, MemoryError) as error:
-        _fail(folder, error)
+            dump.writer.end_iteration(0, number - 1)
+        record = TensorRecord("", stem, 0, 0, 0, OUTPUT, 0, "uint8", content, iteration=number)
+        dump.writer.write([record])
+        attempt.count_written(1)
 
 
-def _fail(folder: str, error: Exception) -> None:
-    """A value is lost, and the dump into the folder ends; later values are not counted."""
+def _content(tensor: torch.Tensor) -> Array:
+    """The bytes of the file, which hold more than an array can: layout, device, views.   Raises: WriteError."""
+    data = io.BytesIO()
+    try:
+        torch.save(tensor.detach().clone(), data)
+    except RuntimeError as error:
+        raise WriteError(str(error)) from error
+    return np.frombuffer(data.getbuffer(), np.uint8)
+
+
+def _dump(folder: str) -> FileDump:
+    """What goes into a folder.   Raises: ConfigError for a limit of the environment that cannot be read."""
     with _lock:
-        is_first = folder not in _broken
-        _broken.add(folder)
-    captured.fail(error)
-    captured.add(folder, 0, 0, lost=1)
-    if is_first:
-        log.error("The dump is not complete, the model goes on without it. %s", error)
+        if folder not in _dumps:
+            _dumps[folder] = FileDump(folder, captured, _writer, _FOOTPRINT, _CLASH)
+        return _dumps[folder]
+
+
+def _writer(directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int, _: Callable[[], None]) -> NpyWriter:
+    """Of records whose data are the bytes of their files."""
+    return NpyWriter(directory, mode, dir_mode, _file_name, content=lambda record: [record.data.data], replaces=True)
+
+
+def _file_name(record: TensorRecord) -> str:
+    return f"{record.op_name}_{record.iteration}.pt"
+
+
+_FOOTPRINT = Footprint(lambda record, _: record.size_bytes, names=lambda record: (_file_name(record),))
 
 
 def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModule:
@@ -98,8 +102,7 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
     """
     root = measuring.redirected(Path(os.path.realpath(config.dump_config.dump_path.value)))
     folder = rank_dir(root, *process_rank())
-    captured.begin(os.fspath(folder))
-    limited_files(os.fspath(folder))  # reads the limits now, so that a wrong one is an error before the first run
+    captured.begin(_dump(os.fspath(folder)))
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     for node in list(graph.nodes):

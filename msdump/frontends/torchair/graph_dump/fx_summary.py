@@ -17,9 +17,9 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import write_safe_text
+from msdump.frontends.torchair.eager_dump import target_name
 from msdump.frontends.torchair.ge.registry import has_converter
 from msdump.frontends.torchair.graph_dump.files import new_summary_file
-from msdump.frontends.torchair.node_plan import target_name
 
 HEADER = ("目标函数", "函数类型", "支持状态", "调用次数", "输入统计", "输出统计")
 SUPPORTED, UNSUPPORTED = "支持", "不支持"

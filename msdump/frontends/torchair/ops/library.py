@@ -10,7 +10,7 @@ import torch
 from torch.fx.node import has_side_effect
 
 from msdump.arrays import Array
-from msdump.frontends.torchair.host_value import NoArrayError, array_from_value
+from msdump.frontends.torch.convert import NoArrayError, array_from_value
 
 # Source: TorchAir, names and arguments of its operators; `tensor_detail` is an argument of its own here.
 _SCHEMAS = {

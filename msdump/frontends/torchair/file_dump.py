@@ -1,0 +1,248 @@
+"""The dumps that a script's CompilerConfig asks for as files of TorchAir: one for each folder, counted by kind."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from msdump import measuring, sessions
+from msdump.config.environment import disk_limits
+from msdump.dump.limits import DiskGuard, Footprint, LimitedWriter
+from msdump.dump.tally import Tally
+from msdump.errors import DumpError, WriteError
+from msdump.formats.writer import WriteCounts, Writer
+from msdump.frontends.torchair.ranks import rank_folders
+from msdump.records import TensorRecord
+from msdump.report import CAPTURED, EAGER, Kind, Report
+
+_SKIPPED = "without a file"
+MakeWriter = Callable[[Callable[[TensorRecord], Path], int, int, Callable[[], None]], Writer]
+
+
+def umask() -> int:
+    """The process's umask; reading it from /proc does not change it for other threads, as asking the system does."""
+    with suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+class FileDump:
+    """What goes below one folder. Any thread may use it.
+
+    root         the folder; backends of a process may share it
+    make_writer  of (directory of a record, mode of files, mode of folders, what to call for a value without a file)
+    clash        what becomes of files of an earlier run, for a warning
+
+    A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
+    Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
+    Raises: ConfigError for a limit of the environment that cannot be read.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        kind: FileDumps,
+        make_writer: MakeWriter,
+        footprint: Footprint,
+        clash: str,
+    ) -> None:
+        mask = umask()
+        self.root = root
+        self.kind = kind
+        self.tally = Tally(on_stop="The dump is not complete, the model goes on without it. %s")
+        self._clash = clash
+        self._dir_mode = 0o777 & ~mask
+        # The folder as it was named, and where it is.
+        self._home = Path(root), Path(os.path.realpath(root))
+        # The same for each run that has one of its own.
+        self._folders: dict[tuple[int, int], tuple[Path, Path]] = {}
+        guard = DiskGuard(self._home[1], disk_limits())
+        files = make_writer(lambda record: self._folder(record)[0], 0o666 & ~mask, self._dir_mode, self._count_skipped)
+        self.writer = LimitedWriter(files, guard, footprint, lambda record: self._folder(record)[1])
+        # What a process that this one was forked from has counted.
+        self._before = self._state()
+        kind.add(self)
+
+    def enter(self, rank: str, values: int = 0) -> bool:
+        """Files are about to come; False when they are not written: the dump has ended, or it is that of a process that
+        this one was forked from.
+
+        rank    folder of the process, below which no other writes
+        values  that are lost when the folder cannot be made
+        Raises: ConfigError when another process dumps into it now.
+        """
+        if self.tally.error:
+            return False
+        try:
+            if not rank_folders.enter(rank, self._dir_mode, self._clash):
+                return False
+        except WriteError as error:
+            self.tally.count_lost(values)
+            self.tally.fail(error)
+        self.kind.begin(self)
+        return not self.tally.error
+
+    def begin_run(self, graph_id: int, iteration: int, folder: Path) -> None:
+        """Files of a run of a graph come into a folder of its own, until `end_run`."""
+        self._folders[graph_id, iteration] = folder, Path(os.path.realpath(folder))
+
+    def end_run(self, graph_id: int, iteration: int) -> None:
+        self._folders.pop((graph_id, iteration), None)
+
+    @property
+    def counts(self) -> WriteCounts:
+        """What this process has written."""
+        counts, before = self.writer.counts, self._before[0]
+        return WriteCounts(
+            counts.files - before.files,
+            counts.links - before.links,
+            counts.bytes_named - before.bytes_named,
+            counts.bytes_written - before.bytes_written,
+        )
+
+    @property
+    def lost(self) -> int:
+        return self.tally.lost - self._before[1]
+
+    @property
+    def runs(self) -> int:
+        return self.tally.iterations_dumped - self._before[2]
+
+    @property
+    def seconds(self) -> float:
+        return self.tally.seconds - self._before[3]
+
+    @property
+    def skipped(self) -> int:
+        """Values that have no file."""
+        return self.tally.skipped[_SKIPPED] - self._before[4]
+
+    def forget(self) -> None:
+        """Count from here on."""
+        self._before = self._state()
+
+    def _state(self) -> tuple[WriteCounts, int, int, float, int]:
+        tally = self.tally
+        return self.writer.counts, tally.lost, tally.iterations_dumped, tally.seconds, tally.skipped[_SKIPPED]
+
+    def _count_skipped(self) -> None:
+        self.tally.count_skipped(_SKIPPED)
+
+    def _folder(self, record: TensorRecord) -> tuple[Path, Path]:
+        return self._folders.get((record.graph_id, record.iteration), self._home)
+
+
+class FileDumps:
+    """The dumps of one kind in this process, which have one report. Any thread may ask."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._made: list[FileDump] = []
+        self._begun: dict[str, FileDump] = {}
+        self._session: _FilesSession | None = None
+        self._lock = threading.RLock()
+
+    def add(self, dump: FileDump) -> None:
+        """A dump of this kind was made."""
+        self._made.append(dump)
+
+    def begin(self, dump: FileDump) -> None:
+        """A graph is compiled, or runs, with this dump."""
+        if dump.root in self._begun:
+            return
+        with self._lock:
+            self._begun[dump.root] = dump
+            if self._session is None:
+                self._session = sessions.begin(_FilesSession(self, dump.root))
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether a graph was compiled with such a dump."""
+        return bool(self._begun)
+
+    @property
+    def error(self) -> str:
+        return next((dump.tally.error for dump in self._all() if dump.tally.error), "")
+
+    @property
+    def lost(self) -> int:
+        return sum(dump.lost for dump in self._all())
+
+    def report(self, folder: str) -> Report:
+        """Counts up to now; `folder` stands there while there are no files."""
+        dumps = self._all()
+        counts = sum((dump.counts for dump in dumps), WriteCounts())
+        skipped = sum(dump.skipped for dump in dumps)
+        runs = sum(dump.runs for dump in dumps)
+        return Report(
+            ", ".join(sorted(dump.root for dump in dumps if dump.counts.files)) or folder,
+            self.kind,
+            iterations_run=runs,
+            iterations_dumped=runs,
+            tensors_written=counts.files + counts.links,
+            files=counts.files,
+            links=counts.links,
+            bytes_named=counts.bytes_named,
+            bytes_written=counts.bytes_written,
+            skipped={_SKIPPED: skipped} if skipped else {},
+            lost=self.lost,
+            error=self.error or None,
+            dump_seconds=sum(dump.seconds for dump in dumps),
+        )
+
+    def counts(self) -> measuring.Counts:
+        """What was written up to now."""
+        report = self.report("")
+        return measuring.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
+
+    def flush(self) -> None:
+        """Nothing waits: each file is written when its operator runs."""
+
+    def forget(self) -> None:
+        """In a process that was forked: what its parent did is not its own."""
+        self._lock = threading.RLock()
+        for dump in self._made:
+            dump.forget()
+        self._begun = {}
+        self._session = None
+
+    def _all(self) -> list[FileDump]:
+        return list(self._begun.values())
+
+
+class _FilesSession(sessions.Session):
+    """All dumps of a kind, from the first graph on."""
+
+    def __init__(self, dumps: FileDumps, folder: str) -> None:
+        super().__init__()
+        self._dumps = dumps
+        self._folder = folder
+
+    @property
+    def folder(self) -> str:
+        return self._folder
+
+    def report(self) -> Report:
+        return self._dumps.report(self._folder)
+
+    def _finish(self) -> None:
+        error = self._dumps.error
+        if error:
+            lost = self._dumps.lost
+            raise DumpError(f"{self._folder}: the dump is not complete, {lost} values are missing. {error}")
+
+
+# One for each kind: backends of a process may share folders.
+eager = FileDumps(EAGER)
+captured = FileDumps(CAPTURED)
+for _dumps in (eager, captured):
+    sessions.call_at_reset(_dumps.forget)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_dumps.forget)
