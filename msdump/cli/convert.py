@@ -103,7 +103,7 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
 
 @contextmanager
 def _progress(total: int, is_quiet: bool) -> Iterator[Any]:
-    """A function that passes results on and shows how far they are, where somebody can see it."""
+    """A function that passes results on and shows how far they are on a terminal."""
     if is_quiet or not is_terminal(sys.stderr):
         yield iter
         return

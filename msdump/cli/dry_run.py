@@ -1,4 +1,4 @@
-"""`msdump plan [CONFIG] --dry-run SCRIPT`: the first steps of a script with their dump, measured and thrown away.
+"""`msdump plan [CONFIG] --dry-run SCRIPT`: the first steps of a script with their dump, measured, then removed.
 
 The script runs in a process of its own, this module's `main`, and is ended after the step that is measured.
 """

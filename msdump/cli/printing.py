@@ -168,7 +168,7 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
 
 @contextmanager
 def progress_bar(label: str, stream: TextIO, is_quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A function that takes (done, in all) and shows how far that is, where somebody can see it."""
+    """A function that takes (done, in all) and shows how far that is on a terminal."""
     if is_quiet or not is_terminal(stream):
         yield lambda done, total: None
         return

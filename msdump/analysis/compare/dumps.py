@@ -79,13 +79,15 @@ def compare_dumps(
             "Say with a mapping file which operator is which (msdump compare --mapping FILE)."
         )
     yardsticks = {} if reference is None else _yardsticks(sides[0], sides[1], operator_map)
-    work = _Work(yardsticks, tolerance, Measurer(has_divergence, thread_count, progress))
-    work.measure(pairs)
+    tensors = _TensorJudge(yardsticks, tolerance, Measurer(has_divergence, thread_count, progress))
+    tensors.measure(pairs)
 
     def damaged() -> list[tuple[str, FormatError]]:
-        return [*(problem for dump in dumps for problem in dump.damaged), *work.measurer.damaged]
+        return [*(problem for dump in dumps for problem in dump.damaged), *tensors.measurer.damaged]
 
-    return compare_pairs([dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, work.judge, damaged)
+    return compare_pairs(
+        [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
+    )
 
 
 def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Operator]:
@@ -123,7 +125,7 @@ def _no_tensors(
     return nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
 
 
-class _Work:
+class _TensorJudge:
     """One comparison while it runs. golden is the reference when there is one; then `yardsticks` has the operators of
     the other low-precision run."""
 

@@ -17,7 +17,7 @@ from msdump.records import INPUT, OUTPUT
 
 # How a pair was found.
 BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
-# Share of names that must mean the same operator on both sides before names alone are believed: numbers of operators
+# Share of names that must mean the same operator on both sides before names alone decide: numbers of operators
 # shift from compile to compile, and then nearly every name means something else.
 _TRUSTED_SHARE = 0.9
 _MAX_LOOKS = 16  # tensors whose bytes are looked at to find the next operator of a chain
@@ -147,7 +147,7 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
     names, original or not, when nearly all of them mean operators of one type and shape; equal scopes, types and
     shapes; equal types and shapes in execution order, inputs included or not.
     """
-    work = _Work(mine, golden)
+    work = _OperatorPairing(mine, golden)
     if mapping is not None:
         work.apply(mapping)
     if any(operator.original is not None for operator in (*mine, *golden)):
@@ -229,7 +229,7 @@ _KeyOf = Callable[[Operator], Hashable | None]
 _Fits = Callable[[Operator, Operator], bool]
 
 
-class _Work:
+class _OperatorPairing:
     """Both sides while their operators find each other."""
 
     def __init__(self, mine: Sequence[Operator], golden: Sequence[Operator]) -> None:

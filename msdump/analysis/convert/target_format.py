@@ -47,13 +47,15 @@ class CustomFormats:
     def convert(self, array: Array, source: str, target: str, shape: Sequence[int] | None) -> Array:
         """What the user's function returns; an unknown target shape is that of the tensor.
 
-        Raises:  AnalysisError: the file is open to strangers, has no `convert`, raises, or returns something else.
+        Raises:  AnalysisError: others may change the file, it has no `convert`, raises, or returns something else.
         """
         path = self._path(source, target)
         with self._lock:
             function = self._functions.get(path)
             if function is None:
-                function = self._functions[path] = _load(path)
+                function = self._functions[path] = load_function(
+                    path, "convert", "shape_from, shape_to, array", ExitCode.INVALID_CONVERT_FUNC
+                )
         goal = list(array.shape if shape is None else shape)
         try:
             converted = function(list(array.shape), goal, array.reshape(-1))
@@ -72,7 +74,12 @@ class CustomFormats:
         return self.folder / f"convert_{source}_to_{target}.py"
 
 
-def _load(path: Path) -> Callable[..., Any]:
+def load_function(path: Path, name: str, parameters: str, code: ExitCode) -> Callable[..., Any]:
+    """A function of a Python file of the user's.
+
+    Raises:  AnalysisError with `code` when the file does not load or has no such function, with DANGER_FILE when others
+             than its owner may change it.
+    """
     if path.stat().st_mode & stat.S_IWOTH:
         raise AnalysisError(
             ExitCode.DANGER_FILE,
@@ -80,20 +87,15 @@ def _load(path: Path) -> Callable[..., Any]:
         )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise AnalysisError(ExitCode.INVALID_CONVERT_FUNC, f"{path}: expected a Python file.")
+        raise AnalysisError(code, f"{path}: expected a Python file.")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # the user's code may raise anything
-        raise AnalysisError(
-            ExitCode.INVALID_CONVERT_FUNC, f"{path}: expected it to load, got {type(error).__name__}: {error}."
-        ) from error
-    function = getattr(module, "convert", None)
+        raise AnalysisError(code, f"{path}: expected it to load, got {type(error).__name__}: {error}.") from error
+    function = getattr(module, name, None)
     if not callable(function):
-        raise AnalysisError(
-            ExitCode.INVALID_CONVERT_FUNC,
-            f"{path}: expected a function convert(shape_from, shape_to, array), got none.",
-        )
+        raise AnalysisError(code, f"{path}: expected a function {name}({parameters}), got none.")
     return function  # type: ignore[no-any-return]  # a user's function
 
 

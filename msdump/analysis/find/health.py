@@ -71,7 +71,7 @@ class HealthTable:
     def add_rows(
         self, row_of: Callable[[DumpedTensor], object], tensors: Iterable[DumpedTensor], damaged: Damaged
     ) -> None:
-        """Believe statistics; a file without counts of NaN and Inf goes to `damaged`."""
+        """Take counts from statistics; a file without counts of NaN and Inf goes to `damaged`."""
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)

@@ -112,7 +112,7 @@ class InfinityFlow:
             for root in roots:
                 root.is_loose |= place not in self._is_read
 
-    def has_trouble(self, index: int, bad: BadTensor) -> bool:
+    def is_harmful(self, index: int, bad: BadTensor) -> bool:
         """Whether a tensor holds a NaN, or an Inf that is not benign."""
         roots = self.roots_of(index, bad)
         return bad.health.has_nan or not roots or not all(root.is_benign for root in roots)

@@ -1,4 +1,4 @@
-"""Where NaN and Inf come from: the first NaN, the first Inf that was not meant, whom they infect, what grew before.
+"""Where NaN and Inf come from: the first NaN, the first unexpected Inf, the operators they spread to, what grew before.
 
 from msdump.analysis import find_non_finite
 report = find_non_finite("dump")
@@ -212,7 +212,7 @@ def find_non_finite(
 ) -> NonFiniteReport:
     """Look for the first NaN and the first Inf that was not meant in each step of a dump, and for what grew.
 
-    Statistics are believed where a step has them; tensors are read where it has none. Inputs that were not dumped are
+    Statistics are used where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
 
     Edges:   a float without Inf (fp8) counts as Inf when it is at its largest value, where it saturates. What lies in
@@ -304,7 +304,7 @@ class _Search:
         stages.end(step.key, is_bad=self.first is not None)
 
     def _bad(self, index: int, tensors: tuple[BadTensor, ...]) -> tuple[BadTensor, ...]:
-        return tuple(bad for bad in tensors if self._flow.has_trouble(index, bad))
+        return tuple(bad for bad in tensors if self._flow.is_harmful(index, bad))
 
     def _first_nan(self) -> int | None:
         sides = enumerate(zip(self._flow.inputs, self._flow.outputs, strict=True))
@@ -315,8 +315,8 @@ class _Search:
 
     def _result(self, index: int, kind: str) -> NonFinite:
         flow, operator = self._flow, self._flow.operators[index]
-        inputs = [bad for bad in flow.inputs[index] if _is_of(kind, bad) and flow.has_trouble(index, bad)]
-        outputs = [bad for bad in flow.outputs[index] if _is_of(kind, bad) and flow.has_trouble(index, bad)]
+        inputs = [bad for bad in flow.inputs[index] if _is_of(kind, bad) and flow.is_harmful(index, bad)]
+        outputs = [bad for bad in flow.outputs[index] if _is_of(kind, bad) and flow.is_harmful(index, bad)]
         how = CAME_IN if inputs else MADE if flow.has_inputs(index) else UNKNOWN
         parameter = None
         if inputs:

@@ -5,15 +5,14 @@ Source: CANN, msaccucmp compare, `-c`.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msdump.analysis.compare.metrics import METRICS
+from msdump.analysis.convert.target_format import load_function
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
 
@@ -28,7 +27,7 @@ def chosen_metrics(
 
     Edges:   a name that is neither built in nor a script is left out and handed to `warn`.
     Raises:  AnalysisError when no metric is left, for a folder that is not there, and for a script that does not load
-             or that anybody may change.
+             or that others may change.
     """
     if not text:
         raise AnalysisError(ExitCode.INVALID_PARAM, "-alg: expected a metric, got an empty text.")
@@ -43,7 +42,7 @@ def chosen_metrics(
         elif part in METRICS:
             chosen[part] = None
         elif (path := _script(part, script_folder)) is not None:
-            chosen[part] = _load(part, path)
+            chosen[part] = load_function(path, "compare", "mine, golden, args", ExitCode.INVALID_ALGORITHM)
         else:
             warn(f'-alg: expected "all", 0 to 9, or names of {list(METRICS)}, got "{part}". It is left out.')
     if not chosen:
@@ -57,23 +56,6 @@ def _script(name: str, script_folder: str | None) -> Path | None:
     """File of a metric of the user's; None when there is none."""
     path = None if script_folder is None else Path(script_folder, "algorithm", f"alg_{name}.py")
     return path if path is not None and _NAME.fullmatch(name) and path.is_file() else None
-
-
-def _load(name: str, path: Path) -> Compare:
-    if os.stat(path).st_mode & stat.S_IWOTH:
-        raise AnalysisError(ExitCode.DANGER_FILE, f"{path}: expected a script that not everybody may change.")
-    spec = importlib.util.spec_from_file_location(f"msdump_custom_{name}", path)
-    if spec is None or spec.loader is None:
-        raise AnalysisError(ExitCode.INVALID_ALGORITHM, f"{path}: expected a Python script.")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise AnalysisError(ExitCode.INVALID_ALGORITHM, f"{path}: expected to import it, got: {error!r}.") from error
-    compare: Compare | None = getattr(module, "compare", None)
-    if not callable(compare):
-        raise AnalysisError(ExitCode.INVALID_ALGORITHM, f"{path}: expected a function compare, got none.")
-    return compare
 
 
 def run_custom(compare: Compare, mine: Array, golden: Array, args: Mapping[str, Any]) -> tuple[str, str]:
