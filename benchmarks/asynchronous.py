@@ -40,7 +40,7 @@ def measure(base: str | None, place: str, file_format: str, quick: bool) -> None
         for _ in range(WARM):
             step()
         from msdump import opening
-        from msdump.dump.staging import staging_budget
+        from msdump.dumpers.staging import staging_budget
 
         opened = opening.current()
         if opened is None or opened.pool is None:

@@ -14,17 +14,17 @@ from msdump import measuring
 from msdump.config.environment import disk_limits
 from msdump.config.plan import Plan
 from msdump.config.selection import Choice, Operator
-from msdump.dump.capture import AclWatchedGraph, Clock, graph_operators
-from msdump.dump.delivery import Delivery
-from msdump.dump.exception import AclExceptionDumper
-from msdump.dump.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter
-from msdump.dump.memory_watcher import Watcher
-from msdump.dump.overflow import OverflowDumper
-from msdump.dump.rotation import Rotation
-from msdump.dump.staging import staging_budget
-from msdump.dump.streaming import AclOperatorDumper
-from msdump.dump.tally import Tally
-from msdump.dump.writer_pool import WriterPool
+from msdump.dumpers.capture import AclWatchedGraph, Clock, graph_operators
+from msdump.dumpers.delivery import Delivery
+from msdump.dumpers.exception import AclExceptionDumper
+from msdump.dumpers.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter
+from msdump.dumpers.memory_watcher import Watcher
+from msdump.dumpers.overflow import OverflowDumper
+from msdump.dumpers.rotation import Rotation
+from msdump.dumpers.staging import staging_budget
+from msdump.dumpers.streaming import AclOperatorDumper
+from msdump.dumpers.tally import Tally
+from msdump.dumpers.writer_pool import WriterPool
 from msdump.engine import claim_time
 from msdump.errors import DumpError
 from msdump.formats import bin

@@ -19,7 +19,7 @@ from msdump.sessions import Session, begin, close_all
 if TYPE_CHECKING:
     from msdump.acl_engine import AclDump
     from msdump.config.plan import Plan
-    from msdump.dump.writer_pool import WriterPool
+    from msdump.dumpers.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
     from msdump.graph.graph import Graph
 

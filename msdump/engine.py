@@ -14,8 +14,8 @@ from msdump import measuring
 from msdump.config.environment import disk_limits
 from msdump.config.plan import ASYNC, DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
-from msdump.dump.exception import ExceptionDumper
-from msdump.dump.limits import (
+from msdump.dumpers.exception import ExceptionDumper
+from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
     DEVICE_NPY_FOOTPRINT,
     NPY_FOOTPRINT,
@@ -24,13 +24,13 @@ from msdump.dump.limits import (
     Footprint,
     LimitedWriter,
 )
-from msdump.dump.overflow import OverflowDumper
-from msdump.dump.recorders import GraphFilesDumper
-from msdump.dump.staging import staging_budget
-from msdump.dump.streaming import AsyncDumper
-from msdump.dump.sync import SyncDumper
-from msdump.dump.tally import Tally
-from msdump.dump.writer_pool import WriterPool
+from msdump.dumpers.overflow import OverflowDumper
+from msdump.dumpers.recorders import GraphFilesDumper
+from msdump.dumpers.staging import staging_budget
+from msdump.dumpers.streaming import AsyncDumper
+from msdump.dumpers.sync import SyncDumper
+from msdump.dumpers.tally import Tally
+from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import ConfigError, DumpError
 from msdump.formats import bin, npy
 from msdump.formats.atomic import claim_dir, make_dirs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msdump import opening, sessions
-from msdump.dump.tally import Tally
+from msdump.dumpers.tally import Tally
 from msdump.engine import GraphSession
 from msdump.graph.run import Observer
 from tests.plans import plain_plan

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msdump.cli.dry_run import Measured
     from msdump.config.explain import Estimate
     from msdump.config.plan import Plan
-    from msdump.dump.room import Room
+    from msdump.dumpers.room import Room
     from msdump.graph.pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         complain('msdump plan: CONFIG: expected a file name, got "".')
         return CONFIG_WRONG
     graphs = _read_graphs(args.graph)
-    from msdump.dump.room import room_below, room_rows
+    from msdump.dumpers.room import room_below, room_rows
 
     room = room_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
     print_table((), [*describe(plan), *room_rows(room)], sys.stdout)
@@ -247,7 +247,7 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
             ("as", f"statistics: {', '.join(columns)}" if columns else "tensors"),
         ]
     if folder is not None:
-        from msdump.dump.room import room_below, room_rows
+        from msdump.dumpers.room import room_below, room_rows
 
         rows += room_rows(room_below(folder, is_async=True))
     print_table(("acl.json", path), rows, sys.stdout)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from msdump.cli.drain_text import describe, wait_for_writers
-from msdump.dump.writer_pool import Job, PoolState, WriterPool
+from msdump.dumpers.writer_pool import Job, PoolState, WriterPool
 
 
 class Terminal(io.StringIO):

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import pytest
 
 from msdump.arrays import Array
-from msdump.dump.tally import Tally
+from msdump.dumpers.tally import Tally
 from msdump.graph.run import Observer
 from tests.contracts.run_contract import Witness
 from tests.contracts.toy_program import CALLS, ToyError, ToyProgram, registered
-from tests.dump.memory_writer import MemoryWriter
+from tests.dumpers.memory_writer import MemoryWriter
 
 # Short name of an operator, io, slot; of a parameter its name.
 Place = tuple[str, str, int]
@@ -123,7 +123,7 @@ class DumperContract(ABC):
 
     def test_iterations_that_are_not_dumped_cost_no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ticks = itertools.count()
-        monkeypatch.setattr("msdump.dump.tally.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+        monkeypatch.setattr("msdump.dumpers.tally.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
         dumper, writer, tally, program = self._open("1|3")
         compiling = tally.seconds
         seconds = []

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msdump import dtypes
 from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
-from msdump.dump.recorders import GeGraphRecorder
+from msdump.dumpers.recorders import GeGraphRecorder
 from msdump.errors import ConfigError, WriteError
 from msdump.graph.ge import (
     BUILD,

@@ -22,7 +22,7 @@ _OTHERS = {
     "msdump/formats/dump_tensor.py": ("tests/formats/test_dump_dir.py",),
     "msdump/plain_files.py": ("tests/formats/test_npy.py", "tests/formats/test_bin.py"),
     "msdump/config/environment.py": (
-        "tests/dump/test_limits.py",
+        "tests/dumpers/test_limits.py",
         "tests/graph/test_ge.py",
     ),
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
@@ -31,24 +31,24 @@ _OTHERS = {
     "msdump/config/plan.py": ("tests/config/test_acl.py", "tests/engines/test_acl.py"),
     "msdump/config/selection.py": ("tests/config/test_plan.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
-    "msdump/dump/dumper.py": ("tests/dump/test_dumpers.py",),
-    "msdump/dump/exception.py": ("tests/dump/test_acl_exception.py",),
-    "msdump/dump/streaming.py": (
-        "tests/dump/test_streaming.py",
-        "tests/dump/test_memory_watcher.py",
+    "msdump/dumpers/dumper.py": ("tests/dumpers/test_dumpers.py",),
+    "msdump/dumpers/exception.py": ("tests/dumpers/test_acl_exception.py",),
+    "msdump/dumpers/streaming.py": (
+        "tests/dumpers/test_streaming.py",
+        "tests/dumpers/test_memory_watcher.py",
         "tests/engines/test_acl.py",
     ),
-    "msdump/dump/capture.py": (
-        "tests/dump/test_streaming.py",
-        "tests/dump/test_exception.py",
-        "tests/dump/test_memory_watcher.py",
-        "tests/dump/test_overflow.py",
-        "tests/dump/test_sync.py",
+    "msdump/dumpers/capture.py": (
+        "tests/dumpers/test_streaming.py",
+        "tests/dumpers/test_exception.py",
+        "tests/dumpers/test_memory_watcher.py",
+        "tests/dumpers/test_overflow.py",
+        "tests/dumpers/test_sync.py",
         "tests/engines/test_acl.py",
     ),
-    "msdump/dump/delivery.py": ("tests/dump/test_sync.py",),
-    "msdump/dump/recorders.py": ("tests/graph/test_ge.py",),
-    "msdump/dump/tally.py": ("tests/dump/test_delivery.py", "tests/dump/test_lost.py"),
+    "msdump/dumpers/delivery.py": ("tests/dumpers/test_sync.py",),
+    "msdump/dumpers/recorders.py": ("tests/graph/test_ge.py",),
+    "msdump/dumpers/tally.py": ("tests/dumpers/test_delivery.py", "tests/dumpers/test_lost.py"),
     "msdump/stats_kernels.py": ("tests/test_stats.py",),
 }
 

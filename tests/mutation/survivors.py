@@ -68,18 +68,18 @@ SURVIVORS = (
         "`re` refuses to look back over a width that is not fixed: least and most are one number",
     ),
     Survivor(
-        "msdump/dump/streaming.py",
+        "msdump/dumpers/streaming.py",
         "op = OpInfo(graph_id, -1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
         "op = OpInfo(graph_id, +1, DATA, data.value.name, 0, 0, (data.info,), (data.info,))",
         "the index of what is no operator of the graph; records and names do not hold it",
     ),
     Survivor(
-        "msdump/dump/streaming.py",
+        "msdump/dumpers/streaming.py",
         "threads: int = 2,",
         ANY,
         "any number of threads leaves the same files (test_several_threads_leave_what_one_leaves)",
     ),
-    Survivor("msdump/dump/overflow.py", "_STATUS = 1", "_STATUS = 2", "any bit but none means an overflow"),
+    Survivor("msdump/dumpers/overflow.py", "_STATUS = 1", "_STATUS = 2", "any bit but none means an overflow"),
     Survivor(
         "msdump/formats/acl_chunks.py",
         "_COPIED_BYTES = 64 << 10",

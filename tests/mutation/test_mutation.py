@@ -14,7 +14,7 @@ from tests.mutation.selection import ROOT, files_for
 from tests.mutation.survivors import KINDS, SURVIVORS, reason_for
 
 PLACES = (
-    *("msdump/formats", "msdump/config", "msdump/dump"),
+    *("msdump/formats", "msdump/config", "msdump/dumpers"),
     *("msdump/stats.py", "msdump/stats_kernels.py", "msdump/plain_files.py"),
 )
 MODULES = sorted(

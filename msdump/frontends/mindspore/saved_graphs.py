@@ -19,7 +19,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.ir import ir_text
 
 if TYPE_CHECKING:
-    from msdump.dump.recorders import GeGraphRecorder
+    from msdump.dumpers.recorders import GeGraphRecorder
 
 log = logging.getLogger("msdump")
 
@@ -31,7 +31,7 @@ _numbers = itertools.count(1)
 @functools.cache
 def _ge_recorder(settings: GeGraphSettings) -> GeGraphRecorder:
     """One per setting: its files are numbered through the process. Imported late, as few runs need it."""
-    from msdump.dump.recorders import GeGraphRecorder
+    from msdump.dumpers.recorders import GeGraphRecorder
 
     return GeGraphRecorder(settings)
 

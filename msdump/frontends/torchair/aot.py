@@ -15,7 +15,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 from msdump import measuring
-from msdump.dump.capture import Clock
+from msdump.dumpers.capture import Clock
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.partition import partition

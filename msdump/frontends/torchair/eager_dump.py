@@ -18,9 +18,9 @@ from torch.fx import GraphModule, Node
 
 from msdump import measuring
 from msdump.arrays import Array
-from msdump.dump.capture import Clock
-from msdump.dump.immediate import ImmediateDumper
-from msdump.dump.limits import Footprint
+from msdump.dumpers.capture import Clock
+from msdump.dumpers.immediate import ImmediateDumper
+from msdump.dumpers.limits import Footprint
 from msdump.errors import ConfigError
 from msdump.formats.paths.torchair import (
     INPUT,

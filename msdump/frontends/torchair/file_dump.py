@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msdump import measuring, sessions
 from msdump.config.environment import disk_limits
-from msdump.dump.limits import DiskGuard, Footprint, LimitedWriter
-from msdump.dump.tally import Tally
+from msdump.dumpers.limits import DiskGuard, Footprint, LimitedWriter
+from msdump.dumpers.tally import Tally
 from msdump.errors import DumpError, WriteError
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.frontends.torchair.ranks import rank_folders

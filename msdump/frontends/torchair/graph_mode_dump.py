@@ -21,7 +21,7 @@ from msdump.config.json_file import JsonFile
 from msdump.config.plan import Plan
 from msdump.config.selection import OperatorList
 from msdump.config.selectors import FullNameSelector
-from msdump.dump.writer_pool import WriterPool
+from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import dump_options_path, rank_dir

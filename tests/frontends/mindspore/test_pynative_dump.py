@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from msdump import opening, sessions
 from msdump.arrays import Array
-from msdump.dump.exception import ExceptionDumper
-from msdump.dump.overflow import OverflowDumper
-from msdump.dump.tally import Tally
+from msdump.dumpers.exception import ExceptionDumper
+from msdump.dumpers.overflow import OverflowDumper
+from msdump.dumpers.tally import Tally
 from msdump.errors import ConfigError, GraphError
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
@@ -27,7 +27,7 @@ from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, OpEvent
-from tests.dump.memory_writer import MemoryWriter
+from tests.dumpers.memory_writer import MemoryWriter
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
 from tests.plans import plain_plan
 

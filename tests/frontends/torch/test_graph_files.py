@@ -115,7 +115,7 @@ def test_a_graph_file_that_cannot_be_written_stops_the_dump(tmp_path: Path, monk
     def fail(path: Path, *_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("msdump.dump.recorders.write_file", fail)
+    monkeypatch.setattr("msdump.dumpers.recorders.write_file", fail)
     dumping.configure(tmp_path, monkeypatch, is_sync=False)
     torch.compile(Net(), backend=backend)(torch.ones(2, 4)).backward()
     session = dumping.opening.current()

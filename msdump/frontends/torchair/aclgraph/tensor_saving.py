@@ -16,7 +16,7 @@ from torch.fx import GraphModule, Node
 
 from msdump import measuring
 from msdump.arrays import Array
-from msdump.dump.limits import Footprint
+from msdump.dumpers.limits import Footprint
 from msdump.errors import WriteError
 from msdump.formats.npy import NpyWriter
 from msdump.formats.paths.torchair import rank_dir

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import fx
 
-from msdump.dump.capture import Clock
+from msdump.dumpers.capture import Clock
 from msdump.formats.paths.torchair import (
     OPTIMIZED,
     ORIGINAL,

@@ -1,0 +1,288 @@
+"""Limits of the disk: how much a dump may take, how much it leaves free, how many iterations it keeps.
+
+Dumps meet them as writers: a LimitedWriter around each writer, one DiskGuard for all. A limit that is reached is a
+WriteError, and that is what ends a dump: the training goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msdump import dtypes, layouts
+from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, format_size
+from msdump.dumpers.rotation import Rotation, names_of
+from msdump.errors import WriteError
+from msdump.formats.npy import npy_header
+from msdump.formats.writer import WriteCounts, Writer
+from msdump.records import AlreadyWritten, TensorRecord
+
+# Space that is left for others unless the user says otherwise: this much, on small disks this part of them.
+_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART = 64 << 20, 0.05
+# More than the protobuf header of an operator takes for one tensor, and more than a row of statistics.
+_HEADER_BYTES, _ROW_BYTES = 512, 1024
+
+
+class DiskUsage(Protocol):
+    """What is asked of a disk, in bytes."""
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def free(self) -> int: ...
+
+
+def disk_usage(path: Path) -> DiskUsage:
+    """Of the disk that holds `path`, or will hold it once it is made."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return shutil.disk_usage(path)
+
+
+def default_floor(usage: DiskUsage) -> int:
+    """Bytes that a dump leaves free unless MSDUMP_DISK_FLOOR says otherwise."""
+    return int(min(_DEFAULT_FLOOR, _DEFAULT_FLOOR_PART * usage.total))
+
+
+class HasCounts(Protocol):
+    """What writes to the disk and counts it."""
+
+    @property
+    def counts(self) -> WriteCounts: ...
+
+
+class DiskGuard:
+    """What may still be written below one folder. Shared by all writers of a dump; any thread may call it.
+
+    root    folder of the dump
+    usage   asks the disk; injected by tests
+    """
+
+    def __init__(self, root: Path, limits: DiskLimits, usage: Callable[[Path], DiskUsage] = disk_usage) -> None:
+        self._root = root
+        self._limits = limits
+        self._usage = usage
+        self._writers: list[HasCounts] = []
+        self._home: Path | None = None
+        self._lock = threading.Lock()
+        self._reserved = 0
+        self._removed = 0
+        self.rotation = self.new_rotation()
+
+    def new_rotation(self) -> Rotation | None:
+        """For writers whose iterations are counted apart from those of others; None: all iterations are kept."""
+        keep = self._limits.keep_iterations
+        return None if keep is None else Rotation(self._root, keep)
+
+    def watch(self, writer: HasCounts) -> None:
+        """Count what this writer puts on the disk."""
+        self._writers.append(writer)
+
+    def expect_folder(self, home: Path) -> None:
+        """From now on a write is refused once this folder is gone: what it held is lost, and nobody would notice."""
+        self._home = home
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that the dump has on the disk now."""
+        return sum(writer.counts.bytes_written for writer in self._writers) - self._removed
+
+    def reserve(self, size_bytes: int) -> None:
+        """Hold room for a write until `release`.
+
+        Raises: WriteError when a limit would be passed, or the folder that all goes to was removed.
+        """
+        if self._home is not None and not self._home.is_dir():
+            raise WriteError(
+                f"{self._home}: expected the folder of this dump, got none: it was removed or renamed, and what it "
+                "held with it. Do not change the folders while the dump runs."
+            )
+        with self._lock:
+            self._check_budget(size_bytes)
+            self._check_floor(size_bytes)
+            self._reserved += size_bytes
+
+    def release(self, size_bytes: int) -> None:
+        """The write is done, and counted by its writer, or has failed."""
+        with self._lock:
+            self._reserved -= size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Bytes were removed from the disk."""
+        with self._lock:
+            self._removed += size_bytes
+
+    def _check_budget(self, size_bytes: int) -> None:
+        budget = self._limits.budget_bytes
+        used = self.used_bytes + self._reserved
+        # A further name of a file takes nothing, and rooms are held generously: they may be a little too large already.
+        if budget is not None and size_bytes and used + size_bytes > budget:
+            raise WriteError(
+                f"{self._root}: expected at most {budget} bytes of dump ({BUDGET}), got {used} and {size_bytes} more "
+                f"to write. Raise the budget, dump less, or set {KEEP}."
+            )
+
+    def _check_floor(self, size_bytes: int) -> None:
+        floor = self._limits.floor_bytes
+        if floor == 0:
+            return
+        usage = self._usage(self._root)
+        if floor is None:
+            floor = default_floor(usage)
+        if usage.free - self._reserved - size_bytes < floor:
+            raise WriteError(
+                f"{self._root}: expected at least {format_size(floor)} of the disk to stay free ({FLOOR}), got "
+                f"{usage.free} bytes free and {self._reserved + size_bytes} to write. Free space, dump less, or set "
+                f"{FLOOR} or {KEEP}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a kind of writer takes of the disk.
+
+    size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
+    is_deferred  whether it is written when the iteration ends, not when the writer gets the record
+    names        of the files in which a record may be
+    """
+
+    size_of: Callable[[TensorRecord, bool], int]
+    is_deferred: Callable[[TensorRecord], bool] = lambda _: False
+    names: Callable[[TensorRecord], Sequence[str]] = names_of
+
+
+class LimitedWriter:
+    """A writer that keeps within the limits: all records of an operator, or a WriteError before the first of them.
+
+    directory  folder of a record when its iteration may be removed later; None: what is written stays (constants)
+    rotation   whose iterations those are; None: the guard's
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        guard: DiskGuard,
+        footprint: Footprint,
+        directory: Callable[[TensorRecord], Path] | None = None,
+        rotation: Rotation | None = None,
+    ) -> None:
+        self.writes_once = writer.writes_once
+        self.takes_empty = writer.takes_empty
+        self._writer = writer
+        self._guard = guard
+        self._footprint = footprint
+        self._directory = directory
+        self._open: dict[tuple[int, int], _OpenIteration] = {}
+        self._lock = threading.Lock()
+        guard.watch(writer)
+        self._rotation = (rotation or guard.rotation) if directory is not None else None
+        if self._rotation is not None:
+            self._rotation.join(self)
+
+    @property
+    def counts(self) -> WriteCounts:
+        return self._writer.counts
+
+    def write(self, records: Sequence[TensorRecord]) -> None:
+        """Raises: WriteError when a limit is reached, and what the writer raises."""
+        if not records:
+            return
+        footprint = self._footprint
+        with self._lock:
+            iteration = self._open.setdefault((records[0].graph_id, records[0].iteration), _OpenIteration())
+            sizes = [footprint.size_of(record, iteration.repeats(record)) for record in records]
+        size = sum(sizes)
+        self._guard.reserve(size)
+        late = sum(size for record, size in zip(records, sizes, strict=True) if footprint.is_deferred(record))
+        if late:
+            with self._lock:
+                iteration.promised_bytes += late
+        try:
+            if self._rotation is not None and self._directory is not None:
+                for record in records:
+                    names = footprint.names(record)
+                    self._rotation.expect(self._directory(record), names, record.graph_id, record.iteration)
+            self._writer.write(records)
+        finally:
+            if size > late:
+                self._guard.release(size - late)
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        """Finish the iteration, then remove the oldest if there are too many.   Raises: WriteError."""
+        try:
+            self._writer.end_iteration(graph_id, iteration)
+        finally:
+            with self._lock:
+                ended = self._open.pop((graph_id, iteration), None)
+            self._guard.release(ended.promised_bytes if ended is not None else 0)
+        if self._rotation is not None:
+            self._guard.give_back(self._rotation.end(self, graph_id, iteration))
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+        finally:
+            self._guard.release(sum(each.promised_bytes for each in self._open.values()))
+            self._open.clear()
+
+
+class _OpenIteration:
+    """Tensors that an iteration has on disk, and bytes that are promised to it but not written."""
+
+    def __init__(self) -> None:
+        self._written: AlreadyWritten[None] = AlreadyWritten()
+        self.promised_bytes = 0
+
+    def repeats(self, record: TensorRecord) -> bool:
+        """Whether the tensor came before; it is known from now on."""
+        return record.is_repeat or not self._written.is_new(record)
+
+
+def npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes of the npy file of a record; a repeated tensor is a further name of its file."""
+    if is_repeat:
+        return 0
+    row = dtypes.dtype(record.dtype)
+    return len(npy_header(record.dtype, record.shape)) + record.data.size * dtypes.dtype(row.npy_name).itemsize
+
+
+def device_npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most in an npy file, padding of device formats included."""
+    size = npy_size(record, is_repeat)
+    if is_repeat or record.format not in layouts.DEVICE_FORMATS:
+        return size
+    itemsize = dtypes.dtype(dtypes.dtype(record.dtype).npy_name).itemsize
+    # A shape of more dimensions may take another line of the header.
+    return size + _HEADER_BYTES + (_device_elements(record) - record.data.size) * itemsize
+
+
+def bin_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most in the dump file of its operator, padding of device formats included."""
+    size = record.data.size
+    if record.format in layouts.DEVICE_FORMATS:
+        size = _device_elements(record)
+    return _HEADER_BYTES + len(record.op_name) * 4 + size * dtypes.dtype(record.dtype).itemsize
+
+
+def _device_elements(record: TensorRecord) -> int:
+    c0 = layouts.cube_size(record.dtype)
+    shape = layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))
+    return max(record.data.size, math.prod(shape))
+
+
+def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
+    """Bytes that a record takes at most as a row of statistics."""
+    return _ROW_BYTES + 4 * len(record.op_name)
+
+
+NPY_FOOTPRINT = Footprint(npy_size)
+DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
+BIN_FOOTPRINT = Footprint(bin_size)
+ACL_STATS_FOOTPRINT = Footprint(row_size)
+STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=lambda _: True)

@@ -1,0 +1,190 @@
+"""SyncDumper: writes everything that was asked for when the step has ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+
+import numpy as np
+
+from msdump.config.plan import DUMP_INPUT, Plan
+from msdump.dumpers.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
+from msdump.dumpers.delivery import batches
+from msdump.dumpers.dumper import Dumper
+from msdump.dumpers.recorders import GraphRecorder
+from msdump.dumpers.tally import Attempt, Tally
+from msdump.formats.paths.sync import SyncLayout
+from msdump.formats.sidecars import append_history
+from msdump.formats.writer import Writer
+from msdump.graph.graph import Graph
+from msdump.graph.run import FinishedStep
+from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, OUTPUT, AlreadyWritten, OpEvent, TensorRecord
+
+log = logging.getLogger("msdump")
+
+# Two keep both a disk and the page cache busy; more gain nothing on the machines measured.
+_THREADS = 2
+
+
+class SyncDumper(Dumper):
+    """Observer of the synchronous dump. Memory must not be reused: the values are read when the step has ended.
+
+    writers      get the records of every operator of a dumped iteration
+    constants    gets the constants of each graph, once
+    """
+
+    needs_all_values = True
+
+    def __init__(
+        self,
+        plan: Plan,
+        layout: SyncLayout,
+        writers: Sequence[Writer],
+        constants: Writer,
+        tally: Tally,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(tally, clock)
+        self._plan = plan
+        self._layout = layout
+        self._writers = tuple(writers)
+        self._constants = constants
+        self._recorder = GraphRecorder(layout)
+        self._watched: dict[int, WatchedGraph] = {}
+        self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        watched = WatchedGraph(graph, self._plan)
+        self._watched[graph.graph_id] = watched
+        self._tally.count_graph(graph, watched.masks)
+        if not self._is_over():
+            with self._dumping():
+                self._recorder.record(graph)
+        self._report_strings(watched, graph)
+        return [
+            (KEEP if mask else 0) | (BEFORE if op.index in watched.keep else 0)
+            for op, mask in zip(watched.ops, watched.masks, strict=True)
+        ]
+
+    def before_op(self, event: OpEvent) -> None:
+        """Copy what the operator will overwrite, into buffers that live as long as the graph."""
+        if self._is_over():
+            return
+        watched = self._watched[event.op.graph_id]
+        with self._dumping(_records_of(watched)):
+            for slot in watched.keep[event.op.index]:
+                key = event.op.inputs[slot].key
+                if key in watched.kept:
+                    np.copyto(watched.kept[key], event.inputs[slot])
+                else:
+                    watched.kept[key] = event.inputs[slot].copy()
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        if self._is_over():
+            return
+        graph_id, iteration = step.graph.graph_id, step.iteration
+        watched = self._watched[graph_id]
+        with self._dumping(_records_of(watched)) as attempt:
+            self._write_constants(watched, graph_id, iteration, attempt)
+            records = [
+                record
+                for event, operands in zip(step.events, watched.operands, strict=True)
+                for record in self._op_records(event, operands, watched)
+            ]
+            self._write([*records, *self._parameter_records(watched, step)], attempt)
+            for writer in (*self._writers, self._constants):
+                writer.end_iteration(graph_id, iteration)
+            append_history(self._layout.history_file(graph_id), iteration)
+            self._tally.count_dumped(iteration)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return self._plan.when.dumps(iteration)
+
+    def _close(self) -> None:
+        self._threads.shutdown()
+        for writer in (*self._writers, self._constants):
+            with self._tally.stop_on_failure():
+                writer.close()
+
+    def _op_records(self, event: OpEvent, operands: Sequence[Operand], watched: WatchedGraph) -> Iterator[TensorRecord]:
+        """Records of one operator.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
+        for record in op_records(event, operands, event.op.graph_id, self._clock, watched.kept):
+            if self._plan.saved.is_host_layout and record.format != DEFAULT_FORMAT:
+                yield replace(record, format=DEFAULT_FORMAT, sub_format=0)
+            else:
+                yield record
+
+    def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
+        """All records of a step: every distinct tensor once, over all threads, then those that repeat one."""
+        written: AlreadyWritten[None] = AlreadyWritten()
+        first: list[TensorRecord] = []
+        repeats: list[TensorRecord] = []
+        for record in records:
+            if record.data.size == 0:
+                # Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics.
+                self._tally.count_skipped("empty tensor")
+                if record.io == OUTPUT and not record.is_parameter:
+                    for writer in self._writers:
+                        if writer.takes_empty:
+                            writer.write([record])
+            else:
+                (first if written.is_new(record) else repeats).append(record)
+        jobs = [self._threads.submit(self._write_batch, batch, attempt) for batch in batches(first)]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            # After a failure nothing more is begun, and nobody reads the arrays once this has returned.
+            for job in jobs:
+                job.cancel()
+            wait(jobs)
+        self._write_batch(repeats, attempt)
+
+    def _write_batch(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
+        if not records:
+            return  # a writer that cannot write must not stop a dump that has nothing more for it
+        for writer in self._writers:
+            writer.write(records)
+        attempt.count_written(len(records))
+
+    def _parameter_records(self, watched: WatchedGraph, step: FinishedStep) -> Iterator[TensorRecord]:
+        for value in watched.parameters:
+            yield parameter_record(
+                value.name,
+                value.type.dtype,
+                step.array(value),
+                watched.final_keys[value.id],
+                step.iteration,
+                step.graph.graph_id,
+                self._clock.next_us(),
+            )
+
+    def _write_constants(self, watched: WatchedGraph, graph_id: int, iteration: int, attempt: Attempt) -> None:
+        if watched.has_constants_on_disk:
+            return
+        watched.has_constants_on_disk = True
+        records = [
+            parameter_record(
+                f"data-{number}", value.type.dtype, value.constant, None, iteration, graph_id, self._clock.next_us()
+            )
+            for number, value in watched.constants
+            if value.constant is not None
+        ]
+        self._constants.write(records)
+        attempt.count_written(len(records))
+
+    def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
+        """A string cannot be saved: an error is logged, other data is not affected.   Source: MindSpore dump guide."""
+        for node, mask in zip(graph.kernels, watched.masks, strict=True):
+            if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
+                self._tally.count_skipped("string operand")
+                log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
+
+
+def _records_of(watched: WatchedGraph) -> int:
+    """How many records a step has, with those of the constants where they are not written yet."""
+    return watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))

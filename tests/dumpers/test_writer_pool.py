@@ -1,0 +1,119 @@
+"""Threads that write, when Ctrl-C comes at any moment."""
+
+from __future__ import annotations
+
+import gc
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pytest
+
+from msdump.dumpers.staging import Staging
+from msdump.dumpers.writer_pool import Job, WriterPool
+
+ROUNDS = 60
+
+
+@pytest.fixture
+def interrupts() -> Iterator[Callable[[], None]]:
+    """What makes Ctrl-C come in a moment; threads change as often as they can."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no timer")
+    rng = random.Random(1)
+    old_handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    old_interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    gc.disable()
+
+    def soon() -> None:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0005, 0.004))
+
+    yield soon
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old_handler)
+    sys.setswitchinterval(old_interval)
+    gc.enable()
+
+
+def a_moment() -> Iterator[None]:
+    """Long enough for the interrupt; Python loses one that comes while it collects garbage."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        yield
+
+
+def is_done_in_time(work: Callable[[], object]) -> bool:
+    """True when another thread can do it."""
+    done: list[bool] = []
+
+    def attempt() -> None:
+        work()
+        done.append(True)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(10)
+    return bool(done)
+
+
+def test_what_is_submitted_is_run() -> None:
+    pool, done = WriterPool(2), []
+    for number in range(5):
+        pool.submit(Job(number, 1, partial(done.append, number)))
+    assert pool.drain(60) and sorted(done) == [0, 1, 2, 3, 4]
+    first = Job(1, 1, partial(done.append, 5))
+    pool.submit(first)
+    assert pool.drain(60)
+    pool.submit(Job(1, 1, partial(done.append, 6)), after=first)
+    assert pool.drain(60) and done[5:] == [5, 6]
+    del done[5:]
+    pool.close()
+    pool.submit(Job(1, 1, partial(done.append, 5)))
+    state = pool.state()
+    assert (len(done), state.written_records, state.lost_records, pool.error) == (5, 7, 1, None)
+
+
+def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
+    for _ in range(ROUNDS):
+        pool = WriterPool(2)
+        with suppress(KeyboardInterrupt):
+            interrupts()
+            for _ in a_moment():
+                pool.submit(Job(1, 1, lambda: None))
+        assert is_done_in_time(pool.close)
+        assert pool.error is None
+
+
+def test_an_interrupted_wait_leaves_the_budget_usable(interrupts: Callable[[], None]) -> None:
+    for _ in range(ROUNDS):
+        staging = Staging(1 << 20)
+        with suppress(KeyboardInterrupt):
+            interrupts()
+            for _ in a_moment():
+                staging.reserve(40)
+        assert is_done_in_time(partial(staging.reserve, 1))
+
+
+def test_interrupted_copies_leave_nothing_in_the_budget(interrupts: Callable[[], None]) -> None:
+    """Copies that end at once, in the very thread that the interrupt comes to: it must not get lost in there either."""
+    array = np.ones(100_000, np.uint8)
+    staging = Staging(1 << 20)
+
+    def work() -> None:
+        interrupts()
+        for number, _ in enumerate(a_moment()):
+            staging.stage(number, array)
+            staging.hold(number, array)
+
+    for _ in range(ROUNDS):
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    assert staging.held_bytes == 0
+    assert is_done_in_time(partial(staging.reserve, 1 << 20))
