@@ -2,6 +2,7 @@
 
 Write a dump
     msdump run --config data_dump.json train.py             in a shell; the script stays as it is
+    with msdump.dump("data_dump.json") as dump: ...         in Python, around MindSpore, PyTorch or ONNX code
 
 Read one, whoever wrote it
     dump = msdump.open("dump")                              a folder of any level, or one file
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from msdump.analysis import tensor_statistics as stat
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.dump_tensor import DumpedTensor
+    from msdump.opening import dump
 
     open = DumpDir.open
 
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "dump",
     "errors",
     "find_nan",
     "install_aliases",
@@ -59,6 +62,7 @@ _PLACE_BY_NAME = {
     "DumpedTensor": ("msdump.formats.dump_tensor", "DumpedTensor"),
     "compare": ("msdump.analysis", "compare_dumps"),
     "convert": ("msdump.analysis", "convert_dump"),
+    "dump": ("msdump.opening", "dump"),
     "find_nan": ("msdump.analysis", "find_non_finite"),
     "open": ("msdump.formats.dump_dir", "DumpDir.open"),
     "stat": ("msdump.analysis", "tensor_statistics"),

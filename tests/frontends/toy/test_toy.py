@@ -98,6 +98,18 @@ def test_without_a_configuration_it_only_runs() -> None:
     assert not sessions.reports()
 
 
+def test_a_block(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = configure(True)
+    config = json.loads((folder.parent / "dump.json").read_text())
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG")
+    Program(STEPS)(x=X)
+    with msdump.dump(config) as dump:
+        Program(STEPS)(x=X)
+    assert_plain(folder, (0,))
+    report = dump.report()
+    assert report is not None and report.iterations_dumped == 1
+
+
 @pytest.mark.parametrize(
     ("is_sync", "settings"), [(True, {}), (False, {"file_format": "npy"}), (False, {"file_format": "bin"})]
 )
