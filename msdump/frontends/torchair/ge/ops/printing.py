@@ -12,7 +12,6 @@ from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
 from msdump.frontends.torchair.ops import library
-from msdump.frontends.torchair.ops.library import filled, tensor_text
 
 
 @converter(library.PRINT)
@@ -40,11 +39,11 @@ def string_format_kernel(*tensors: Any, template: str, placeholder: str, summari
     """A size is a list in Python's form.   Edges: "" for tensors without values, when the graph is compiled."""
     if any(isinstance(tensor, FakeTensor) for tensor in tensors):
         return ""
-    return filled(template, placeholder, [_text(tensor, summarize) for tensor in tensors])
+    return library.filled(template, placeholder, [_text(tensor, summarize) for tensor in tensors])
 
 
 def _text(value: Any, summarize: int) -> str:
-    return tensor_text(value, summarize) if isinstance(value, torch.Tensor) else str(value)
+    return library.tensor_text(value, summarize) if isinstance(value, torch.Tensor) else str(value)
 
 
 @kernel("PrintV2")
