@@ -72,6 +72,12 @@ def test_short_names_are_those_of_the_analysis() -> None:
     assert msdump.open == msdump.DumpDir.open
 
 
+def test_no_module_takes_the_name_of_a_function() -> None:
+    """Importing it would put the module in the place of the function."""
+    for name in set(msdump.__all__) - {"errors"}:
+        assert not list((ROOT / "msdump").glob(f"{name}.py")) and not (ROOT / "msdump" / name).exists(), name
+
+
 def test_a_misspelled_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(AttributeError, match=r'no attribute "compair"\. Did you mean "compare"'):
         _ = msdump.compair
