@@ -149,7 +149,7 @@ def _probed_step(model: str, task: str, is_quick: bool, folder: Path) -> list[Ca
 
 def measure_interpreter(is_quick: bool) -> None:
     """A chain of small operators, run by the program of the backend and by fx.Interpreter."""
-    from msdump.frontends.torch.program import Program
+    from msdump.frontends.torch.program import FxProgram
 
     def chain(x: torch.Tensor) -> torch.Tensor:
         for _ in range(200):
@@ -157,7 +157,7 @@ def measure_interpreter(is_quick: bool) -> None:
         return x
 
     module = fx.symbolic_trace(chain)
-    program, interpreter, x = Program(module), fx.Interpreter(module), torch.zeros(4)
+    program, interpreter, x = FxProgram(module), fx.Interpreter(module), torch.zeros(4)
     times = 10 if is_quick else 50
 
     def ours() -> None:

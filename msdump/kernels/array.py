@@ -58,10 +58,10 @@ def _reshape_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
     expect_count(types, 1)
     shape, x = shape_attribute(attrs), types[0]
     if -1 in shape:
-        known = math.prod(size for size in shape if size != -1)
-        fits = shape.count(-1) == 1 and known > 0 and x.size % known == 0
+        product = math.prod(size for size in shape if size != -1)
+        fits = shape.count(-1) == 1 and product > 0 and x.size % product == 0
         expect(fits, f"a shape for the {x.size} elements of {x}", shape)
-        shape = tuple(x.size // known if size == -1 else size for size in shape)
+        shape = tuple(x.size // product if size == -1 else size for size in shape)
     fits = min(shape, default=0) >= 0 and math.prod(shape) == x.size
     expect(fits, f"a shape for the {x.size} elements of {x}", shape)
     return (TensorType(x.dtype, shape),)
@@ -89,8 +89,8 @@ def _squeeze_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
     """Attrs: axis, () for all axes of size 1."""
     expect_count(types, 1)
     shape = types[0].shape
-    wanted = int_tuple(attrs.get("axis", ()), "axis")
-    axes = {normal_axis(axis, len(shape)) for axis in wanted} if wanted else {a for a, n in enumerate(shape) if n == 1}
+    given = int_tuple(attrs.get("axis", ()), "axis")
+    axes = {normal_axis(axis, len(shape)) for axis in given} if given else {a for a, n in enumerate(shape) if n == 1}
     for axis in sorted(axes):
         expect(shape[axis] == 1, f"axis {axis} of size 1", shape)
     return (TensorType(types[0].dtype, tuple(size for a, size in enumerate(shape) if a not in axes)),)

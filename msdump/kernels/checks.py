@@ -18,10 +18,10 @@ BOOLS = frozenset({"bool"})
 INDICES = frozenset({"int32", "int64"})
 
 
-def expect(condition: bool, wanted: str, got: Any) -> None:
+def expect(condition: bool, expected: str, got: Any) -> None:
     """Raises: GraphError("expected {wanted}, got {got}.") unless `condition`; the graph puts the node before it."""
     if not condition:
-        raise GraphError(f"expected {wanted}, got {got}.")
+        raise GraphError(f"expected {expected}, got {got}.")
 
 
 def expect_count(types: Sequence[TensorType], count: int) -> None:

@@ -288,10 +288,10 @@ def _segment_sum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) ->
     ids = np.where(ids < 0, ids + target.shape[0], ids)
     rows = x.reshape(ids.size, math.prod(target.shape[1:]))
     order = np.argsort(ids, kind="stable")
-    found, starts = np.unique(ids[order], return_index=True)
+    segments, starts = np.unique(ids[order], return_index=True)
     with np.errstate(all="ignore"):
         sums = np.add.reduceat(rows[order], starts, axis=0, dtype=compute_type(x.dtype))
-        target[found] = sums.reshape((found.size, *target.shape[1:])).astype(target.dtype)
+        target[segments] = sums.reshape((segments.size, *target.shape[1:])).astype(target.dtype)
 
 
 # -- GatherD ------------------------------------------------------------------------------------------

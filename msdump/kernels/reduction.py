@@ -246,8 +246,8 @@ def _arg_with_value_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Te
 
 def _positions(op_type: str, x: Array, axis: int) -> Array:
     """Index of the first extreme along `axis`; NaN counts as the extreme."""
-    found: Array = (np.argmax if op_type in ("Argmax", "ArgMaxWithValue") else np.argmin)(x, axis=axis)
-    return found
+    positions: Array = (np.argmax if op_type in ("Argmax", "ArgMaxWithValue") else np.argmin)(x, axis=axis)
+    return positions
 
 
 def _define_arg(op_type: str) -> None:

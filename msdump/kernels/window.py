@@ -148,7 +148,7 @@ class Geometry:
 
 
 @dataclass(frozen=True)
-class Block:
+class PatchBlock:
     """Some images, and of these some rows of output pixels."""
 
     images: slice
@@ -177,7 +177,7 @@ def geometry(x: Sequence[int], weight: Sequence[int], attrs: Attrs) -> Geometry:
 # -- images to rows, rows to images -------------------------------------------------------------------
 
 
-def row_blocks(g: Geometry, itemsize: int, block_bytes: int) -> Iterator[Block]:
+def row_blocks(g: Geometry, itemsize: int, block_bytes: int) -> Iterator[PatchBlock]:
     """Blocks of about `block_bytes` of rows: several images, or when one is too big, parts of one."""
     height, width = g.window.output
     line = g.groups * g.patch * width * itemsize
@@ -186,7 +186,7 @@ def row_blocks(g: Geometry, itemsize: int, block_bytes: int) -> Iterator[Block]:
     lines = -(-height // parts)
     for image in range(0, g.images, images):
         for row in range(0, height, lines):
-            yield Block(slice(image, min(image + images, g.images)), slice(row, min(row + lines, height)))
+            yield PatchBlock(slice(image, min(image + images, g.images)), slice(row, min(row + lines, height)))
 
 
 def channels_last(x: Array, g: Geometry, dtype: Any) -> Array:

@@ -123,9 +123,11 @@ def _type_mistakes() -> list[AclMistake]:
     scalars = ("path", "mode", "op_switch", "level", "scene", "data", "debug", "kernel_data", "step")
     no_strings: tuple[Any, ...] = (1, None, [])
     no_lists: tuple[Any, ...] = ("a", {}, 0)
-    found = [_dump("A", "EP0001", f"dump_{key}", **{f"dump_{key}": wrong}) for key in scalars for wrong in no_strings]
-    found += [_dump("A", "EP0001", key, **{key: wrong}) for key in ("dump_stats", "dump_list") for wrong in no_lists]
-    found += [
+    mistakes = [
+        _dump("A", "EP0001", f"dump_{key}", **{f"dump_{key}": wrong}) for key in scalars for wrong in no_strings
+    ]
+    mistakes += [_dump("A", "EP0001", key, **{key: wrong}) for key in ("dump_stats", "dump_list") for wrong in no_lists]
+    mistakes += [
         _dump("A", "EP0001", "dump_stats[1]", dump_stats=["Max", 3]),
         _listed("A", "EP0001", "dump_list[1]", {}, "a"),
         _listed("A", "EP0001", "dump_list[0]", []),
@@ -137,23 +139,23 @@ def _type_mistakes() -> list[AclMistake]:
         _listed("A", "EP0001", "dump_list[0].opname_range[1].end", {"opname_range": [{}, {"end": []}]}),
     ]
     lists = ("layer", "watcher_nodes", "optype_blacklist", "opname_blacklist", "opname_range")
-    found += [_listed("A", "EP0001", f"dump_list[0].{key}", {key: "a"}) for key in lists]
+    mistakes += [_listed("A", "EP0001", f"dump_list[0].{key}", {key: "a"}) for key in lists]
     for key in ("optype_blacklist", "opname_blacklist"):
         where = f"dump_list[0].{key}[0]"
-        found += [
+        mistakes += [
             _listed("A", "EP0001", where, {key: [1]}),
             _listed("A", "EP0001", f"{where}.name", {key: [{"name": 1}]}),
             _listed("A", "EP0001", f"{where}.pos", {key: [{"pos": "input0"}]}),
             _listed("A", "EP0001", f"{where}.pos[0]", {key: [{"pos": [0]}]}),
         ]
-    return found
+    return mistakes
 
 
 def _value_mistakes() -> list[AclMistake]:
     keys = ("mode", "data", "op_switch", "level", "debug", "scene", "kernel_data")
-    found = [_dump("B", "EP0001", f"dump_{key}", **{f"dump_{key}": ""}) for key in keys]
-    found += [_dump("B", "EP0002", f"dump_{key}", **{f"dump_{key}": "ON"}) for key in keys]
-    return found + [
+    mistakes = [_dump("B", "EP0001", f"dump_{key}", **{f"dump_{key}": ""}) for key in keys]
+    mistakes += [_dump("B", "EP0002", f"dump_{key}", **{f"dump_{key}": "ON"}) for key in keys]
+    return mistakes + [
         _dump("B", "EP0002", "dump_kernel_data[1]", dump_kernel_data="printf,print"),
         _dump("B", "EP0001", "dump_kernel_data[1]", dump_kernel_data="printf,"),
         _dump("B", "EP0001", "dump_stats[0]", dump_stats=[""], dump_data="stats"),
@@ -162,13 +164,13 @@ def _value_mistakes() -> list[AclMistake]:
 
 
 def _scene_mistakes() -> list[AclMistake]:
-    found = []
+    mistakes = []
     for scene in (*_SCENES, "watcher"):
-        found += [
+        mistakes += [
             _dump("1", "EP0005", "dump_debug", dump_scene=scene, dump_debug="on"),
             _dump("2", "EP0005", "dump_op_switch", dump_scene=scene, dump_op_switch="on"),
         ]
-    return found + [
+    return mistakes + [
         _dump("3", "EP0005", "dump_mode", dump_scene="watcher", dump_mode=mode) for mode in ("input", "all")
     ]
 
@@ -216,7 +218,7 @@ def _list_mistakes() -> list[AclMistake]:
     black = [{"name": "a", "pos": ["input0"]}]
     ends = [{"begin": "a", "end": "b"}]
     watch: Dump = {"dump_scene": "watcher"}
-    found = [
+    mistakes = [
         _dump("10", "EP0005", "dump_op_switch", dump_debug="on", dump_op_switch="on"),
         _listed("10", "EP0005", "dump_list", {}, dump_debug="on"),
         _listed("15", "EP0001", "dump_list[0].model_name", {"model_name": ""}),
@@ -234,17 +236,19 @@ def _list_mistakes() -> list[AclMistake]:
         _dump("25", "EP0005", "dump_stats", dump_stats=["Max"], dump_data="tensor"),
     ]
     empty_name = {"model_name": "", "opname_range": ends}
-    found.append(_listed("22", "EP0001", "dump_list[0].model_name", empty_name, dump_level="op", dump_op_switch="on"))
+    mistakes.append(
+        _listed("22", "EP0001", "dump_list[0].model_name", empty_name, dump_level="op", dump_op_switch="on")
+    )
     for wrong in ({"begin": "a"}, {"end": "a"}, {"begin": "", "end": "b"}, {"begin": "a", "end": ""}, {}):
         item = {"model_name": "m", "opname_range": [*ends, wrong]}
-        found.append(_listed("23", "EP0003", "dump_list[0].opname_range[1]", item, dump_level="op"))
+        mistakes.append(_listed("23", "EP0003", "dump_list[0].opname_range[1]", item, dump_level="op"))
     for key in ("optype_blacklist", "opname_blacklist"):
-        found += [
+        mistakes += [
             _listed("19", "EP0003", f"dump_list[0].{key}", {key: black * 101}, dump_level="op"),
             _listed("20", "EP0005", f"dump_list[0].{key}", {key: black}),
             _listed("20", "EP0005", f"dump_list[0].{key}", {key: black}, dump_level="kernel"),
         ]
-    return found
+    return mistakes
 
 
 # In the order of the checks as far as one section can have two mistakes.
@@ -259,7 +263,7 @@ ACL_MISTAKES: tuple[AclMistake, ...] = (
 
 
 def invalid_acl_dumps(path: str) -> st.SearchStrategy[tuple[Dump, AclMistake]]:
-    """(`dump` section with one mistake and some keys that nobody reads, the mistake)."""
+    """(`dump` section with one mistake and some unknown keys, the mistake)."""
     unread = st.dictionaries(st.sampled_from(["comment", "dumpmode", "dump_status"]), st.none() | st.integers())
     build: Callable[[AclMistake, Dump], tuple[Dump, AclMistake]] = lambda mistake, extra: (  # noqa: E731
         {**extra, **mistake.section(path)},

@@ -136,17 +136,17 @@ def _rows(path: Path) -> list[tuple[object, ...]]:
 
 def _files(root: Path) -> dict[str, Path]:
     """Everything below the root by a name without time stamps; files that then share a name are numbered in time."""
-    found: list[tuple[str, int, Path]] = []
+    entries: list[tuple[str, int, Path]] = []
     for folder, folders, files in os.walk(root):
         mapping_path = Path(folder, MAPPING_FILE)
         mapping = read_mapping(mapping_path) if MAPPING_FILE in files else {}
         place = Path(folder).relative_to(root).as_posix()
-        found += [(f"{place}/{name}/", 0, Path(folder, name)) for name in folders]
+        entries += [(f"{place}/{name}/", 0, Path(folder, name)) for name in folders]
         for file_name in files:
             name, timestamp_us = _timeless(f"{place}/{mapping.get(file_name, file_name)}")
-            found.append((name, timestamp_us, Path(folder, file_name)))
+            entries.append((name, timestamp_us, Path(folder, file_name)))
     by_name: dict[str, Path] = {}
-    for name, _, path in sorted(found):
+    for name, _, path in sorted(entries):
         twins = 2
         unique = name
         while unique in by_name:

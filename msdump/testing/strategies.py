@@ -241,11 +241,11 @@ def records(
     """
     allowed = list(dtypes) if dtypes is not None else sorted(dtype_table.MINDSPORE_DUMPED)
     count = draw(st.integers(0, max_size))
-    made: list[TensorRecord] = []
+    results: list[TensorRecord] = []
     for index in range(count):
         is_parameter: bool = draw(st.booleans())
-        is_shared: bool = bool(made) and draw(st.booleans())
-        again = draw(st.sampled_from(made)) if is_shared else None
+        is_shared: bool = bool(results) and draw(st.booleans())
+        again = draw(st.sampled_from(results)) if is_shared else None
         key: TensorKey | None
         if again is not None and again.key is not None:
             data, dtype, key = again.data, again.dtype, again.key
@@ -254,7 +254,7 @@ def records(
             data = draw(tensors(dtypes=[dtype]))
             key = TensorKey(index, draw(st.integers(0, 2))) if draw(st.booleans()) else None
         name = draw(parameter_names(is_hostile)) if is_parameter else draw(op_names(is_hostile))
-        made.append(
+        results.append(
             TensorRecord(
                 "Parameter" if is_parameter else draw(op_types(is_hostile)),
                 name,
@@ -272,7 +272,7 @@ def records(
                 is_parameter,
             )
         )
-    return made
+    return results
 
 
 def assert_same_array(actual: Array, expected: Array) -> None:

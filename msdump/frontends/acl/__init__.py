@@ -169,7 +169,7 @@ def get_version() -> tuple[int, int, int, int]:
 
 
 def __getattr__(name: str) -> Any:
-    # The import system and inspect ask for names like these; nobody wrote them.
+    # The import system and inspect look these names up; they are not in the script.
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(

@@ -171,7 +171,7 @@ def deliver_to(function: Callable[[dict[str, Any]], Any]) -> Deliver:
                 }
             )
         finally:
-            # The piece is gone when this returns, whoever still knows its address.
+            # The piece is gone when this returns, even if its address is kept.
             process.memory.take_back(data)
         if isinstance(result, int) and result != 0:
             raise WriteError(f"{chunk.file_name}: expected a callback that returns 0, got {result}.")

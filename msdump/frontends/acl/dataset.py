@@ -152,7 +152,7 @@ def set_desc(dataset: Dataset, index: int, desc: TensorDesc) -> None:
 
 
 def _index(dataset: Dataset, index: int) -> int:
-    at = as_int(index, "index")
-    if not 0 <= at < len(dataset.buffers):
-        raise bad_argument(f"index: expected a buffer of {len(dataset.buffers)}, got {at}")
-    return at
+    position = as_int(index, "index")
+    if not 0 <= position < len(dataset.buffers):
+        raise bad_argument(f"index: expected a buffer of {len(dataset.buffers)}, got {position}")
+    return position

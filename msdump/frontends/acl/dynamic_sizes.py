@@ -47,19 +47,19 @@ def set_dynamic_hw_size(model_id: int, dataset: int, index: int, height: int, wi
 @returns_code("aclmdlSetInputDynamicDims")
 def set_input_dynamic_dims(model_id: int, dataset: int, index: int, dims: Mapping[str, Any]) -> None:
     """Choose all sizes of all inputs, one after the other: dims is {"name", "dimCount", "dims"}."""
-    wanted = [_size(size, f"dims[{at}]") for at, size in enumerate(_dims(dims))]
+    chosen = [_size(size, f"dims[{position}]") for position, size in enumerate(_dims(dims))]
     model, held = find_model(as_int(model_id, "model_id")), find_dataset(dataset)
     count = sum(len(operand.shape) for operand in model.inputs)
-    if len(wanted) != count:
-        raise bad_argument(f"dims: expected the {count} sizes of all inputs, got {len(wanted)}")
-    sizes = iter(wanted)
+    if len(chosen) != count:
+        raise bad_argument(f"dims: expected the {count} sizes of all inputs, got {len(chosen)}")
+    sizes = iter(chosen)
     shapes = [tuple(next(sizes) for _ in operand.shape) for operand in model.inputs]
     _check_fit(model, shapes)
     if model.control is None:
         model.fixed_shapes = dict(enumerate(shapes))
         return
     declared = [size for operand in model.inputs for size in operand.shape]
-    gear = tuple(size for size, expected in zip(wanted, declared, strict=True) if expected < 0)
+    gear = tuple(size for size, expected in zip(chosen, declared, strict=True) if expected < 0)
     model.choose_gear(DIMS, gear, held, as_int(index, "index"))
 
 

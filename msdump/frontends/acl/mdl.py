@@ -312,8 +312,8 @@ def _sizes(source: str | bytes) -> tuple[int, int]:
     """(bytes of the results of all operators in the largest gear, bytes of the weights)."""
     model = described(source, open_unwatched(source))
     graph = model.onnx.graph(model.known_shapes(model.largest_shapes()), 0).graph
-    made = [value.type for node in graph.nodes for value in node.outputs]
-    work = sum(type.size_bytes for type in made if all(size >= 0 for size in type.shape))
+    types = [value.type for node in graph.nodes for value in node.outputs]
+    work = sum(type.size_bytes for type in types if all(size >= 0 for size in type.shape))
     return work, sum(value.constant.nbytes for value in graph.constants if value.constant is not None)
 
 

@@ -28,8 +28,8 @@ _RECENT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Memory that `malloc` or `malloc_host` made. Freed when nobody holds the mapping any more, arrays included."""
+class MemoryBlock:
+    """Memory that `malloc` or `malloc_host` made. Freed with the last reference to the mapping, arrays included."""
 
     address: int
     size: int
@@ -38,7 +38,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class BorrowedMemory:
     """Memory of a Python object that a script made a pointer of."""
 
     address: int
@@ -47,13 +47,13 @@ class Lent:
     owner: object
 
 
-class Memory:
+class ProcessMemory:
     """All memory that a script may name by its address."""
 
     def __init__(self) -> None:
         self._addresses: list[int] = []
-        self._block_by_address: dict[int, Block] = {}
-        self._lent: deque[Lent] = deque()
+        self._block_by_address: dict[int, MemoryBlock] = {}
+        self._lent: deque[BorrowedMemory] = deque()
         self._lock = threading.Lock()
 
     def allocate(self, size: int, kind: str) -> int:
@@ -72,7 +72,7 @@ class Memory:
         address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
         with self._lock:
             bisect.insort(self._addresses, address)
-            self._block_by_address[address] = Block(address, size, kind, mapping)
+            self._block_by_address[address] = MemoryBlock(address, size, kind, mapping)
         return address
 
     def free(self, address: int, kind: str) -> None:
@@ -100,7 +100,7 @@ class Memory:
             if len(self._lent) > 4 * _RECENT:
                 recent = [self._lent.pop() for _ in range(_RECENT)]
                 self._lent = deque([entry for entry in self._lent if _is_held(entry)] + recent[::-1])
-            self._lent.append(Lent(address, size, is_writable, owner))
+            self._lent.append(BorrowedMemory(address, size, is_writable, owner))
         return address
 
     def take_back(self, owner: object) -> None:
@@ -139,13 +139,13 @@ class Memory:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _block_at(self, address: int) -> Block | None:
+    def _block_at(self, address: int) -> MemoryBlock | None:
         with self._lock:
-            at = bisect.bisect_right(self._addresses, address) - 1
-            block = self._block_by_address[self._addresses[at]] if at >= 0 else None
+            index = bisect.bisect_right(self._addresses, address) - 1
+            block = self._block_by_address[self._addresses[index]] if index >= 0 else None
         return block if block is not None and address < block.address + block.size else None
 
-    def _lent_at(self, address: int, size: int, is_written: bool) -> Lent | None:
+    def _lent_at(self, address: int, size: int, is_written: bool) -> BorrowedMemory | None:
         with self._lock:
             for entry in reversed(self._lent):
                 is_inside = entry.address <= address and address + size <= entry.address + entry.size
@@ -160,7 +160,7 @@ def memory_sizes() -> tuple[int, int]:
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
 
 
-def _is_held(entry: Lent) -> bool:
+def _is_held(entry: BorrowedMemory) -> bool:
     """True when somebody else still holds the object: the entry and the call have one reference each."""
     return sys.getrefcount(entry.owner) > 2
 
@@ -185,5 +185,5 @@ def _is_mapped(address: int, size: int, is_written: bool) -> bool:
     return False
 
 
-def _too_short(name: str, size: int, left: int) -> CallError:
-    return bad_argument(f"{name}: expected at most the {left} bytes that are left there, got {size}")
+def _too_short(name: str, size: int, remaining: int) -> CallError:
+    return bad_argument(f"{name}: expected at most the {remaining} bytes that are left there, got {size}")

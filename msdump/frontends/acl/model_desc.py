@@ -229,18 +229,18 @@ def _find(model_desc: int) -> ModelDesc:
 
 
 def _input(model_desc: int, index: int) -> ModelOperand:
-    return _at(_find(model_desc).inputs, index, "inputs")
+    return _operand_at(_find(model_desc).inputs, index, "inputs")
 
 
 def _output(model_desc: int, index: int) -> ModelOperand:
-    return _at(_find(model_desc).outputs, index, "outputs")
+    return _operand_at(_find(model_desc).outputs, index, "outputs")
 
 
-def _at(operands: tuple[ModelOperand, ...], index: int, io: str) -> ModelOperand:
-    at = as_int(index, "index")
-    if not 0 <= at < len(operands):
-        raise bad_argument(f"index: expected one of {len(operands)} {io}, got {at}")
-    return operands[at]
+def _operand_at(operands: tuple[ModelOperand, ...], index: int, io: str) -> ModelOperand:
+    position = as_int(index, "index")
+    if not 0 <= position < len(operands):
+        raise bad_argument(f"index: expected one of {len(operands)} {io}, got {position}")
+    return operands[position]
 
 
 def _index(operands: tuple[ModelOperand, ...], name: str) -> int:

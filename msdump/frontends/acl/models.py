@@ -67,13 +67,13 @@ class LoadedModel:
         key = tuple(shapes)
         if key not in self._outputs_by_shapes:
             values = self.onnx.graph(self.known_shapes(shapes), 0).values
-            found = []
+            specs = []
             for spec in self.onnx.outputs:
                 operand = operand_of(spec)
                 value = values.get(spec.name)
                 shape = operand.shape if value is None else tuple(value.type.shape)
-                found.append(ModelOperand(operand.name, operand.dtype, shape))
-            self._outputs_by_shapes[key] = tuple(found)
+                specs.append(ModelOperand(operand.name, operand.dtype, shape))
+            self._outputs_by_shapes[key] = tuple(specs)
         return self._outputs_by_shapes[key]
 
     def known_shapes(self, shapes: Sequence[Shape]) -> dict[str, Shape]:
@@ -90,7 +90,7 @@ class LoadedModel:
 
     def current_shapes(self) -> list[Shape]:
         """Shapes of the inputs as calls have chosen them."""
-        return [self.fixed_shapes.get(at, operand.shape) for at, operand in enumerate(self.inputs)]
+        return [self.fixed_shapes.get(index, operand.shape) for index, operand in enumerate(self.inputs)]
 
     # -- gears ------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class LoadedModel:
             raise CallError(
                 codes.GE_DYNAMIC_BATCH_SIZE_INVALID,
                 f"model {self.name}: expected a gear of --{self.atc.kind}, "
-                f"{'; '.join(','.join(map(str, known)) for known in self.atc.gears)}, by acl.mdl."
+                f"{'; '.join(','.join(map(str, each)) for each in self.atc.gears)}, by acl.mdl."
                 f"{setter[self.atc.kind]}; got {','.join(map(str, gear))}",
             )
         buffer = find_buffer(dataset.buffers[index])
@@ -166,12 +166,12 @@ class LoadedModel:
         """The inputs by name, as views of the script's memory."""
         self._check_count("input", len(self.fed), inputs)
         if self.control is None:
-            shapes = [self._shape(at, operand, inputs) for at, operand in enumerate(self.inputs)]
+            shapes = [self._shape(index, operand, inputs) for index, operand in enumerate(self.inputs)]
         else:
             shapes = self._gear(inputs)
         return {
-            operand.name: self._read(at, operand, inputs, shape)
-            for at, (operand, shape) in enumerate(zip(self.inputs, shapes, strict=True))
+            operand.name: self._read(index, operand, inputs, shape)
+            for index, (operand, shape) in enumerate(zip(self.inputs, shapes, strict=True))
         }
 
     def run(self, arrays: dict[str, Array]) -> dict[str, Any]:
@@ -182,16 +182,16 @@ class LoadedModel:
             tell_failure(self.onnx, error)
             raise CallError(codes.GE_FAILURE, str(error)) from error
 
-    def copy_out(self, found: dict[str, Any], outputs: Dataset) -> None:
+    def copy_out(self, results: dict[str, Any], outputs: Dataset) -> None:
         """Put the outputs into the script's memory, and their shapes into the descriptions."""
-        for at, operand in enumerate(self.outputs):
-            array = found[operand.name]
+        for index, operand in enumerate(self.outputs):
+            array = results[operand.name]
             if not isinstance(array, np.ndarray) or array.dtype.hasobject:
                 raise CallError(
                     codes.MODEL_OUTPUT_NOT_MATCH,
                     f"model {self.name}: expected outputs that memory can hold, got {operand.dtype} for {operand.name}",
                 )
-            buffer, needed = find_buffer(outputs.buffers[at]), device_size(array)
+            buffer, needed = find_buffer(outputs.buffers[index]), device_size(array)
             if buffer.size < needed:
                 raise CallError(
                     codes.MODEL_OUTPUT_NOT_MATCH,
@@ -199,12 +199,12 @@ class LoadedModel:
                     f"{operand.dtype}{list(array.shape)}, got a buffer of {buffer.size}",
                 )
             write_array(buffer, array, f"output {operand.name}")
-            old = desc_of(outputs, at)
+            old = desc_of(outputs, index)
             number = dtype_number(dtypes.dtype_from_numpy(array.dtype).name)
             form = ACL_FORMAT_ND if old is None else old.format
-            set_desc(outputs, at, TensorDesc(number, tuple(array.shape), form, operand.name))
+            set_desc(outputs, index, TensorDesc(number, tuple(array.shape), form, operand.name))
 
-    # -- runs that nobody waits for ---------------------------------------------------------------
+    # -- asynchronous runs ------------------------------------------------------------------------
 
     def begin(self) -> None:
         """A run was handed to a stream."""
@@ -229,8 +229,8 @@ class LoadedModel:
             code = codes.MODEL_INPUT_NOT_MATCH if io == "input" else codes.MODEL_OUTPUT_NOT_MATCH
             raise CallError(code, f"model {self.name}: expected {expected} {io} buffers in the dataset, got {got}")
 
-    def _read(self, at: int, operand: ModelOperand, inputs: Dataset, shape: Shape) -> Array:
-        buffer = find_buffer(inputs.buffers[at])
+    def _read(self, index: int, operand: ModelOperand, inputs: Dataset, shape: Shape) -> Array:
+        buffer = find_buffer(inputs.buffers[index])
         needed = packed_size(operand.dtype, math.prod(shape))
         if buffer.size < needed:
             raise CallError(
@@ -240,10 +240,10 @@ class LoadedModel:
             )
         return read_array(buffer, operand.dtype, shape, f"input {operand.name}")
 
-    def _shape(self, at: int, operand: ModelOperand, inputs: Dataset) -> Shape:
+    def _shape(self, index: int, operand: ModelOperand, inputs: Dataset) -> Shape:
         """Shape of an input: from its description, from a call on the model, from the model, from its size."""
-        desc, buffer = desc_of(inputs, at), find_buffer(inputs.buffers[at])
-        shape = desc.shape if desc is not None else self.fixed_shapes.get(at, operand.shape)
+        desc, buffer = desc_of(inputs, index), find_buffer(inputs.buffers[index])
+        shape = desc.shape if desc is not None else self.fixed_shapes.get(index, operand.shape)
         if not operand.fits(shape):
             raise CallError(
                 codes.MODEL_INPUT_NOT_MATCH,

@@ -297,8 +297,8 @@ def _operator(op_type: str, input_desc: Sequence[int], output_desc: Sequence[int
     """Edges: a null handle stands for no attributes."""
     name, handle = as_text(op_type, "op_type"), as_int(attr, "attr")
     attributes = process.handles.find(handle, OpAttr, "attr").values if handle else {}
-    inputs = [find_desc(desc, f"input_desc[{at}]") for at, desc in enumerate(input_desc)]
-    outputs = [find_desc(desc, f"output_desc[{at}]") for at, desc in enumerate(output_desc)]
+    inputs = [find_desc(desc, f"input_desc[{index}]") for index, desc in enumerate(input_desc)]
+    outputs = [find_desc(desc, f"output_desc[{index}]") for index, desc in enumerate(output_desc)]
     return operator_of(name, inputs, outputs, attributes)
 
 

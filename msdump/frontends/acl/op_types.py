@@ -42,7 +42,7 @@ def _same_as(op_type: str) -> Callable[[Attributes], OnnxOp]:
 
 def _matmul(first: str, second: str) -> Callable[[Attributes], OnnxOp]:
     def build(attributes: Attributes) -> OnnxOp:
-        swaps = tuple(at for at, name in enumerate((first, second)) if attributes.pop(name, False))
+        swaps = tuple(index for index, name in enumerate((first, second)) if attributes.pop(name, False))
         attributes.pop("offset_x", None)
         return OnnxOp("MatMul", attributes, swaps)
 

@@ -55,9 +55,9 @@ class ModelOperand:
 
     def __str__(self) -> str:
         sizes = ["?" if size < 0 else str(size) for size in self.shape]
-        for at, (least, most) in enumerate(self.ranges):
-            if self.shape[at] < 0 <= most:
-                sizes[at] = f"{least}~{most}"
+        for index, (least, most) in enumerate(self.ranges):
+            if self.shape[index] < 0 <= most:
+                sizes[index] = f"{least}~{most}"
         return f"{self.dtype}[{', '.join(sizes)}]"
 
 

@@ -13,7 +13,7 @@ from msdump.acl_session import AclSession
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError, bad_argument
 from msdump.frontends.acl.dump_state import DumpState
-from msdump.frontends.acl.memory import Memory
+from msdump.frontends.acl.memory import ProcessMemory
 from msdump.frontends.acl.streams import Stream, Subscriptions
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Process:
     def reset_for_tests(self) -> None:
         """Forget everything, so that one process can begin again."""
         self.handles = Handles()
-        self.memory = Memory()
+        self.memory = ProcessMemory()
         self.dump = DumpState(self.drain)
         self.models: dict[int, HasOperands] = {}
         self.model_ids = itertools.count(1)
@@ -157,10 +157,10 @@ class Process:
         names = tuple(dict.fromkeys(name for name in (model.file_name, model.model_name) if name))
         watching: list[Observer] = []
         for dump in dumps:
-            found = dump.observe_model(model_id, names, model.originals, self.device_id)
-            if found:
+            observers = dump.observe_model(model_id, names, model.originals, self.device_id)
+            if observers:
                 dump.count_skipped(model.skipped(), self.device_id)
-            watching += found
+            watching += observers
         model.watch(watching)
 
     def close(self) -> None:

@@ -57,8 +57,8 @@ class Model:
         twice = sorted(given.keys() & named.keys())
         if twice:
             raise ExecutionError(f"model {self.name}: input {twice[0]} is given twice. Give it once.")
-        found = self._onnx.run({**given, **named})
-        return {spec.name: found[spec.name] for spec in self.outputs}
+        results = self._onnx.run({**given, **named})
+        return {spec.name: results[spec.name] for spec in self.outputs}
 
 
 def dump(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:

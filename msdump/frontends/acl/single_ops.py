@@ -58,19 +58,19 @@ class SingleOps:
         Raises: CallError 100021 to 100024, 500002.
         """
         model = self.model(op)
-        found = self._results(op, model, inputs)
-        for at, (spec, buffer) in enumerate(zip(model.outputs, outputs, strict=True)):
-            array = found[spec.name]
-            dtype, shape = op.outputs[at]
+        results = self._results(op, model, inputs)
+        for slot, (spec, buffer) in enumerate(zip(model.outputs, outputs, strict=True)):
+            array = results[spec.name]
+            dtype, shape = op.outputs[slot]
             actual = dtypes.dtype_from_numpy(array.dtype).name
             if actual != dtype or device_size(array) > buffer.size or not _may_be(tuple(array.shape), shape):
                 raise CallError(
                     codes.OP_OUTPUT_NOT_MATCH,
-                    f"{op.op_type}: expected output {at} as {actual}{list(array.shape)} of {device_size(array)} bytes, "
-                    f"got the description {dtype}{list(shape)} and a buffer of {buffer.size} bytes",
+                    f"{op.op_type}: expected output {slot} as {actual}{list(array.shape)} of {device_size(array)} "
+                    f"bytes, got the description {dtype}{list(shape)} and a buffer of {buffer.size} bytes",
                 )
-            write_array(buffer, array, f"{op.op_type}: output {at}")
-        return [tuple(found[spec.name].shape) for spec in model.outputs]
+            write_array(buffer, array, f"{op.op_type}: output {slot}")
+        return [tuple(results[spec.name].shape) for spec in model.outputs]
 
     def shapes(self, op: SingleOp, inputs: Sequence[DataBuffer]) -> list[Shape]:
         """Shapes of its results, from those of the operands as far as they decide, else from a run without a dump.
@@ -97,7 +97,7 @@ class SingleOps:
         key = (op, tuple(dumps))
         with self._lock:
             if key not in self._models:
-                # Dumps that ended have models here that nobody will ask for again.
+                # Dumps that ended have models here that are not needed again.
                 ended = [old for old in self._models if old[1] and old[1] != key[1]]
                 for old in ended:
                     del self._models[old]
@@ -120,22 +120,22 @@ class SingleOps:
 
     def _results(self, op: SingleOp, model: OnnxModel, inputs: Sequence[DataBuffer]) -> dict[str, Any]:
         feeds = {}
-        for at, (spec, buffer) in enumerate(zip(model.inputs, inputs, strict=True)):
-            dtype, shape = op.inputs[at]
+        for index, (spec, buffer) in enumerate(zip(model.inputs, inputs, strict=True)):
+            dtype, shape = op.inputs[index]
             needed = packed_size(dtype, math.prod(shape))
             if buffer.size < needed:
                 raise CallError(
                     codes.OP_INPUT_NOT_MATCH,
-                    f"{op.op_type}: expected {needed} bytes for input {at} of {dtype}{list(shape)}, got a buffer of "
+                    f"{op.op_type}: expected {needed} bytes for input {index} of {dtype}{list(shape)}, got a buffer of "
                     f"{buffer.size}",
                 )
-            feeds[spec.name] = read_array(buffer, dtype, shape, f"{op.op_type}: input {at}")
+            feeds[spec.name] = read_array(buffer, dtype, shape, f"{op.op_type}: input {index}")
         try:
-            found = model.run(feeds)
+            results = model.run(feeds)
         except ExecutionError as error:
             tell_failure(model, error)
             raise CallError(codes.GE_FAILURE, str(error)) from error
-        return found
+        return results
 
     def _make(self, op: SingleOp, dumps: Sequence[AclSession], is_counted: bool = True) -> OnnxModel:
         counter = self._count_by_type.setdefault(op.op_type, itertools.count())
@@ -148,8 +148,8 @@ class SingleOps:
                 f"{op.op_type}: expected {len(model.inputs)} inputs and {len(model.outputs)} outputs, got "
                 f"{len(op.inputs)} and {len(op.outputs)}",
             )
-        found = [dump.observe_operators(process.device_id) for dump in dumps]
-        model.watch([observer for observers in found for observer in observers])
+        watching = [dump.observe_operators(process.device_id) for dump in dumps]
+        model.watch([observer for observers in watching for observer in observers])
         return model
 
 
@@ -170,28 +170,28 @@ def operator_of(
 
 
 def _signature(op_type: str, descs: Sequence[TensorDesc], io: str, code: int, may_be_open: bool = False) -> Signature:
-    found = []
-    for at, desc in enumerate(descs):
+    signature = []
+    for index, desc in enumerate(descs):
         row = dtypes.BY_GE_NUMBER.get(desc.dtype)
         if row is None or row.numpy_type is None or (any(size < 0 for size in desc.shape) and not may_be_open):
             raise CallError(
                 code,
-                f"{op_type}: expected a dtype and sizes for {io} {at}, got dtype {desc.dtype}, shape {desc.shape}",
+                f"{op_type}: expected a dtype and sizes for {io} {index}, got dtype {desc.dtype}, shape {desc.shape}",
             )
-        found.append((row.name, desc.shape))
-    return tuple(found)
+        signature.append((row.name, desc.shape))
+    return tuple(signature)
 
 
 def _load(op: SingleOp, name: str) -> OnnxModel:
     """A model of the operator alone, in the newest operator set that onnxruntime has it in.
 
-    Raises: CallError 100024 for a type that nobody knows, 100021 for operands that it does not take.
+    Raises: CallError 100024 for an unknown type, 100021 for operands that it does not take.
     """
     load_model = loader()
     import onnx
 
-    wanted = onnx_op(op.op_type, dict(op.attributes))
-    if not onnx.defs.has(wanted.op_type):
+    target = onnx_op(op.op_type, dict(op.attributes))
+    if not onnx.defs.has(target.op_type):
         near = did_you_mean(op.op_type, known_types())
         raise CallError(
             codes.OP_NOT_FOUND,
@@ -202,7 +202,7 @@ def _load(op: SingleOp, name: str) -> OnnxModel:
     # An operator may have changed since the newest set in a way that onnxruntime does not know yet.
     for opset in range(_newest_opset(), _OLDEST_OPSET, -1):
         try:
-            model: OnnxModel = load_model(one_node_model(wanted, op, name, opset))
+            model: OnnxModel = load_model(one_node_model(target, op, name, opset))
             return model
         except (GraphError, FormatError) as error:
             refused.append(error)
@@ -225,7 +225,7 @@ def _newest_opset() -> int:
     return newest
 
 
-def one_node_model(wanted: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
+def one_node_model(target: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
     """The ModelProto of one operator.
 
     Raises: CallError 100026 for a dtype that ONNX does not have; 100023 for attributes that it does not take.
@@ -241,19 +241,19 @@ def one_node_model(wanted: OnnxOp, op: SingleOp, name: str, opset: int) -> Any:
         except KeyError:
             raise CallError(codes.UNSUPPORTED_DATA_TYPE, f"{op.op_type}: ONNX has no {dtype}") from None
 
-    inputs = [value(f"x{at}", dtype, shape) for at, (dtype, shape) in enumerate(op.inputs)]
-    outputs = [value(f"y{at}", dtype, None) for at, (dtype, _) in enumerate(op.outputs)]
+    inputs = [value(f"x{index}", dtype, shape) for index, (dtype, shape) in enumerate(op.inputs)]
+    outputs = [value(f"y{index}", dtype, None) for index, (dtype, _) in enumerate(op.outputs)]
     nodes, operands, constants = [], [each.name for each in inputs], []
-    for at in wanted.swaps:
-        order = list(range(len(op.inputs[at][1])))
+    for index in target.swaps:
+        order = list(range(len(op.inputs[index][1])))
         order[-2:] = reversed(order[-2:])
-        nodes.append(helper.make_node("Transpose", [operands[at]], [f"t{at}"], f"{name}/swap{at}", perm=order))
-        operands[at] = f"t{at}"
-    for at, numbers in enumerate(wanted.constants):
-        constants.append(onnx.numpy_helper.from_array(np.asarray(numbers, np.int64), f"c{at}"))
-        operands.append(f"c{at}")
+        nodes.append(helper.make_node("Transpose", [operands[index]], [f"t{index}"], f"{name}/swap{index}", perm=order))
+        operands[index] = f"t{index}"
+    for index, numbers in enumerate(target.constants):
+        constants.append(onnx.numpy_helper.from_array(np.asarray(numbers, np.int64), f"c{index}"))
+        operands.append(f"c{index}")
     try:
-        nodes.append(helper.make_node(wanted.op_type, operands, [y.name for y in outputs], name, **wanted.attributes))
+        nodes.append(helper.make_node(target.op_type, operands, [y.name for y in outputs], name, **target.attributes))
     except (TypeError, ValueError) as error:
         raise CallError(codes.OP_ATTR_NOT_MATCH, f"{op.op_type}: {error}") from error
     graph = helper.make_graph(nodes, name, inputs, outputs, constants)

@@ -58,7 +58,7 @@ class Event:
     def __init__(self) -> None:
         self.recorded_at: float | None = None
         self._reached = threading.Event()
-        self._reached.set()  # an event that nobody records holds nobody up
+        self._reached.set()  # an event that is never recorded delays nothing
 
     def arm(self) -> None:
         """Called when a stream is told to record it."""

@@ -167,15 +167,15 @@ def find(desc: int, name: str = "tensor_desc") -> TensorDesc:
 
 
 def _dim(desc: int, index: int) -> int:
-    shape, at = find(desc).shape, as_int(index, "index")
-    if not 0 <= at < len(shape):
-        raise bad_argument(f"index: expected a dimension of {len(shape)}, got {at}")
-    return shape[at]
+    shape, axis = find(desc).shape, as_int(index, "index")
+    if not 0 <= axis < len(shape):
+        raise bad_argument(f"index: expected a dimension of {len(shape)}, got {axis}")
+    return shape[axis]
 
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """Sizes of a script, -1 for open ones.   Raises: CallError 100000."""
-    sizes = tuple(as_int(size, f"shape[{at}]") for at, size in enumerate(shape))
+    sizes = tuple(as_int(size, f"shape[{axis}]") for axis, size in enumerate(shape))
     if any(size < UNKNOWN for size in sizes):
         raise CallError(codes.INVALID_PARAM, f"shape: expected sizes, or -1 for open ones, got {sizes}")
     return sizes

@@ -40,8 +40,8 @@ def numpy_to_ptr(array: Array) -> int:
 @returns_plain("acl.util.numpy_contiguous_to_ptr", 0)
 def numpy_contiguous_to_ptr(array: Array) -> int:
     """Address of the elements one after the other; of a copy when the array has them otherwise."""
-    found = np.ascontiguousarray(_checked(array))
-    return _address(found)
+    contiguous = np.ascontiguousarray(_checked(array))
+    return _address(contiguous)
 
 
 @returns_plain("acl.util.ptr_to_numpy", np.empty((0,), np.uint8))
@@ -126,7 +126,7 @@ def _checked(array: Any) -> Array:
 
 
 def _address(array: Array) -> int:
-    """Whoever owns the memory is what must stay alive: views of it come and go."""
+    """Address of an array. The owner of the memory must stay alive; views of it may go."""
     owner: Any = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base

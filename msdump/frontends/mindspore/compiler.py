@@ -203,12 +203,12 @@ def argument_names(function: Callable[..., Any], count: int) -> list[str]:
     names: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            names.extend(f"{parameter.name}{at}" for at in range(count - len(names)))
+            names.extend(f"{parameter.name}{index}" for index in range(count - len(names)))
         elif parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
     names = names[:count]
     # More arguments than the function takes: it says so itself when it is called.
-    return names + [f"argument{at}" for at in range(len(names), count)]
+    return names + [f"argument{index}" for index in range(len(names), count)]
 
 
 def _input_of(tracer: Tracer, arg: Any, name: str) -> Any:
@@ -216,7 +216,7 @@ def _input_of(tracer: Tracer, arg: Any, name: str) -> Any:
     structure = flatten(arg, leaves)
     if structure.kind == "tensor":
         return tracer.add_input(name, leaves[0])
-    inputs = [tracer.add_input(f"{name}{at}", leaf) for at, leaf in enumerate(leaves)]
+    inputs = [tracer.add_input(f"{name}{index}", leaf) for index, leaf in enumerate(leaves)]
     return unflatten(structure, iter(inputs))
 
 

@@ -51,52 +51,54 @@ def differentiate(
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
     with nullcontext() if outer else tracer.active(), tracer.differentiating():
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
-        inner, wanted = _inner_args(tracer, args, set(positions))
+        inner, inputs = _inner_args(tracer, args, set(positions))
         outputs = function(*inner)
         loss = tracer.value_of(_loss_of(outputs, has_aux))
-        wrt = [value for at in positions for value in wanted[at]] + [tracer.value_of(weight) for weight in weights]
+        wrt = [value for position in positions for value in inputs[position]] + [
+            tracer.value_of(weight) for weight in weights
+        ]
         first = len(tracer.graph.nodes)
-        found = gradients(tracer.graph, loss, wrt, _sens_value(tracer, loss, sens))
+        results = gradients(tracer.graph, loss, wrt, _sens_value(tracer, loss, sens))
         if tracer.is_recording:
-            tracer.run(_needed(tracer.graph.nodes[first:], found))
-        tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, found, strict=True)]
+            tracer.run(_needed(tracer.graph.nodes[first:], results))
+        tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, results, strict=True)]
     leaves = iter(tensors)
     per_input = []
-    for at in positions:
-        structure = flatten(inner[at], [])
+    for position in positions:
+        structure = flatten(inner[position], [])
         per_input.append(next(leaves) if structure.kind == "constant" else unflatten(structure, leaves))
     return Differentiated(outputs, tuple(per_input), tuple(leaves))
 
 
 def _is_in(weight: Parameter, weights: Sequence[Parameter]) -> bool:
-    return any(weight is known for known in weights)
+    return any(weight is each for each in weights)
 
 
 def _inner_args(tracer: Tracer, args: Sequence[Any], positions: set[int]) -> tuple[list[Any], dict[int, list[Value]]]:
     """The arguments as they are inside the graph, and the values of those at `positions`."""
     inner: list[Any] = []
-    wanted: dict[int, list[Value]] = {}
-    for at, arg in enumerate(args):
+    selected: dict[int, list[Value]] = {}
+    for position, arg in enumerate(args):
         if isinstance(arg, Parameter):
-            wanted[at] = [tracer.value_of(arg)]
+            selected[position] = [tracer.value_of(arg)]
             inner.append(arg)
             continue
         leaves: list[Tensor] = []
         structure = flatten(arg, leaves)
         if tracer.is_recording:
-            leaves = [_recorded(tracer, leaf, f"args{at}") for leaf in leaves]
+            leaves = [_recorded(tracer, leaf, f"args{position}") for leaf in leaves]
         values = [tracer.value_of(leaf) for leaf in leaves]
-        if at in positions and not values:
-            raise GraphError(f"gradient: expected a tensor as argument {at}, got {arg!r}.")
-        wanted[at] = values
+        if position in positions and not values:
+            raise GraphError(f"gradient: expected a tensor as argument {position}, got {arg!r}.")
+        selected[position] = values
         inner.append(unflatten(structure, iter(map(tracer.tensor_of, values))))
-    return inner, wanted
+    return inner, selected
 
 
 def _recorded(tracer: Tracer, leaf: Tensor, name: str) -> Tensor:
     """A leaf that is a value of its own: constants are shared, and so would be their gradients."""
-    known = tracer.known_value(leaf)
-    return leaf if known is not None and known.kind != CONSTANT else tracer.add_input(name, leaf)
+    value = tracer.known_value(leaf)
+    return leaf if value is not None and value.kind != CONSTANT else tracer.add_input(name, leaf)
 
 
 def _loss_of(outputs: Any, has_aux: bool) -> Tensor:
@@ -130,10 +132,10 @@ def _gradient(tracer: Tracer, value: Value, gradient: Value | None) -> Tensor:
 
 def _needed(nodes: Sequence[Node], results: Sequence[Value | None]) -> list[Node]:
     """Those of `nodes` that lead to the results, in order."""
-    wanted = {value.id for value in results if value is not None}
+    needed = {value.id for value in results if value is not None}
     kept: list[Node] = []
     for node in reversed(nodes):
-        if any(value.id in wanted for value in node.outputs):
-            wanted.update(value.id for value in node.inputs)
+        if any(value.id in needed for value in node.outputs):
+            needed.update(value.id for value in node.inputs)
             kept.append(node)
     return kept[::-1]

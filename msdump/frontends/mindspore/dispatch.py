@@ -1,4 +1,4 @@
-"""Dispatch: the one door through which every operator of the shim goes, into a graph or at once."""
+"""Dispatch: the single entry point for all operators of the shim, into a graph or at once, and their common dtypes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.tracer import current_tracer
 from msdump.graph.primitive import Primitive, definition_of
 
-_wanted: ContextVar[str | None] = ContextVar("msdump_mindspore_precision", default=None)
+_dtype: ContextVar[str | None] = ContextVar("msdump_mindspore_precision", default=None)
 
 
 def compute_dtype() -> str | None:
     """Dtype to which float operands are cast, None to leave them."""
-    return _wanted.get()
+    return _dtype.get()
 
 
 @contextmanager
 def computing_in(dtype: str) -> Iterator[None]:
     """While this is open, operators of this thread compute in `dtype`."""
-    token = _wanted.set(dtype)
+    token = _dtype.set(dtype)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _dtype.reset(token)
 
 
 Attrs = Mapping[str, Any]
@@ -43,9 +43,9 @@ def execute(op_type: str, inputs: Sequence[Tensor], attrs: Attrs | None = None) 
     Raises: GraphError when operands do not fit; KernelNotFoundError with the nearest known operator.
     """
     primitive = Primitive(op_type, dict(attrs or {}))
-    wanted = compute_dtype()
-    if wanted is not None and op_type != "Cast" and not definition_of(op_type).mutates:
-        inputs = [_lowered(tensor, wanted) for tensor in inputs]
+    dtype = compute_dtype()
+    if dtype is not None and op_type != "Cast" and not definition_of(op_type).mutates:
+        inputs = [_lowered(tensor, dtype) for tensor in inputs]
     tracer = current_tracer()
     if tracer is not None:
         return tracer.add(primitive, inputs)
@@ -57,11 +57,11 @@ def call(op_type: str, *inputs: Tensor, **attrs: Any) -> Tensor:
     return execute(op_type, inputs, attrs)[0]
 
 
-def _lowered(tensor: Tensor, wanted: str) -> Tensor:
+def _lowered(tensor: Tensor, dtype: str) -> Tensor:
     name = tensor.type_.dtype
-    if name == wanted or not dtypes.dtype(name).is_float:
+    if name == dtype or not dtypes.dtype(name).is_float:
         return tensor
-    return call("Cast", tensor, dtype=wanted)
+    return call("Cast", tensor, dtype=dtype)
 
 
 _ORDER = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
@@ -121,6 +121,6 @@ def promoted(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     if isinstance(second, Tensor) and isinstance(first, bool | int | float):
         dtype = scalar_dtype(second.type_.dtype, first)
         return as_tensor(first, dtype), cast(second, dtype)
-    left, right = as_tensor(first), as_tensor(second)
-    dtype = common_dtype(left.type_.dtype, right.type_.dtype)
-    return cast(left, dtype), cast(right, dtype)
+    one, other = as_tensor(first), as_tensor(second)
+    dtype = common_dtype(one.type_.dtype, other.type_.dtype)
+    return cast(one, dtype), cast(other, dtype)

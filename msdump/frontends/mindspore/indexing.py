@@ -64,8 +64,8 @@ def _gathered(tensor: Tensor, index: Tensor, axis: int) -> Tensor:
 
 def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     """One index tensor among full slices."""
-    places = [at for at, item in enumerate(items) if isinstance(item, Tensor | list | np.ndarray)]
-    rest = [item for at, item in enumerate(items) if at not in places]
+    places = [position for position, item in enumerate(items) if isinstance(item, Tensor | list | np.ndarray)]
+    rest = [item for position, item in enumerate(items) if position not in places]
     if len(places) != 1 or any(item != slice(None) for item in rest):
         raise GraphError("index: expected one index tensor among full slices in a graph. Use ops.gather for others.")
     item = items[places[0]]

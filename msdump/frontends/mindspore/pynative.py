@@ -110,8 +110,8 @@ def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[An
     for name, arg in (*zip(names, args, strict=True), *kwargs.items()):
         leaves: list[Tensor] = []
         structure = flatten(arg, leaves)
-        for at, leaf in enumerate(leaves):
-            tracer.bind_input(name if structure.kind == "tensor" else f"{name}{at}", leaf)
+        for index, leaf in enumerate(leaves):
+            tracer.bind_input(name if structure.kind == "tensor" else f"{name}{index}", leaf)
 
 
 def _observed(
@@ -197,8 +197,8 @@ class _RecordedCalls(Calls):
 
     def __init__(self, ops: Sequence[OpInfo], tracer: Tracer, recorder: StepRecorder, error: Exception | None) -> None:
         launches = recorder.launches
-        known = iter(ops)
-        self.ops = [next(known) if launch.node.definition.is_kernel else None for launch in launches]
+        infos = iter(ops)
+        self.ops = [next(infos) if launch.node.definition.is_kernel else None for launch in launches]
         self._tracer = tracer
         self._recorder = recorder
         self._error = error

@@ -11,7 +11,7 @@ from msdump.graph.graph import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class RecordedLaunch:
     """One operator that ran, with the memory that it read and wrote."""
 
     node: Node
@@ -27,7 +27,7 @@ class StepRecorder:
     """
 
     def __init__(self) -> None:
-        self.launches: list[Launch] = []
+        self.launches: list[RecordedLaunch] = []
         self.is_running = False
         # By identity of the memory: moments at which it was about to be written, and what it held then.
         self._copies: dict[int, list[tuple[int, Array, Array]]] = {}
@@ -40,7 +40,7 @@ class StepRecorder:
         moment = _read_at(len(self.launches)) + 1
         for slot in node.definition.mutates:
             self._keep(inputs[slot], moment)
-        self.launches.append(Launch(node, tuple(inputs), tuple(outputs)))
+        self.launches.append(RecordedLaunch(node, tuple(inputs), tuple(outputs)))
         self.is_running = True
         yield
         self.is_running = False

@@ -27,17 +27,17 @@ def source_lines() -> tuple[SourceLine, ...]:
 
     Edges: library frames inside the innermost user frame are left out; when there is no user frame they stay.
     """
-    found: list[tuple[bool, SourceLine]] = []
+    lines: list[tuple[bool, SourceLine]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code not in _roots:
         path = os.path.abspath(frame.f_code.co_filename)
         is_user = not path.startswith(_HOME)
         if is_user or (frame.f_code.co_name == "construct" and path.startswith(_LIBRARY)):
             code = linecache.getline(path, frame.f_lineno).rstrip("\r\n")
-            found.append((is_user, SourceLine(path, frame.f_lineno, code)))
+            lines.append((is_user, SourceLine(path, frame.f_lineno, code)))
         frame = frame.f_back
-    first = next((at for at, (is_user, _) in enumerate(found) if is_user), 0)
-    return tuple(line for _, line in reversed(found[first:]))
+    first = next((index for index, (is_user, _) in enumerate(lines) if is_user), 0)
+    return tuple(line for _, line in reversed(lines[first:]))
 
 
 def user_line() -> str:

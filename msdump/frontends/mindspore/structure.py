@@ -94,17 +94,17 @@ def check_inputs(declared: Sequence[Any], args: Sequence[Any]) -> None:
     """
     if len(declared) != len(args):
         raise ValueError(f"set_inputs: expected {len(declared)} inputs as declared, got {len(args)}.")
-    for at, (wanted, arg) in enumerate(zip(declared, args, strict=True)):
-        if not isinstance(wanted, Tensor):
+    for index, (expected, arg) in enumerate(zip(declared, args, strict=True)):
+        if not isinstance(expected, Tensor):
             continue
         if not isinstance(arg, Tensor):
-            raise ValueError(f"set_inputs: expected a tensor as input {at}, got {type(arg).__name__}.")
-        fits = len(wanted.shape) == len(arg.shape) and all(
-            size in (OPEN, actual) for size, actual in zip(wanted.shape, arg.shape, strict=True)
+            raise ValueError(f"set_inputs: expected a tensor as input {index}, got {type(arg).__name__}.")
+        fits = len(expected.shape) == len(arg.shape) and all(
+            size in (OPEN, actual) for size, actual in zip(expected.shape, arg.shape, strict=True)
         )
-        if not fits or wanted.dtype != arg.dtype:
-            shape = "[" + ", ".join("None" if size == OPEN else str(size) for size in wanted.shape) + "]"
+        if not fits or expected.dtype != arg.dtype:
+            shape = "[" + ", ".join("None" if size == OPEN else str(size) for size in expected.shape) + "]"
             raise ValueError(
-                f"set_inputs: expected {wanted.dtype} of shape {shape} as input {at}, got {arg.dtype} of shape "
+                f"set_inputs: expected {expected.dtype} of shape {shape} as input {index}, got {arg.dtype} of shape "
                 f"{list(arg.shape)}. Leave dimensions that change open with None."
             )

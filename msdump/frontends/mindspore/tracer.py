@@ -42,7 +42,7 @@ class Tracer:
     """Owned by one compilation (or one gradient call or dumped step in PyNative); lives on one thread.
 
     is_recording      operators run at once and are remembered, instead of only being remembered
-    recorder          keeps what operators read and wrote, for the dump of a PyNative step; None when nobody watches
+    recorder          keeps what operators read and wrote, for the dump of a PyNative step; None without an observer
     has_cell_scopes   False under `jit` and `value_and_grad`, where MindSpore knows no cells
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
@@ -71,7 +71,7 @@ class Tracer:
         self._marks = [False]
         self._stage = "forward"
         self._gradients = 0
-        self._known: dict[int, tuple[Tensor, Value]] = {}
+        self._value_by_tensor: dict[int, tuple[Tensor, Value]] = {}
 
     @contextmanager
     def active(self) -> Iterator[Tracer]:
@@ -180,7 +180,7 @@ class Tracer:
         if self.known_value(tensor) is None:
             value = self.graph.add_input(name, tensor.type_)
             self.arrays[value.id] = tensor.array
-            self._known[id(tensor)] = (tensor, value)
+            self._value_by_tensor[id(tensor)] = (tensor, value)
 
     def tensor_of(self, value: Value) -> Tensor:
         """The tensor that shows a value of this graph."""
@@ -199,14 +199,14 @@ class Tracer:
 
     def known_value(self, tensor: Tensor) -> Value | None:
         """The value that stands for a tensor in this graph, None for a tensor that was not met yet."""
-        known = self._known.get(id(tensor))
-        return known[1] if known is not None else tensor.value_owned_by(self._owner)
+        entry = self._value_by_tensor.get(id(tensor))
+        return entry[1] if entry is not None else tensor.value_owned_by(self._owner)
 
     def forget(self, tensor: Tensor) -> None:
         """The script is about to write to elements of `tensor`, which is data of its own from here on."""
         if self.recorder is not None:
             self.recorder.keep(tensor.array)
-        self._known.pop(id(tensor), None)
+        self._value_by_tensor.pop(id(tensor), None)
         tensor.detach()
 
     def value_of(self, tensor: Tensor) -> Value:
@@ -222,17 +222,17 @@ class Tracer:
                 "construct, or pass it as an argument, instead of keeping it in an attribute or a global."
             )
         value = self.constant(tensor.array, tensor.type_.dtype)
-        self._known[id(tensor)] = (tensor, value)
+        self._value_by_tensor[id(tensor)] = (tensor, value)
         return value
 
     def constant(self, array: Array, dtype: str) -> Value:
         """A constant; equal scalars of one graph are shared."""
         if array.ndim == 0:
-            for known in self.graph.constants:
-                data = known.constant
-                is_scalar = data is not None and data.shape == () and known.type.dtype == dtype
+            for value in self.graph.constants:
+                data = value.constant
+                is_scalar = data is not None and data.shape == () and value.type.dtype == dtype
                 if is_scalar and data is not None and data.tobytes() == array.tobytes():
-                    return known
+                    return value
         return self.graph.add_constant(array, dtype)
 
 

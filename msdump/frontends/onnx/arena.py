@@ -1,6 +1,6 @@
 """Arena: the results of a model's operators side by side in one block of memory, as a device holds them.
 
-Where every result has memory of its own, an operator that writes past the end of its output hits nobody; in an arena
+Where every result has memory of its own, an operator that writes past the end of its output does no harm; in an arena
 it hits its neighbour, and a watcher sees it.
 """
 
@@ -18,7 +18,7 @@ from msdump.errors import GraphError
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.node_session import is_ort_error, run_options
 from msdump.frontends.onnx.ort_values import array_of, value_of
-from msdump.frontends.onnx.program import Call, Launch, Program, Slots
+from msdump.frontends.onnx.program import Launch, NodeCall, OnnxProgram, Slots
 from msdump.graph.graph import NamedNode, Value
 from msdump.graph.memory import PAGE, plan_memory
 
@@ -37,8 +37,8 @@ class Arena:
 
     def __init__(
         self,
-        program: Program,
-        found: OnnxGraph,
+        program: OnnxProgram,
+        onnx_graph: OnnxGraph,
         is_reused: bool,
         kept: Iterable[Value] = (),
         kernels: Mapping[str, NodeKernel] | None = None,
@@ -51,18 +51,18 @@ class Arena:
 
         Raises: GraphError for a kernel whose outputs have no place in the arena.
         """
-        plan = plan_memory(found.graph, is_reused, kept)
+        plan = plan_memory(onnx_graph.graph, is_reused, kept)
         self.size_bytes = plan.size_bytes
         self.arrays: dict[int, Array] = {}
         self._program = program
-        self._values = found.values
+        self._values = onnx_graph.values
         self._offset = plan.offset
         self._written: dict[int, Array] = {}
         raw = np.zeros(plan.size_bytes + PAGE, np.uint8)
         start = -raw.ctypes.data % PAGE
         self._block = raw[start : start + plan.size_bytes]
         self.launches: list[Launch] = [
-            self._launch(call, node, kernels or {}) for call, node in zip(program.calls, found.nodes, strict=True)
+            self._launch(call, node, kernels or {}) for call, node in zip(program.calls, onnx_graph.nodes, strict=True)
         ]
 
     def offset(self, name: str) -> int:
@@ -75,13 +75,13 @@ class Arena:
     def own(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """Results of a run, with copies of those that the next run overwrites."""
         return {
-            name: found.copy() if name in self._values and self._values[name].id in self.arrays else found
-            for name, found in results.items()
+            name: result.copy() if name in self._values and self._values[name].id in self.arrays else result
+            for name, result in results.items()
         }
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _launch(self, call: Call, node: NamedNode | None, kernels: Mapping[str, NodeKernel]) -> Launch:
+    def _launch(self, call: NodeCall, node: NamedNode | None, kernels: Mapping[str, NodeKernel]) -> Launch:
         outputs = [self._values.get(name) for name in call.node.makes]
         placed = [value for value in outputs if value is not None and self._has_place(value)]
         kernel = kernels.get(call.node.name)
@@ -120,7 +120,7 @@ class Arena:
         for value in values:
             del self.arrays[value.id], self._written[value.id]
 
-    def _bound_launch(self, call: Call, outputs: Sequence[Value]) -> Launch:
+    def _bound_launch(self, call: NodeCall, outputs: Sequence[Value]) -> Launch:
         """onnxruntime writes where it is told to.
 
         Edges:  where it makes another shape than was foreseen, the results get memory of their own from then on.
@@ -145,10 +145,10 @@ class Arena:
                 if not is_ort_error(error):
                     raise
                 # An operator that fails does so again; what it then raises says nothing of the binding.
-                found = call.launch(slots)
+                values = call.launch(slots)
                 is_bound = False
                 self._drop(outputs)
-                return found
+                return values
             finally:
                 binding.clear_binding_inputs()
             return results
@@ -164,8 +164,8 @@ class Arena:
         def operand(value: Value, slots: Slots) -> Array:
             if value.constant is not None:
                 return value.constant
-            known = self.arrays.get(value.id)
-            return array_of(slots[slot_by_id[value.id]]) if known is None else known
+            array = self.arrays.get(value.id)
+            return array_of(slots[slot_by_id[value.id]]) if array is None else array
 
         def launch(slots: Slots) -> Sequence[Any]:
             kernel([operand(value, slots) for value in node.inputs], written)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from msdump.frontends.onnx.inference import tensor_type
-from msdump.frontends.onnx.nodes import Constant, ModelNode
+from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import type_text
 from msdump.graph.graph import Graph, NamedNode, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
@@ -46,26 +46,26 @@ class ModelTypes:
 
     def of(self, name: str) -> TensorType | None:
         """None for what no file of a dump can hold."""
-        known = self.elements.get(name)
-        if known is None or not known.HasField("tensor_type"):
+        element = self.elements.get(name)
+        if element is None or not element.HasField("tensor_type"):
             return None
-        return tensor_type(known.tensor_type.elem_type, self.shapes.get(name))
+        return tensor_type(element.tensor_type.elem_type, self.shapes.get(name))
 
     def reason(self, name: str) -> str:
         """Why no file can hold it."""
-        known = self.elements.get(name)
-        kind = known.WhichOneof("value") if known is not None else None
-        if known is None or kind is None:
+        element = self.elements.get(name)
+        kind = element.WhichOneof("value") if element is not None else None
+        if element is None or kind is None:
             return "value of unknown type"
         return (
-            f"dtype {type_text(known.tensor_type.elem_type)}" if kind == "tensor_type" else kind.removesuffix("_type")
+            f"dtype {type_text(element.tensor_type.elem_type)}" if kind == "tensor_type" else kind.removesuffix("_type")
         )
 
 
 def graph_from_onnx(
     graph_id: int,
     nodes: Sequence[ModelNode],
-    constants: Mapping[str, Constant],
+    constants: Mapping[str, ModelConstant],
     inputs: Sequence[str],
     outputs: Sequence[str],
     types: ModelTypes,
@@ -75,62 +75,62 @@ def graph_from_onnx(
 
     has_views   False: a Reshape makes a tensor of its own, whose bytes need not stay those of its operand
     """
-    found = OnnxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
-    graph = found.graph
+    result = OnnxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
+    graph = result.graph
     for name in inputs:
         type = types.of(name)
         if type is None:
-            found.skipped[types.reason(name)] += 1
+            result.skipped[types.reason(name)] += 1
         else:
-            found.values[name] = graph.add_input(name, type)
+            result.values[name] = graph.add_input(name, type)
     read = dict.fromkeys(name for node in nodes for name in node.reads)
     for name in dict.fromkeys([*read, *outputs]):
         if name in constants:
-            _add_constant(found, constants[name])
+            _add_constant(result, constants[name])
     for node in nodes:
-        found.nodes.append(_add_node(found, node, types, has_views))
-    graph.outputs.extend(found.values[name] for name in outputs if name in found.values)
-    # Each run makes its results anew, and nobody writes them.
+        result.nodes.append(_add_node(result, node, types, has_views))
+    graph.outputs.extend(result.values[name] for name in outputs if name in result.values)
+    # Each run makes its results anew; they are not written again.
     graph.held = {value.id for node in graph.nodes for value in node.outputs} | {v.id for v in graph.constants}
     graph.number()
     graph.lint()
-    return found
+    return result
 
 
-def _add_constant(found: OnnxGraph, constant: Constant) -> None:
+def _add_constant(result: OnnxGraph, constant: ModelConstant) -> None:
     dtype = None if constant.array is None else tensor_type(constant.elem_type, constant.array.shape)
     if constant.array is None or dtype is None:
-        found.skipped[f"dtype {type_text(constant.elem_type)}"] += 1
+        result.skipped[f"dtype {type_text(constant.elem_type)}"] += 1
         return
     # The graph would copy the data; they belong to the model, and stay as they are.
-    value = found.graph.add_constant(np.empty((0,), constant.array.dtype), dtype.dtype, constant.name)
+    value = result.graph.add_constant(np.empty((0,), constant.array.dtype), dtype.dtype, constant.name)
     value.type, value.constant = dtype, constant.array
-    found.values[constant.name] = value
+    result.values[constant.name] = value
 
 
-def _add_node(found: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> NamedNode | None:
-    operands = [name for name in (*node.proto.input, *node.captured) if name in found.values]
-    made = [(name, types.of(name)) for name in node.makes]
-    results = [(name, type) for name, type in made if type is not None]
-    for name, type in made:
+def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> NamedNode | None:
+    operands = [name for name in (*node.proto.input, *node.captured) if name in result.values]
+    outputs = [(name, types.of(name)) for name in node.makes]
+    results = [(name, type) for name, type in outputs if type is not None]
+    for name, type in outputs:
         if type is None:
-            found.skipped[types.reason(name)] += 1
+            result.skipped[types.reason(name)] += 1
     if not operands and not results:
         return None
     primitive = _primitive_of(node, operands, [name for name, _ in results], has_views)
-    plain = found.graph.add_foreign_node(
+    plain = result.graph.add_foreign_node(
         primitive,
-        [found.values[name] for name in operands],
+        [result.values[name] for name in operands],
         [type for _, type in results],
         node.name.rpartition("/")[0],
     )
     named = NamedNode(
         plain.id, primitive, plain.inputs, plain.outputs, plain.scope, name=node.name, originals=node.originals
     )
-    found.graph.nodes[-1] = named
+    result.graph.nodes[-1] = named
     for (name, _), value in zip(results, named.outputs, strict=True):
         value.node, value.name = named, name
-        found.values[name] = value
+        result.values[name] = value
         if node.originals:
             # What a chain that was fused gives is the output of its last operator.
             value.original = node.originals[-1], list(node.proto.output).index(name)

@@ -10,7 +10,7 @@ import onnx.shape_inference
 
 from msdump import dtypes
 from msdump.errors import FormatError
-from msdump.frontends.onnx.nodes import WHOLE_ELEMENTS, Constant
+from msdump.frontends.onnx.nodes import WHOLE_ELEMENTS, ModelConstant
 from msdump.frontends.onnx.ort_values import dtype_name, type_text
 from msdump.graph.types import TensorType
 
@@ -50,7 +50,7 @@ def spec_of(value: onnx.ValueInfoProto) -> TensorSpec:
 class Inference:
     """Asks onnx for types. Holds the model without its weights."""
 
-    def __init__(self, model: onnx.ModelProto, constants: Mapping[str, Constant]) -> None:
+    def __init__(self, model: onnx.ModelProto, constants: Mapping[str, ModelConstant]) -> None:
         self._skeleton = _skeleton(model, constants)
         self._inputs = [value.name for value in self._skeleton.graph.input]
 
@@ -99,7 +99,7 @@ def _infer(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     return {name: type for name, type in types.items() if type.WhichOneof("value") is not None}
 
 
-def _skeleton(model: onnx.ModelProto, constants: Mapping[str, Constant]) -> onnx.ModelProto:
+def _skeleton(model: onnx.ModelProto, constants: Mapping[str, ModelConstant]) -> onnx.ModelProto:
     """The model with large constants as inputs: nothing of it is big."""
     graph = model.graph
     skeleton = onnx.ModelProto(ir_version=max(4, model.ir_version), opset_import=model.opset_import)

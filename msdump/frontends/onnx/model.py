@@ -22,8 +22,8 @@ from msdump.frontends.onnx.inference import Inference, TensorSpec, spec_of
 from msdump.frontends.onnx.model_file import read_model
 from msdump.frontends.onnx.node_session import SessionMaker
 from msdump.frontends.onnx.nodes import model_constants, model_nodes
-from msdump.frontends.onnx.observed_program import ObservedProgram
-from msdump.frontends.onnx.program import Program
+from msdump.frontends.onnx.observed_program import ObservedOnnxProgram
+from msdump.frontends.onnx.program import OnnxProgram
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 
@@ -104,7 +104,7 @@ class OnnxModel:
             for name in node.originals:
                 self.originals[name] = (*self.originals.get(name, ()), node.name)
         self._inference = Inference(model, self._constants)
-        self._program = Program(
+        self._program = OnnxProgram(
             self._nodes,
             self._constants,
             [spec.name for spec in self.inputs],
@@ -128,7 +128,7 @@ class OnnxModel:
         self._has_arena = has_arena or bool(self._kernels)
         self._observers = tuple(observers)
         self._graph_ids = graph_ids
-        self._observed: dict[tuple[tuple[int, ...], ...], ObservedProgram] = {}
+        self._observed: dict[tuple[tuple[int, ...], ...], ObservedOnnxProgram] = {}
         self._next_iteration = itertools.count()
         self._lock = threading.Lock()
 
@@ -174,8 +174,8 @@ class OnnxModel:
                 f"model {self.model_name}: expected {len(self.inputs)} inputs "
                 f"({', '.join(str(spec.name) for spec in self.inputs)}), got {len(inputs)}."
             )
-        found = self.run({spec.name: array for spec, array in zip(self.inputs, inputs, strict=True)})
-        return [found[spec.name] for spec in self.outputs]
+        results = self.run({spec.name: array for spec, array in zip(self.inputs, inputs, strict=True)})
+        return [results[spec.name] for spec in self.outputs]
 
     def graph(self, shapes: Shapes, graph_id: int) -> OnnxGraph:
         """The Graph of the model for these shapes of its inputs."""
@@ -208,12 +208,14 @@ class OnnxModel:
             has_views=not self._has_arena,
         )
 
-    def _seen(self, arrays: Mapping[str, Any]) -> ObservedProgram:
+    def _seen(self, arrays: Mapping[str, Any]) -> ObservedOnnxProgram:
         shapes = {name: array.shape for name, array in arrays.items() if isinstance(array, np.ndarray)}
         key = tuple(shapes.values())
         if key not in self._observed:
-            found = self.graph(shapes, next(self._graph_ids))
-            self._observed[key] = ObservedProgram(self._program, found, self._observers, self._has_arena, self._kernels)
+            onnx_graph = self.graph(shapes, next(self._graph_ids))
+            self._observed[key] = ObservedOnnxProgram(
+                self._program, onnx_graph, self._observers, self._has_arena, self._kernels
+            )
         return self._observed[key]
 
     def _check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,8 +224,8 @@ class OnnxModel:
         for name in inputs:
             if name not in names:
                 advice = did_you_mean(name, names)
-                known = f"expected inputs {', '.join(names) or 'none'}"
-                raise ExecutionError(f"model {self.model_name}: {known}, got {name}. {advice}".rstrip())
+                expected = f"expected inputs {', '.join(names) or 'none'}"
+                raise ExecutionError(f"model {self.model_name}: {expected}, got {name}. {advice}".rstrip())
         arrays: dict[str, Any] = {}
         for spec in self.inputs:
             if spec.name not in inputs:

@@ -14,7 +14,7 @@ import onnxruntime
 
 from msdump import dtypes
 from msdump.errors import GraphError
-from msdump.frontends.onnx.nodes import Constant, ModelNode
+from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
 
 # onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
@@ -23,7 +23,7 @@ _IR_VERSION = 10
 _SMALL_BYTES = 1024
 # "[ONNXRuntimeError] : 1 : FAIL : "
 _NUMBER = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
-# What a session logs about a graph of one node helps nobody; errors come as exceptions.
+# Sessions of one node log nothing of use; errors come as exceptions.
 _LOG_FATAL = 4
 # Each session starts threads of its own; a model with more sessions than this gets no more of them.
 _THREADS = min(2, os.cpu_count() or 1)
@@ -55,13 +55,16 @@ class SessionMaker:
     """
 
     def __init__(
-        self, opset_imports: Sequence[onnx.OperatorSetIdProto], constants: Mapping[str, Constant], is_optimized: bool
+        self,
+        opset_imports: Sequence[onnx.OperatorSetIdProto],
+        constants: Mapping[str, ModelConstant],
+        is_optimized: bool,
     ) -> None:
         self._opset_imports = tuple(opset_imports)
         self._constants = constants
         self._is_optimized = is_optimized
         self._values: dict[str, Any] = {}
-        self._made: dict[bytes, Any] = {}
+        self._by_key: dict[bytes, Any] = {}
 
     def make(self, node: ModelNode, types: Mapping[str, onnx.TypeProto]) -> NodeSession:
         """A session for the node, given the types of what it reads.
@@ -70,13 +73,13 @@ class SessionMaker:
         """
         # Bodies of subgraphs name outer values; renaming them is not worth what sharing would save.
         keeps_names = bool(node.captured)
-        inside = {name: name if keeps_names else f"i{at}" for at, name in enumerate(node.reads)}
-        outside = {name: name if keeps_names else f"o{at}" for at, name in enumerate(node.makes)}
+        inside = {name: name if keeps_names else f"i{index}" for index, name in enumerate(node.reads)}
+        outside = {name: name if keeps_names else f"o{index}" for index, name in enumerate(node.makes)}
         model, large = self._model(node, types, inside, outside)
         key = model.SerializeToString(deterministic=True) + "\0".join(f"{a}={b}" for a, b in large).encode()
-        session = self._made.get(key)
+        session = self._by_key.get(key)
         if session is None:
-            session = self._made[key] = self._start(node, model, large)
+            session = self._by_key[key] = self._start(node, model, large)
         feeds = tuple((inside[name], name) for name in node.reads if name not in self._constants)
         fetches = tuple((outside[name], name) for name in node.makes)
         output_types = {meta.name: str(meta.type) for meta in session.get_outputs()}
@@ -116,7 +119,7 @@ class SessionMaker:
         return model, large
 
     def _start(self, node: ModelNode, model: onnx.ModelProto, large: Sequence[tuple[str, str]]) -> Any:
-        options = _session_options(_THREADS if len(self._made) < _THREADED_SESSIONS else 1, self._is_optimized)
+        options = _session_options(_THREADS if len(self._by_key) < _THREADED_SESSIONS else 1, self._is_optimized)
         large_names = dict(large)
         for tensor in model.graph.initializer:
             name = large_names.get(tensor.name)
@@ -168,19 +171,19 @@ def error_text(error: BaseException) -> str:
 
 def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto]) -> onnx.TypeProto:
     """The type of an operand, fit for any shape that the model allows."""
-    known = types.get(name)
-    if known is None:
+    type_ = types.get(name)
+    if type_ is None:
         raise GraphError(
             f"{node.where}: expected an operand of a known type, got {name}. Run onnx.shape_inference over the model."
         )
     type = onnx.TypeProto()
-    type.CopyFrom(known)
+    type.CopyFrom(type_)
     if type.HasField("tensor_type") and not node.has_subgraphs:
         # So that operators on other shapes share the session. Scan needs what is known of its operands.
         sizes = type.tensor_type.shape.dim
         if node.proto.op_type in _POOLS and len(sizes) > 1:
-            for at, size in enumerate(sizes):
-                if at != 1:
+            for index, size in enumerate(sizes):
+                if index != 1:
                     size.Clear()
         else:
             type.tensor_type.ClearField("shape")

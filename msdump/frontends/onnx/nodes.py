@@ -26,7 +26,7 @@ _Message = TypeVar("_Message", onnx.TensorProto, onnx.NodeProto)
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ModelConstant:
     """A tensor that the model brings along.
 
     proto   without its data when there are many
@@ -80,65 +80,65 @@ class ModelNode:
         return f"%{self.name} = {self.op_type}({', '.join(self.proto.input)})"
 
 
-def model_constants(graph: onnx.GraphProto) -> dict[str, Constant]:
+def model_constants(graph: onnx.GraphProto) -> dict[str, ModelConstant]:
     """Initializers and results of Constant nodes, by name.   Raises: FormatError for data that do not fit."""
-    found = {tensor.name: _constant(tensor.name, tensor) for tensor in graph.initializer}
+    constants = {tensor.name: _constant(tensor.name, tensor) for tensor in graph.initializer}
     for sparse in graph.sparse_initializer:
         raise FormatError(
             f"initializer {sparse.values.name}: expected a dense tensor, got a sparse one. Export it as a dense one."
         )
     for node in graph.node:
         if _is_constant(node):
-            found[node.output[0]] = _constant(node.output[0], _value_of(node))
-    return found
+            constants[node.output[0]] = _constant(node.output[0], _value_of(node))
+    return constants
 
 
-def model_nodes(graph: onnx.GraphProto, known: Iterable[str]) -> list[ModelNode]:
+def model_nodes(graph: onnx.GraphProto, constants: Iterable[str]) -> list[ModelNode]:
     """All nodes but Constants, in the order of the file, which is one they can run in.
 
     known   names that are there before the first node runs
     Raises: GraphError when a node reads what no node before it makes.
     """
-    made = set(known)
+    available = set(constants)
     taken: set[str] = set()
     # A name of somebody's own is kept before a made up one is given away.
     own = {node.name for node in graph.node if node.name}
     nodes: list[ModelNode] = []
     for proto in graph.node:
         if _is_constant(proto):
-            made.add(proto.output[0])
+            available.add(proto.output[0])
             continue
-        wanted = proto.name or next((name for name in proto.output if name), proto.op_type)
-        name = _free_name(wanted, taken, own if wanted != proto.name else set())
+        base = proto.name or next((name for name in proto.output if name), proto.op_type)
+        name = _free_name(base, taken, own if base != proto.name else set())
         taken.add(name)
-        renamed = (wanted,) if name != wanted else ()
+        renamed = (base,) if name != base else ()
         node = ModelNode(name, (*renamed, *_fused_names(proto)), _copy(proto), tuple(captured_names(proto)))
         for read in node.reads:
-            if read not in made:
+            if read not in available:
                 raise GraphError(
                     f"{node.where}: expected operands that the graph or a node before makes, got {read}. "
                     "Is the file whole, and are its nodes in order?"
                 )
-        made.update(node.makes)
+        available.update(node.makes)
         nodes.append(node)
     return nodes
 
 
 def captured_names(node: onnx.NodeProto) -> list[str]:
     """Names that the subgraphs of a node read and do not make, in the order of their first use."""
-    found: dict[str, None] = {}
+    captured: dict[str, None] = {}
     for graph in subgraphs(node):
-        made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        made |= {tensor.values.name for tensor in graph.sparse_initializer}
+        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {tensor.values.name for tensor in graph.sparse_initializer}
         for inner in graph.node:
             for name in (*inner.input, *captured_names(inner)):
-                if name and name not in made:
-                    found[name] = None
-            made.update(inner.output)
+                if name and name not in own:
+                    captured[name] = None
+            own.update(inner.output)
         for value in graph.output:
-            if value.name not in made:
-                found[value.name] = None
-    return list(found)
+            if value.name not in own:
+                captured[value.name] = None
+    return list(captured)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -167,10 +167,10 @@ def _value_of(node: onnx.NodeProto) -> onnx.TensorProto:
     return numpy_helper.from_array(np.array(value, dtype))
 
 
-def _constant(name: str, proto: onnx.TensorProto) -> Constant:
+def _constant(name: str, proto: onnx.TensorProto) -> ModelConstant:
     dtype = dtype_name(proto.data_type)
     if dtype is None:
-        return Constant(name, _copy(proto), None)
+        return ModelConstant(name, _copy(proto), None)
     try:
         array = np.ascontiguousarray(_elements(proto, dtype)).reshape(tuple(proto.dims))
     except (ValueError, TruncatedFileError) as error:
@@ -181,8 +181,8 @@ def _constant(name: str, proto: onnx.TensorProto) -> Constant:
     array = array.astype(dtypes.dtype(dtype).numpy, copy=False)
     array.flags.writeable = False
     if array.size <= WHOLE_ELEMENTS:
-        return Constant(name, _copy(proto), array)
-    return Constant(name, onnx.TensorProto(name=name, data_type=proto.data_type, dims=proto.dims), array)
+        return ModelConstant(name, _copy(proto), array)
+    return ModelConstant(name, onnx.TensorProto(name=name, data_type=proto.data_type, dims=proto.dims), array)
 
 
 def _elements(proto: onnx.TensorProto, dtype: str) -> Array:
@@ -201,11 +201,11 @@ def _copy(proto: _Message) -> _Message:
     return copy
 
 
-def _free_name(wanted: str, taken: set[str], reserved: set[str]) -> str:
-    if wanted not in taken and wanted not in reserved:
-        return wanted
+def _free_name(base: str, taken: set[str], reserved: set[str]) -> str:
+    if base not in taken and base not in reserved:
+        return base
     number = 1
-    while (name := f"{wanted}_{number}") in taken or name in reserved:
+    while (name := f"{base}_{number}") in taken or name in reserved:
         number += 1
     return name
 

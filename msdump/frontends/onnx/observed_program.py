@@ -13,14 +13,14 @@ from msdump.errors import ExecutionError
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.ort_values import array_of
-from msdump.frontends.onnx.program import Program, Slots
+from msdump.frontends.onnx.program import OnnxProgram, Slots
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class NodeOperands:
     """(value, slot of the program) of each operand of one call."""
 
     op: OpInfo
@@ -28,7 +28,7 @@ class Operands:
     outputs: tuple[tuple[Value, int], ...]
 
 
-class ObservedProgram:
+class ObservedOnnxProgram:
     """A program with the Graph that it is for one set of shapes, and that observers know.
 
     operands  of each call; None for a call that observers do not see
@@ -38,8 +38,8 @@ class ObservedProgram:
 
     def __init__(
         self,
-        program: Program,
-        found: OnnxGraph,
+        program: OnnxProgram,
+        onnx_graph: OnnxGraph,
         observers: Sequence[Observer],
         has_arena: bool = False,
         kernels: Mapping[str, NodeKernel] | None = None,
@@ -47,24 +47,24 @@ class ObservedProgram:
         self.program = program
         if has_arena:
             # The next run overwrites them.
-            found.graph.held = {value.id for value in found.graph.constants}
-        self.seen = ObservedGraph(found.graph, observers)
-        slot_by_value = {value.id: program.slot_by_name[name] for name, value in found.values.items()}
+            onnx_graph.graph.held = {value.id for value in onnx_graph.graph.constants}
+        self.seen = ObservedGraph(onnx_graph.graph, observers)
+        slot_by_value = {value.id: program.slot_by_name[name] for name, value in onnx_graph.values.items()}
         infos = iter(self.seen.ops)
-        self.operands: list[Operands | None] = []
-        for node in found.nodes:
+        self.operands: list[NodeOperands | None] = []
+        for node in onnx_graph.nodes:
             if node is None:
                 self.operands.append(None)
                 continue
             inputs = tuple((value, slot_by_value[value.id]) for value in node.inputs)
             outputs = tuple((value, slot_by_value[value.id]) for value in node.outputs)
-            self.operands.append(Operands(next(infos), inputs, outputs))
+            self.operands.append(NodeOperands(next(infos), inputs, outputs))
         self.ops = [None if operands is None else operands.op for operands in self.operands]
-        value_by_slot = {slot_by_value[value.id]: value.id for value in found.values.values()}
+        value_by_slot = {slot_by_value[value.id]: value.id for value in onnx_graph.values.values()}
         self.drops = [
             tuple(value_by_slot[slot] for slot in call.frees if slot in value_by_slot) for call in program.calls
         ]
-        self.arena = self._arena(found, kernels) if has_arena else None
+        self.arena = self._arena(onnx_graph, kernels) if has_arena else None
         self.launches = [call.launch for call in program.calls] if self.arena is None else self.arena.launches
 
     @property
@@ -81,7 +81,7 @@ class ObservedProgram:
             watched = WatchedRun(self.seen, (), 0)
         watched.run(_ProgramCalls(self, slots, arrays))
 
-    def _arena(self, found: OnnxGraph, kernels: Mapping[str, NodeKernel] | None) -> Arena:
+    def _arena(self, onnx_graph: OnnxGraph, kernels: Mapping[str, NodeKernel] | None) -> Arena:
         """Operands that an observer keeps are not overwritten by other results."""
         kept = [
             value
@@ -89,13 +89,13 @@ class ObservedProgram:
             if operands is not None and self.seen.is_kept(operands.op)
             for value, _ in (*operands.inputs, *operands.outputs)
         ]
-        return Arena(self.program, found, not self.seen.needs_all_values, kept, kernels)
+        return Arena(self.program, onnx_graph, not self.seen.needs_all_values, kept, kernels)
 
 
 class _ProgramCalls(Calls):
     """One run of a program. Arrays are views of what onnxruntime made: nothing is copied."""
 
-    def __init__(self, seen: ObservedProgram, slots: Slots, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, seen: ObservedOnnxProgram, slots: Slots, arrays: Mapping[str, Array]) -> None:
         self.ops = seen.ops
         self._seen = seen
         self._slots = slots
@@ -110,8 +110,8 @@ class _ProgramCalls(Calls):
 
     def launch(self, number: int) -> None:
         results = self._seen.launches[number](self._slots)
-        for at, slot in enumerate(self._seen.program.calls[number].out):
-            self._slots[slot] = results[at]
+        for index, slot in enumerate(self._seen.program.calls[number].out):
+            self._slots[slot] = results[index]
 
     def explain(self, number: int, error: Exception) -> Exception:
         return self._seen.program.explain(error, self._seen.program.calls[number])
@@ -145,7 +145,7 @@ class _ProgramCalls(Calls):
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _of(self, number: int) -> Operands:
+    def _of(self, number: int) -> NodeOperands:
         operands = self._seen.operands[number]
         assert operands is not None
         return operands

@@ -74,7 +74,7 @@ def raw_data_of(array: Array, dtype: str) -> bytes:
     return pack(array, dtype).tobytes()
 
 
-class _Memory:
+class _ValueMemory:
     """Memory of an OrtValue as numpy asks for it; arrays made of it keep the OrtValue alive."""
 
     __slots__ = ("__array_interface__", "owner")
@@ -102,9 +102,9 @@ def array_of(value: Any) -> Array:
     if 0 in shape:
         return np.empty(shape, dtypes.dtype(name).numpy)
     if name in _PACKED:
-        raw = np.asarray(_Memory(value, (packed_size(name, math.prod(shape)),), "|u1"))
+        raw = np.asarray(_ValueMemory(value, (packed_size(name, math.prod(shape)),), "|u1"))
         elements = unpack(raw, name, shape)
         elements.flags.writeable = False
         return elements
-    array: Array = np.asarray(_Memory(value, shape, _TYPESTR[name]))
+    array: Array = np.asarray(_ValueMemory(value, shape, _TYPESTR[name]))
     return array.view(dtypes.dtype(name).numpy) if name in _BORROWED else array

@@ -20,7 +20,7 @@ from msdump.frontends.onnx.node_session import (
     run_options,
     type_proto,
 )
-from msdump.frontends.onnx.nodes import Constant, ModelNode
+from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import array_of, dtype_name, owned_value_of, value_of
 
 Slots = list[Any]
@@ -29,11 +29,11 @@ Launch = Callable[[Slots], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """One operator.
 
     out    slots of its outputs, in the order of `node.makes`
-    frees  slots that nobody reads any more
+    frees  slots that are not read again
     """
 
     node: ModelNode
@@ -43,7 +43,7 @@ class Call:
     frees: tuple[int, ...]
 
 
-class Program:
+class OnnxProgram:
     """All operators of a model, in order. Slots hold OrtValues; strings, sequences and maps are Python's own.
 
     slot_by_name  of inputs, constants and results
@@ -54,7 +54,7 @@ class Program:
     def __init__(
         self,
         nodes: Sequence[ModelNode],
-        constants: Mapping[str, Constant],
+        constants: Mapping[str, ModelConstant],
         inputs: Sequence[str],
         outputs: Sequence[str],
         types: dict[str, onnx.TypeProto],
@@ -66,14 +66,14 @@ class Program:
         self.constants = constants
         for name in (*inputs, *constants):
             self._slot(name)
-        made = [(node, self._session(node, sessions)) for node in nodes]
+        sessions_by_node = [(node, self._session(node, sessions)) for node in nodes]
         for node in nodes:
             for name in node.makes:
                 self._slot(name)
         frees = self._last_uses(nodes)
         self.calls = [
-            Call(node, session, self._launch(session), self._slots(node.makes), frees[at])
-            for at, (node, session) in enumerate(made)
+            NodeCall(node, session, self._launch(session), self._slots(node.makes), frees[index])
+            for index, (node, session) in enumerate(sessions_by_node)
         ]
         self._quick = [(call.launch, call.out, call.frees) for call in self.calls]
 
@@ -98,13 +98,13 @@ class Program:
         return slots
 
     def run(self, slots: Slots) -> None:
-        """Run once, with nobody looking."""
+        """Run once, without observers."""
         calls = iter(self._quick)
         try:
             for launch, out, frees in calls:
                 results = launch(slots)
-                for at, slot in enumerate(out):
-                    slots[slot] = results[at]
+                for index, slot in enumerate(out):
+                    slots[slot] = results[index]
                 for slot in frees:
                     slots[slot] = None
         except Exception as error:
@@ -114,7 +114,7 @@ class Program:
                 raise
             raise explained from error
 
-    def explain(self, error: Exception, call: Call) -> Exception:
+    def explain(self, error: Exception, call: NodeCall) -> Exception:
         """What to raise for what a session has raised."""
         if not is_ort_error(error):
             return error
@@ -126,18 +126,18 @@ class Program:
         return explained
 
     def results(self, slots: Slots, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs by name: arrays that nobody else writes, lists and maps."""
-        found: dict[str, Any] = {}
+        """The outputs by name: arrays that nothing else writes, lists and maps."""
+        results: dict[str, Any] = {}
         for name in self.outputs:
             constant = self.constants.get(name)
             if constant is not None and constant.array is not None:
-                found[name] = constant.array
+                results[name] = constant.array
             elif name in arrays:
-                found[name] = arrays[name].copy() if isinstance(arrays[name], np.ndarray) else arrays[name]
+                results[name] = arrays[name].copy() if isinstance(arrays[name], np.ndarray) else arrays[name]
             else:
                 value = slots[self.slot_by_name[name]]
-                found[name] = array_of(value) if self.dtype_of(name) is not None else value
-        return found
+                results[name] = array_of(value) if self.dtype_of(name) is not None else value
+        return results
 
     # -- building ---------------------------------------------------------------------------------
 
@@ -151,9 +151,9 @@ class Program:
         """Operators that onnx does not know are asked for their types one after the other."""
         session = sessions.make(node, self.types)
         for (_, name), text in zip(session.fetches, session.output_types, strict=True):
-            found = type_proto(text)
-            if found is not None and not self._knows_elements(name):
-                self.types[name] = found
+            proto = type_proto(text)
+            if proto is not None and not self._knows_elements(name):
+                self.types[name] = proto
         return session
 
     def _knows_elements(self, name: str) -> bool:
@@ -162,12 +162,12 @@ class Program:
 
     def _last_uses(self, nodes: Sequence[ModelNode]) -> list[tuple[int, ...]]:
         last: dict[str, int] = {}
-        for at, node in enumerate(nodes):
-            last.update(dict.fromkeys((*node.reads, *node.makes), at))
+        for index, node in enumerate(nodes):
+            last.update(dict.fromkeys((*node.reads, *node.makes), index))
         frees: list[list[int]] = [[] for _ in nodes]
-        for name, at in last.items():
+        for name, index in last.items():
             if name not in self.outputs and name not in self.constants:
-                frees[at].append(self.slot_by_name[name])
+                frees[index].append(self.slot_by_name[name])
         return [tuple(slots) for slots in frees]
 
     def _launch(self, session: NodeSession) -> Launch:
@@ -199,11 +199,11 @@ class Program:
             values = {
                 feed: onnxruntime.OrtValue(slots[slot]) if is_native else slots[slot] for feed, slot, is_native in feeds
             }
-            found = run(fetches, values, options)
+            results = run(fetches, values, options)
             dtypes = [self.dtype_of(name) for name in makes]
             return [
                 value if dtype is None else owned_value_of(value, dtype)
-                for dtype, value in zip(dtypes, found, strict=True)
+                for dtype, value in zip(dtypes, results, strict=True)
             ]
 
         return launch

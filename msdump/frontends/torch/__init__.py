@@ -47,7 +47,7 @@ def torch_is_at_least(version: tuple[int, int]) -> bool:
 
 
 def _ran_outside() -> tuple[str, ...]:
-    """What ran outside of captured graphs, whoever compiled the models; () when nothing was compiled."""
+    """What ran outside of captured graphs, whichever backend compiled the models; () when nothing was compiled."""
     if "torch._dynamo.symbolic_convert" not in sys.modules:
         return ()
     from msdump.frontends.torch.outside import lines

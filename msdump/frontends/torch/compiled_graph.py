@@ -18,7 +18,7 @@ from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
 from msdump.frontends.torch.partition import partition
 from msdump.frontends.torch.places import drop_wrapper, input_names
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.steps import Steps
 
@@ -34,7 +34,7 @@ _steps: tuple[GraphSession, Steps] | None = None
 def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
 
-    Edges:  without a configuration the operators run and nobody looks.
+    Edges:  without a configuration the operators run without observers.
     Raises: ConfigError for options, of which there are none; else as `opening.open_mindspore`.
     """
     if options.get("options"):
@@ -79,7 +79,7 @@ def _compiled(
 
 
 def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any]:
-    program = Program(graph)
+    program = FxProgram(graph)
 
     def run(args: list[Any]) -> Any:
         return program.run(args)

@@ -67,7 +67,7 @@ def why_unreadable(tensor: Any) -> str:
     return ""
 
 
-class _Memory:
+class _TensorMemory:
     """Memory of a tensor as numpy asks for it. Arrays made of it keep the memory alive, whatever becomes of the tensor.
 
     Source: `Tensor.numpy` marks the storage, and PyTorch then refuses to resize it for ever; an address marks nothing.
@@ -106,7 +106,7 @@ def array_of(tensor: Any) -> Array:
     typestr, numpy_dtype = form
     if not tensor.numel():
         return np.empty(tuple(tensor.shape), numpy_dtype)
-    array: Array = np.asarray(_Memory(tensor, typestr))
+    array: Array = np.asarray(_TensorMemory(tensor, typestr))
     return array if array.dtype == numpy_dtype else array.view(numpy_dtype)
 
 

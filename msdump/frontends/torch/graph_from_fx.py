@@ -32,7 +32,7 @@ FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"
 
 
 @dataclass(frozen=True)
-class Origin:
+class CaptureInfo:
     """What is known about an FX graph from outside.
 
     stage        "forward", "backward" or "inference"
@@ -88,55 +88,55 @@ def producer_of(node: fx.Node) -> tuple[fx.Node, Path]:
     return node, path
 
 
-def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: Origin) -> FxGraph:
+def graph_from_fx(module: fx.GraphModule, sizes: Sizes, graph_id: int, origin: CaptureInfo) -> FxGraph:
     """The Graph of an FX graph, numbered and checked."""
-    found = FxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
+    result = FxGraph(Graph(f"kernel_graph_{graph_id}", graph_id))
     open_roots: set[int] = set()
     for node in module.graph.nodes:
-        found.by_name[node.name] = node
+        result.by_name[node.name] = node
         if node.op == "placeholder":
-            _add_placeholder(found, node, sizes, origin, open_roots)
+            _add_placeholder(result, node, sizes, origin, open_roots)
         elif node.op == "get_attr":
-            _add_constant(found, node, module)
+            _add_constant(result, node, module)
         elif node.op == "output":
-            _add_outputs(found, node, origin, open_roots)
+            _add_outputs(result, node, origin, open_roots)
         elif node.op == "call_function" and node.target is not operator.getitem:
-            _add_call(found, node, sizes, origin)
-    settle(found, open_roots)
-    return found
+            _add_call(result, node, sizes, origin)
+    settle(result, open_roots)
+    return result
 
 
-def settle(found: FxGraph, open_roots: set[int]) -> None:
+def settle(result: FxGraph, open_roots: set[int]) -> None:
     """Number and check a graph whose nodes are all there, and find out whose memory stays as it is.
 
     open_roots   ids of values whose memory somebody else may write when the run has ended
     """
-    written = found.opaque | {found.roots[value.id] for node in found.graph.nodes for value in _written(node)}
-    for value in (*found.graph.inputs, *found.graph.parameters, *_results(found.graph)):
-        root = found.roots[value.id]
+    written = result.opaque | {result.roots[value.id] for node in result.graph.nodes for value in _written(node)}
+    for value in (*result.graph.inputs, *result.graph.parameters, *_results(result.graph)):
+        root = result.roots[value.id]
         if root not in written:
-            (found.graph.borrowed if root in open_roots else found.graph.held).add(value.id)
-    found.graph.number()
-    found.graph.lint()
+            (result.graph.borrowed if root in open_roots else result.graph.held).add(value.id)
+    result.graph.number()
+    result.graph.lint()
 
 
-def _add_placeholder(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin, open_roots: set[int]) -> None:
+def _add_placeholder(result: FxGraph, node: fx.Node, sizes: Sizes, origin: CaptureInfo, open_roots: set[int]) -> None:
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor):
         return
     reason = why_unreadable(tensor)
     if reason:
-        found.skipped[reason] += 1
+        result.skipped[reason] += 1
         return
     name, kind = origin.inputs.get(node.name, (node.name, INPUT))
-    value = found.graph.add_input(name, type_of(tensor, sizes), kind)
-    found.values[node, ()] = value
-    found.roots[value.id] = value.id
+    value = result.graph.add_input(name, type_of(tensor, sizes), kind)
+    result.values[node, ()] = value
+    result.roots[value.id] = value.id
     if kind != SAVED or node.name in origin.shared:
         open_roots.add(value.id)
 
 
-def _add_constant(found: FxGraph, node: fx.Node, module: fx.GraphModule) -> None:
+def _add_constant(result: FxGraph, node: fx.Node, module: fx.GraphModule) -> None:
     tensor: Any = module
     for name in str(node.target).split("."):
         tensor = getattr(tensor, name)
@@ -144,35 +144,35 @@ def _add_constant(found: FxGraph, node: fx.Node, module: fx.GraphModule) -> None
         return
     reason = why_unreadable(tensor)
     if reason:
-        found.skipped[reason] += 1
+        result.skipped[reason] += 1
         return
     array = array_of(tensor.cpu())
-    value = found.graph.add_constant(array, type_of(tensor, {}).dtype, node.name)
-    found.values[node, ()] = value
-    found.roots[value.id] = value.id
+    value = result.graph.add_constant(array, type_of(tensor, {}).dtype, node.name)
+    result.values[node, ()] = value
+    result.roots[value.id] = value.id
 
 
-def _add_outputs(found: FxGraph, node: fx.Node, origin: Origin, open_roots: set[int]) -> None:
+def _add_outputs(result: FxGraph, node: fx.Node, origin: CaptureInfo, open_roots: set[int]) -> None:
     outputs: Any = node.args[0]
     for index, item in enumerate(outputs if isinstance(outputs, tuple | list) else [outputs]):
-        value = found.value_of(item) if isinstance(item, fx.Node) else None
+        value = result.value_of(item) if isinstance(item, fx.Node) else None
         if value is not None:
-            found.graph.outputs.append(value)
+            result.graph.outputs.append(value)
             gradient = origin.gradients[index] if index < len(origin.gradients) else None
             if gradient is not None and gradient[1] == value.type.shape:
-                found.graph.gradient_of.setdefault(value.id, gradient[0])
+                result.graph.gradient_of.setdefault(value.id, gradient[0])
             if index < origin.open_outputs:
-                open_roots.add(found.roots[value.id])
+                open_roots.add(result.roots[value.id])
 
 
-def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin) -> None:
-    tensors = [(argument, found.value_of(argument.node)) for argument in arguments(node)]
+def _add_call(result: FxGraph, node: fx.Node, sizes: Sizes, origin: CaptureInfo) -> None:
+    tensors = [(argument, result.value_of(argument.node)) for argument in arguments(node)]
     shown = [(argument, value) for argument, value in tensors if value is not None]
     if "val" not in node.meta:
         # PyTorch adds operators that draw a recomputed part's random numbers again without saying what they return.
-        found.skipped[f"results of {node.target}, of unknown shape"] += 1
+        result.skipped[f"results of {node.target}, of unknown shape"] += 1
     results = list(results_in(node.meta.get("val")))
-    readable = [(path, tensor) for path, tensor in results if not _count_unreadable(found, tensor)]
+    readable = [(path, tensor) for path, tensor in results if not _count_unreadable(result, tensor)]
     if not shown and not results:
         return
     sources = _sources(node, [argument for argument, _ in shown], [path for path, _ in readable])
@@ -182,7 +182,7 @@ def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin) -> No
     forward = origin.forward.get(node.meta.get("seq_nr", -1)) if origin.stage == BACKWARD else None
     if origin.stage == BACKWARD:
         scope = BACKWARD_ROOT + scope.removeprefix(ROOT)
-    made = found.graph.add_foreign_node(
+    call = result.graph.add_foreign_node(
         primitive,
         [value for _, value in shown],
         [type_of(tensor, sizes) for _, tensor in readable],
@@ -191,22 +191,22 @@ def _add_call(found: FxGraph, node: fx.Node, sizes: Sizes, origin: Origin) -> No
         forward,
         "backward" if origin.stage == BACKWARD else "forward",
     )
-    found.nodes[node] = made
-    found.operands[node] = [(argument.node, value) for argument, value in shown]
-    found.by_seq_nr.setdefault(node.meta.get("seq_nr", -1), made)
-    for slot, ((path, _), value) in enumerate(zip(readable, made.outputs, strict=True)):
+    result.nodes[node] = call
+    result.operands[node] = [(argument.node, value) for argument, value in shown]
+    result.by_seq_nr.setdefault(node.meta.get("seq_nr", -1), call)
+    for slot, ((path, _), value) in enumerate(zip(readable, call.outputs, strict=True)):
         value.name = node.name if not path else f"{node.name}_{'_'.join(map(str, path))}"
-        found.values[node, path] = value
+        result.values[node, path] = value
         source = sources.get(slot)
-        found.roots[value.id] = value.id if source is None else found.roots[shown[source][1].id]
+        result.roots[value.id] = value.id if source is None else result.roots[shown[source][1].id]
         if not is_transparent(node.target):
-            found.opaque.add(value.id)
+            result.opaque.add(value.id)
 
 
-def _count_unreadable(found: FxGraph, tensor: Any) -> bool:
+def _count_unreadable(result: FxGraph, tensor: Any) -> bool:
     reason = why_unreadable(tensor)
     if reason:
-        found.skipped[reason] += 1
+        result.skipped[reason] += 1
     return bool(reason)
 
 
@@ -218,11 +218,11 @@ def _sources(node: fx.Node, tensors: Sequence[Argument], paths: Sequence[Path]) 
         # The schema counts results; a list is one result, and so is a tensor that comes alone.
         index = path[0] if path and len(letters) > 1 else 0
         own = letters[index] if index < len(letters) else frozenset()
-        found = next((at for at, argument in enumerate(tensors) if own & argument.aliases), None)
-        if found is None and _hands_on_silently(node) and tensors:
-            found = 0
-        if found is not None:
-            sources[slot] = found
+        source = next((position for position, argument in enumerate(tensors) if own & argument.aliases), None)
+        if source is None and _hands_on_silently(node) and tensors:
+            source = 0
+        if source is not None:
+            sources[slot] = source
     return sources
 
 

@@ -15,14 +15,14 @@ from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
 from msdump.frontends.torch.operators import Path, is_collective, waited
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class CallOperands:
     """Where the operands of one call are.
 
     inputs   (value, slot of the program) of each input
@@ -37,7 +37,7 @@ class Operands:
     is_collective: bool
 
 
-class ObservedProgram:
+class ObservedFxProgram:
     """A program with the Graph that it is for one set of shapes, and that observers know.
 
     operands   of each call; None for a call that observers do not see
@@ -45,16 +45,16 @@ class ObservedProgram:
     drops      ids of values that are not read after each call
     """
 
-    def __init__(self, program: Program, found: FxGraph, observers: Sequence[Observer]) -> None:
+    def __init__(self, program: FxProgram, fx_graph: FxGraph, observers: Sequence[Observer]) -> None:
         self.program = program
-        self.seen = ObservedGraph(found.graph, observers)
-        self.operands = _operands(program, found, self.seen.ops)
+        self.seen = ObservedGraph(fx_graph.graph, observers)
+        self.operands = _operands(program, fx_graph, self.seen.ops)
         self.ops = [None if operands is None else operands.op for operands in self.operands]
         slots = program.slot_by_node
         self.arguments = [
-            (value, slots[node]) for node in program.placeholders if (value := found.value_of(node)) is not None
+            (value, slots[node]) for node in program.placeholders if (value := fx_graph.value_of(node)) is not None
         ]
-        self.drops = _drops(program, found)
+        self.drops = _drops(program, fx_graph)
 
     @property
     def graph(self) -> Graph:
@@ -84,36 +84,36 @@ class ObservedProgram:
         return outputs
 
 
-def _operands(program: Program, found: FxGraph, ops: Sequence[OpInfo]) -> list[Operands | None]:
-    infos = dict(zip((node.id for node in found.graph.nodes), ops, strict=True))
+def _operands(program: FxProgram, fx_graph: FxGraph, ops: Sequence[OpInfo]) -> list[CallOperands | None]:
+    infos = dict(zip((node.id for node in fx_graph.graph.nodes), ops, strict=True))
     values_by_root: dict[int, set[int]] = {}
-    for value_id, root in found.roots.items():
+    for value_id, root in fx_graph.roots.items():
         values_by_root.setdefault(root, set()).add(value_id)
     slots = program.slot_by_node
-    operands: list[Operands | None] = []
+    operands: list[CallOperands | None] = []
     for call in program.calls:
-        node = found.nodes.get(call.node)
+        node = fx_graph.nodes.get(call.node)
         if node is None:
             operands.append(None)
             continue
-        inputs = [(value, slots[argument]) for argument, value in found.operands[call.node]]
-        places = [(value, path) for (made, path), value in found.values.items() if made is call.node]
+        inputs = [(value, slots[argument]) for argument, value in fx_graph.operands[call.node]]
+        places = [(value, path) for (producer, path), value in fx_graph.values.items() if producer is call.node]
         over = {
-            other for slot in node.definition.mutates for other in values_by_root[found.roots[node.inputs[slot].id]]
+            other for slot in node.definition.mutates for other in values_by_root[fx_graph.roots[node.inputs[slot].id]]
         }
         operands.append(
-            Operands(infos[node.id], tuple(inputs), tuple(places), frozenset(over), is_collective(call.node.target))
+            CallOperands(infos[node.id], tuple(inputs), tuple(places), frozenset(over), is_collective(call.node.target))
         )
     return operands
 
 
-def _drops(program: Program, found: FxGraph) -> list[tuple[int, ...]]:
+def _drops(program: FxProgram, fx_graph: FxGraph) -> list[tuple[int, ...]]:
     """Ids of values that are not read after each call."""
     drops: list[tuple[int, ...]] = []
     node_by_slot = {slot: node for node, slot in program.slot_by_node.items()}
     for call in program.calls:
         nodes = [node_by_slot[slot] for slot in call.frees]
-        values = [found.values.get((node, ())) or found.value_of(node) for node in nodes]
+        values = [fx_graph.values.get((node, ())) or fx_graph.value_of(node) for node in nodes]
         drops.append(tuple(value.id for value in values if value is not None))
     return drops
 
@@ -123,7 +123,7 @@ class _ProgramCalls(Calls):
 
     def __init__(
         self,
-        seen: ObservedProgram,
+        seen: ObservedFxProgram,
         slots: list[Any],
         copies: PinnedCopies | None,
         report: Callable[[str], None],
@@ -157,7 +157,7 @@ class _ProgramCalls(Calls):
         if operands.is_collective:
             self._slots[out] = waited(self._slots[out])
         result = self._slots[out]
-        return [self._array(value, _at(result, path)) for value, path in operands.outputs]
+        return [self._array(value, _item(result, path)) for value, path in operands.outputs]
 
     def failed_outputs(self, number: int) -> Sequence[Array]:
         return [np.empty((0,), dtypes.dtype(info.dtype).numpy) for info in self._of(number).op.outputs]
@@ -203,16 +203,16 @@ class _ProgramCalls(Calls):
         while self._late and (is_last or self._late[0][0].query()):
             self._late.popleft()[1]()
 
-    def _of(self, number: int) -> Operands:
+    def _of(self, number: int) -> CallOperands:
         operands = self._operands[number]
         assert operands is not None
         return operands
 
     def _array(self, value: Value, tensor: Any) -> Array:
-        known = self._arrays.get(value.id)
-        if known is None:
-            known = self._arrays[value.id] = self._read(value, tensor)
-        return known
+        array = self._arrays.get(value.id)
+        if array is None:
+            array = self._arrays[value.id] = self._read(value, tensor)
+        return array
 
     def _read(self, value: Value, tensor: Any) -> Array:
         expected = value.type
@@ -238,7 +238,7 @@ def _owner(value: Value) -> str:
     return value.name if value.node is None else value.node.full_name
 
 
-def _at(result: Any, path: Path) -> Any:
+def _item(result: Any, path: Path) -> Any:
     for index in path:
         result = result[index]
     return result

@@ -81,9 +81,9 @@ def is_transparent(target: Any) -> bool:
 def arguments(node: fx.Node) -> list[Argument]:
     """Nodes among the arguments of a call, in the order of its schema."""
     return [
-        Argument(found, f"{name}{place}", aliases, is_written)
+        Argument(operand, f"{name}{place}", aliases, is_written)
         for name, value, aliases, is_written in _bound(node)
-        for place, found in _nodes_in(value)
+        for place, operand in _nodes_in(value)
     ]
 
 

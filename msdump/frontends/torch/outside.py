@@ -268,15 +268,15 @@ def lines() -> tuple[str, ...]:
     """What a report says of all this; () when nothing ran outside."""
     gaps.stop()
     operators = gaps.operators
-    found = breaks.lines()
+    texts = breaks.lines()
     if operators:
-        found += (f"{operators.total()} operators of a step ran outside of its graphs, in no dump.",)
+        texts += (f"{operators.total()} operators of a step ran outside of its graphs, in no dump.",)
         spots = [(spot or "an unknown line", count) for spot, count in operators.items()]
-        found += tuple(f"not in a graph: {spot}: {_counted(count)}" for spot, count in spots[:_MAX_SPOTS])
+        texts += tuple(f"not in a graph: {spot}: {_counted(count)}" for spot, count in spots[:_MAX_SPOTS])
         if len(spots) > _MAX_SPOTS:
             rest = sum(count for _, count in spots[_MAX_SPOTS:])
-            found += (f"not in a graph: {len(spots) - _MAX_SPOTS} more lines: {_counted(rest)}",)
-    return found
+            texts += (f"not in a graph: {len(spots) - _MAX_SPOTS} more lines: {_counted(rest)}",)
+    return texts
 
 
 def _counted(count: int) -> str:

@@ -56,13 +56,13 @@ def attribute_names(path: str) -> list[str]:
 def source_lines(node: fx.Node) -> tuple[SourceLine, ...]:
     """The user's lines, outermost first."""
     lines = (node.meta.get("stack_trace") or node.stack_trace or "").splitlines()
-    found: list[SourceLine] = []
-    for at, text in enumerate(lines):
+    sources: list[SourceLine] = []
+    for index, text in enumerate(lines):
         match = _FRAME.fullmatch(text)
         if match is not None:
-            code = lines[at + 1] if at + 1 < len(lines) else ""
-            found.append(SourceLine(match["path"], int(match["line"]), code))
-    return tuple(found)
+            code = lines[index + 1] if index + 1 < len(lines) else ""
+            sources.append(SourceLine(match["path"], int(match["line"]), code))
+    return tuple(sources)
 
 
 def drop_wrapper(module: Any) -> None:

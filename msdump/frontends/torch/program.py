@@ -16,8 +16,8 @@ Gather = Callable[[list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One node. `frees`: slots that nobody reads any more."""
+class FxCall:
+    """One node. `frees`: slots that are not read again."""
 
     node: fx.Node
     function: Callable[..., Any]
@@ -38,7 +38,7 @@ class HasGraph(Protocol):
     def graph(self) -> fx.Graph: ...
 
 
-class Program:
+class FxProgram:
     """Calls over a list of slots: first the placeholders, then constants and results.
 
     Boxed: the list of arguments is emptied, so that an argument lives no longer than it is needed.
@@ -81,7 +81,7 @@ class Program:
         return self._outputs(slots)
 
     def run(self, args: list[Any]) -> Any:
-        """Run once, with nobody looking."""
+        """Run once, without observers."""
         slots = self.begin(args)
         for function, gather, keywords, out, frees in self._quick:
             if keywords is None:
@@ -94,10 +94,10 @@ class Program:
 
     # -- building ---------------------------------------------------------------------------------
 
-    def _call(self, node: fx.Node, frees: Sequence[int]) -> Call:
+    def _call(self, node: fx.Node, frees: Sequence[int]) -> FxCall:
         function: Any = node.target
         keywords = self._keywords(node.kwargs) if node.kwargs else None
-        return Call(node, function, self._arguments(node.args), keywords, self.slot_by_node[node], tuple(frees))
+        return FxCall(node, function, self._arguments(node.args), keywords, self.slot_by_node[node], tuple(frees))
 
     def _last_uses(self, calls: Sequence[fx.Node], output: fx.Node) -> dict[fx.Node, list[int]]:
         last: dict[fx.Node, fx.Node] = {}

@@ -118,10 +118,12 @@ def backend_of(name: str) -> Any:
     """What `torch.compile` takes for a backend.   Raises: ConfigError naming what PyTorch knows."""
     if name == "msdump":
         return own_backend
-    known = torch._dynamo.list_backends(exclude_tags=())
-    if name not in known:
-        hint = did_you_mean(name, ("msdump", *known))
-        raise ConfigError(f"--torch-backend: expected msdump or one of {sorted(known)}, got {name!r}. {hint}".rstrip())
+    backends = torch._dynamo.list_backends(exclude_tags=())
+    if name not in backends:
+        hint = did_you_mean(name, ("msdump", *backends))
+        raise ConfigError(
+            f"--torch-backend: expected msdump or one of {sorted(backends)}, got {name!r}. {hint}".rstrip()
+        )
     return name
 
 

@@ -21,14 +21,14 @@ from msdump.frontends.torch.device import PinnedCopies, copies_for
 from msdump.frontends.torch.graph_from_fx import (
     BACKWARD,
     FORWARD,
+    CaptureInfo,
     FxGraph,
-    Origin,
     graph_from_fx,
     producer_of,
 )
-from msdump.frontends.torch.observed_program import ObservedProgram
+from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.sessions import lock, warn_of_fork
@@ -59,7 +59,7 @@ class CompiledModel:
         self.forward: FxGraph | None = None
         self._inputs = inputs
 
-    def origin(self, program: Program, stage: str, open_outputs: int) -> Origin:
+    def origin(self, program: FxProgram, stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
         names: dict[str, tuple[str, str]] = {}
         for node in program.placeholders:
@@ -69,14 +69,16 @@ class CompiledModel:
             else:
                 names[node.name] = (name, INPUT if node.name.startswith("tangents_") else SAVED)
         if stage != BACKWARD or self.forward is None:
-            return Origin(stage, names, open_outputs, frozenset(names))
+            return CaptureInfo(stage, names, open_outputs, frozenset(names))
         forward = self.forward
         safe = {
             node.name
             for node, path in ((node, producer_of(node)) for node in forward.by_name.values())
             if path in forward.values and forward.values[path].id in forward.graph.held
         }
-        return Origin(stage, names, open_outputs, frozenset(names) - safe, forward.by_seq_nr, self._gradients(forward))
+        return CaptureInfo(
+            stage, names, open_outputs, frozenset(names) - safe, forward.by_seq_nr, self._gradients(forward)
+        )
 
     def _gradients(self, forward: FxGraph) -> list[tuple[str, tuple[int, ...]] | None]:
         """Whose gradients the outputs of the backward graph are.   Source: AOT Autograd returns one for each input."""
@@ -108,9 +110,9 @@ class GraphRunner:
         self._model = model
         self._stage = stage
         self._open_outputs = open_outputs
-        self._program = Program(module)
+        self._program = FxProgram(module)
         self._has_symbols = has_symbols(self._program.placeholders)
-        self._seen: dict[Hashable, ObservedProgram] = {}
+        self._seen: dict[Hashable, ObservedFxProgram] = {}
         self._copies: PinnedCopies | None = None
         link = self._link()
         self._linked_at = None if link is None else link[1]
@@ -160,34 +162,34 @@ class GraphRunner:
         model.steps.backward()
         for node, arg in zip(self._program.placeholders, args, strict=True):
             if node.name == model.link:
-                found = model.runs.find(arg.data_ptr())
-                return model.steps.iteration if found is None else found
+                iteration = model.runs.find(arg.data_ptr())
+                return model.steps.iteration if iteration is None else iteration
         return model.steps.iteration
 
-    def _observed(self, args: list[Any]) -> ObservedProgram:
+    def _observed(self, args: list[Any]) -> ObservedFxProgram:
         """The graph for the shapes of these arguments, which observers get to know when it is new."""
         sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
-        known = self._seen.get(signature)
-        if known is not None:
-            return known
+        cached = self._seen.get(signature)
+        if cached is not None:
+            return cached
         model = self._model
         origin = model.origin(self._program, self._stage, self._open_outputs)
-        found = graph_from_fx(self._module, sizes, next(model.steps.graph_ids), origin)
+        fx_graph = graph_from_fx(self._module, sizes, next(model.steps.graph_ids), origin)
         if self._stage == FORWARD:
-            model.forward = found
-        for reason, count in found.skipped.items():
+            model.forward = fx_graph
+        for reason, count in fx_graph.skipped.items():
             model.session.count_skipped(reason, count)
         if self._seen:
-            log.info("graph %d: the model ran with new shapes.", found.graph.graph_id)
+            log.info("graph %d: the model ran with new shapes.", fx_graph.graph.graph_id)
         if self._copies is None:
             self._copies = copies_for(args)
         if self._copies is not None:
             # What observers get of a device are copies already.
-            found.graph.held, found.graph.borrowed = set(found.roots), set()
+            fx_graph.graph.held, fx_graph.graph.borrowed = set(fx_graph.roots), set()
         elif any(observer.needs_all_values for observer in model.session.observers):
             keep_freed_memory()
-        seen = self._seen[signature] = ObservedProgram(self._program, found, model.session.observers)
+        seen = self._seen[signature] = ObservedFxProgram(self._program, fx_graph, model.session.observers)
         return seen
 
 

@@ -22,7 +22,7 @@ if install():
 
 
 def __getattr__(name: str) -> Any:
-    # The import system and inspect ask for names like these; nobody wrote them.
+    # The import system and inspect look these names up; they are not in the script.
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(

@@ -34,7 +34,7 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.torchair import TorchairWriter, Unshown, torchair_size, unshown
 from msdump.frontends.torch.convert import NoArrayError, array_from_value, original_dtype
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.file_dump import FileDump, eager
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.graph.graph import Graph, NamedNode, Value
@@ -170,7 +170,7 @@ class DumpedGraph:
     """
 
     def __init__(self, module: GraphModule, plans: Mapping[Node, NodePlan], dump: EagerDump, graph_id: int) -> None:
-        self._program = Program(module)
+        self._program = FxProgram(module)
         self._dump = dump
         self._graph_id = graph_id
         self._steps = itertools.count()
@@ -211,7 +211,7 @@ class DumpedGraph:
 class _EagerCalls(Calls):
     """One run. Arrays are views of the tensors wherever numpy can have one."""
 
-    def __init__(self, program: Program, operands: Sequence[_Operands | None], slots: list[Any]) -> None:
+    def __init__(self, program: FxProgram, operands: Sequence[_Operands | None], slots: list[Any]) -> None:
         self.ops = [None if each is None else each.op for each in operands]
         self._calls = program.calls
         self._operands = operands

@@ -135,7 +135,7 @@ def test_jit_level_reaches_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ms.set_context(mode=mode)
     make()(Tensor(np.ones(2, np.float32)))
     opened = opening.current()
-    assert opened is not None and opened.plan.jit_level == "O0"
+    assert opened is not None and opened.plan.how.jit_level == "O0"
     opened.close()
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch import fx  # noqa: E402
 
-from msdump.frontends.torch.program import Program  # noqa: E402
+from msdump.frontends.torch.program import FxProgram  # noqa: E402
 
 aten = torch.ops.aten
 
@@ -33,7 +33,7 @@ def test_results_are_those_of_the_graph(function: Any) -> None:
     module = fx.symbolic_trace(function)
     args = [torch.randn(2, 3), torch.randn(2, 3)]
     expected = module(*args)
-    actual = Program(module).run(args)
+    actual = FxProgram(module).run(args)
     assert args == []
     torch.testing.assert_close(actual, expected, rtol=0, atol=0)
 
@@ -52,7 +52,7 @@ def test_a_value_is_forgotten_after_its_last_use() -> None:
     for _ in range(4):
         value = graph.call_function(watch, (value,))
     graph.output(value)
-    program = Program(fx.GraphModule({}, graph))
+    program = FxProgram(fx.GraphModule({}, graph))
     program.run([torch.zeros(3)])
     gc.collect()
     # Of what was read before, only the operand of the call before may still be there.
@@ -62,6 +62,6 @@ def test_a_value_is_forgotten_after_its_last_use() -> None:
 def test_an_argument_that_is_an_output_stays() -> None:
     module = fx.symbolic_trace(lambda x: (x, aten.neg.default(x)))
     x = torch.ones(2)
-    same, negative = Program(module).run([x])
+    same, negative = FxProgram(module).run([x])
     assert same is x
     assert negative.tolist() == [-1, -1]

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch._functorch.aot_autograd import aot_module_simplified
 
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.ge.compile import compile_ge
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph
@@ -31,7 +31,7 @@ class Seen(fx.Interpreter):
 
 def ge_values(module: GeModule, args: list[Any]) -> dict[str, Any]:
     """The same of a GE graph, run operator by operator."""
-    program, values = Program(module), {}
+    program, values = FxProgram(module), {}
     slots = program.begin(args)
     for call in program.calls:
         slots[call.out] = call.run(slots)

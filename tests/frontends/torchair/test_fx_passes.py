@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from msdump.errors import GraphError  # noqa: E402
-from msdump.frontends.torch.program import Program  # noqa: E402
+from msdump.frontends.torch.program import FxProgram  # noqa: E402
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from msdump.frontends.torchair.passes import pipeline  # noqa: E402
 from msdump.frontends.torchair.passes.fx_pass import FxPass  # noqa: E402
@@ -123,7 +123,7 @@ def traced(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) ->
 
     def compiler(module: Any, _: Any) -> Any:
         found.append(module)
-        run = Program(module).run
+        run = FxProgram(module).run
 
         def boxed(args: list[Any]) -> Any:
             return run(args)
@@ -149,7 +149,7 @@ def same_results(module: Any, optimized: Any, *inputs: Any) -> None:
         given = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
         tensors = [value for value in given if isinstance(value, torch.Tensor)]
         with torch.no_grad():
-            results = [value for value in Program(graph).run(list(given)) if isinstance(value, torch.Tensor)]
+            results = [value for value in FxProgram(graph).run(list(given)) if isinstance(value, torch.Tensor)]
         memory = [value.untyped_storage().data_ptr() for value in (*tensors, *results) if value.numel()]
         first = [memory.index(place) for place in memory]
         seen.append(([*results, *tensors], first))

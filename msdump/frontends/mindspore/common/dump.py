@@ -44,20 +44,20 @@ def _warnings() -> list[str]:
     """What MindSpore says where it cannot dump; here it can, unless told to be as strict."""
     if not Environment.from_os().is_strict:
         return []
-    found = []
+    texts = []
     device_target = get_context("device_target")
     if device_target != "Ascend":
-        found.append(
+        texts.append(
             f"Current device_target is {device_target}, which is not supported by set_dump. Only Ascend device target "
             "is supported currently. If you have Ascend device, consider set device_target to Ascend before calling "
             "set_dump."
         )
     if get_context("mode") == PYNATIVE_MODE:
-        found.append(
+        texts.append(
             "Current mode is PYNATIVE_MODE, which is not supported by set_dump. Only GRAPH_MODE is supported "
             "currently. Consider set mode to GRAPH_MODE before calling set_dump."
         )
-    return found
+    return texts
 
 
 publish(__name__)

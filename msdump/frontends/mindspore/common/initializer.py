@@ -174,11 +174,11 @@ def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
 
     Raises: ValueError for an unknown name or a Tensor of another shape, TypeError for anything else.
     """
-    wanted = () if shape is None else (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    sizes = () if shape is None else (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
     if isinstance(init, Tensor):
-        if shape is not None and init.shape != wanted:
+        if shape is not None and init.shape != sizes:
             raise ValueError(
-                f"For 'initializer', the shape of the 'init' argument should be {wanted}, but got {init.shape}."
+                f"For 'initializer', the shape of the 'init' argument should be {sizes}, but got {init.shape}."
             )
         return init
     numpy_dtype = dtypes.dtype(dtype_name(dtype)).numpy
@@ -196,4 +196,4 @@ def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
             "For 'initializer', the type of the 'init' argument should be 'Tensor', 'number', 'string' or "
             f"'initializer', but got {type(init).__name__}."
         )
-    return Tensor.of_array(np.ascontiguousarray(init.values(wanted), numpy_dtype).reshape(wanted))
+    return Tensor.of_array(np.ascontiguousarray(init.values(sizes), numpy_dtype).reshape(sizes))

@@ -80,8 +80,8 @@ class Tensor:
         """
         self._value = self._owner = None
         if isinstance(input_data, Tensor) and not input_data.is_concrete:
-            wanted = dtype_name(dtype) if dtype is not None else input_data.type_.dtype
-            other = input_data if wanted == input_data.type_.dtype else _functions().cast(input_data, wanted)
+            name = dtype_name(dtype) if dtype is not None else input_data.type_.dtype
+            other = input_data if name == input_data.type_.dtype else _functions().cast(input_data, name)
             self._type, self._array = other._type, other._array
             self._value, self._owner = other._value, other._owner
             return
@@ -267,7 +267,7 @@ class Tensor:
         array = self._concrete("iteration", "Use ops.split, or a loop over range(x.shape[0]) with x[i]")
         if array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor.")
-        return iter([self[at] for at in range(array.shape[0])])
+        return iter([self[index] for index in range(array.shape[0])])
 
     def __len__(self) -> int:
         if not self.shape:

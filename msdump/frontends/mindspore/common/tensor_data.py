@@ -40,9 +40,9 @@ def array_from(data: Any, dtype: Any) -> Array:
     if dtype is None:
         dtypes.dtype_from_numpy(array.dtype)
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-    wanted = dtypes.dtype(dtype_name(dtype)).numpy
+    target = dtypes.dtype(dtype_name(dtype)).numpy
     try:
-        return array.astype(wanted)
+        return array.astype(target)
     except (TypeError, ValueError) as error:
         raise DtypeError(f"Tensor: {array.dtype} does not go into {dtype}.") from error
 

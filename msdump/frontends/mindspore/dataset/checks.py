@@ -66,11 +66,11 @@ def column_names(where: str, value: Any) -> list[str] | None:
     return names
 
 
-def column_slots(where: str, have: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def column_slots(where: str, have: Sequence[str], selected: Sequence[str]) -> list[int]:
     """Place of each wanted column.   Raises: ConfigError with the nearest name."""
-    for name in wanted:
+    for name in selected:
         if name not in have:
             raise ConfigError(
                 f"{where}: expected columns of {list(have)}, got {name!r}. {did_you_mean(name, have)}".rstrip()
             )
-    return [have.index(name) for name in wanted]
+    return [have.index(name) for name in selected]

@@ -51,10 +51,10 @@ class Cifar10Dataset(IndexedSource):
         prefix = {"train": "data_batch", "test": "test_batch"}.get(usage or "all", "")
         files = sorted(path for path in folder.glob(f"{prefix}*.bin") if path.is_file())
         if not files:
-            found = sorted(entry.name for entry in folder.iterdir())[:5]
+            names = sorted(entry.name for entry in folder.iterdir())[:5]
             raise ConfigError(
                 f"Cifar10Dataset({os.fspath(dataset_dir)!r}): expected files {prefix}*.bin of the CIFAR-10 binary "
-                f"version, got {found or 'an empty folder'}. Give the folder that holds the .bin files."
+                f"version, got {names or 'an empty folder'}. Give the folder that holds the .bin files."
             )
         self._records = np.concatenate([_read_cifar_file(path) for path in files])
         self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
@@ -275,7 +275,7 @@ def _checked_folder(where: str, folder: PathLike) -> Path:
 
 
 def _check_usage(where: str, usage: str | None) -> None:
-    known = ["train", "test", "all"]
-    if usage is not None and usage not in known:
-        hint = did_you_mean(str(usage), known)
-        raise ConfigError(f"{where}(usage): expected one of {known}, got {usage!r}. {hint}".rstrip())
+    usages = ["train", "test", "all"]
+    if usage is not None and usage not in usages:
+        hint = did_you_mean(str(usage), usages)
+        raise ConfigError(f"{where}(usage): expected one of {usages}, got {usage!r}. {hint}".rstrip())

@@ -34,7 +34,7 @@ class _Channel:
         self._changed = threading.Condition()
 
     def put(self, values: Values) -> bool:
-        """Wait for room, then add a row. False: nobody wants rows any more."""
+        """Wait for room, then add a row. False: the consumer has ended."""
         size_bytes = sum(value.nbytes for value in values)
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room(size_bytes))
@@ -53,7 +53,7 @@ class _Channel:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody wants rows any more; a waiting producer wakes up and ends."""
+        """The consumer has ended; a waiting producer wakes up and ends."""
         with self._changed:
             self._is_closed = True
             self._rows.clear()

@@ -60,11 +60,11 @@ class MapDataset(Dataset):
     def _mapped(self, row: Row, ordinal: int, generator_of: MakeGenerator) -> Row:
         def compute() -> Values:
             values = row()
-            made = self._apply(tuple(values[slot] for slot in self._slots), ordinal, generator_of)
-            if len(made) != len(self._slots):
-                return (*made, *(values[slot] for slot in self._kept))
+            results = self._apply(tuple(values[slot] for slot in self._slots), ordinal, generator_of)
+            if len(results) != len(self._slots):
+                return (*results, *(values[slot] for slot in self._kept))
             together = list(values)
-            for slot, value in zip(self._slots, made, strict=True):
+            for slot, value in zip(self._slots, results, strict=True):
                 together[slot] = value
             return tuple(together)
 

@@ -199,10 +199,10 @@ class Dataset(ABC):
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """What `apply_func` makes of this dataset."""
-        made = apply_func(self)
-        if not isinstance(made, Dataset):
-            raise TypeError(f"apply: expected a function that returns a dataset, got {type(made).__name__} from it.")
-        return made
+        result = apply_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(f"apply: expected a function that returns a dataset, got {type(result).__name__} from it.")
+        return result
 
     def split(self, sizes: Sequence[int] | Sequence[float], randomize: bool = True) -> list[Dataset]:
         """Disjoint parts of the data: ints that add up to its size, or fractions that add up to 1.
@@ -223,9 +223,9 @@ _MAP_IGNORED = frozenset({"python_multiprocessing", "cache", "callbacks", "max_r
 _BATCH_IGNORED = frozenset({"python_multiprocessing", "max_rowsize"})
 
 
-def _check_ignored(where: str, given: dict[str, Any], known: frozenset[str]) -> None:
+def _check_ignored(where: str, given: dict[str, Any], ignored: frozenset[str]) -> None:
     """Let pass what only changes how fast MindSpore runs; refuse what would change the data."""
-    unknown = sorted(set(given) - known)
+    unknown = sorted(set(given) - ignored)
     if unknown:
         raise TypeError(f"{where}: expected no argument {unknown[0]!r}: msdump does not support it.")
 

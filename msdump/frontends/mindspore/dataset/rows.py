@@ -1,7 +1,7 @@
-"""What flows through a pipeline: rows that are computed when somebody needs them, and repeatable randomness.
+"""What flows through a pipeline: rows that are computed on demand, and repeatable randomness.
 
 A row is a function without arguments that returns one array per column. Nothing is decoded or resized while
-a row waits in a shuffle buffer: it holds the few bytes it was made from, and a row that nobody takes costs nothing.
+a row waits in a shuffle buffer: it holds the few bytes it was made from, and a row that is never taken costs nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def apply_operation(
 ) -> tuple[Any, ...]:
     """Values that an operation makes of `values`; a generator is made only for those that draw."""
     if isinstance(operation, RandomTransform):
-        made = operation.draw(make_generator(), *values)
+        result = operation.draw(make_generator(), *values)
     else:
-        made = operation(*values)
-    return made if isinstance(made, tuple) else (made,)
+        result = operation(*values)
+    return result if isinstance(result, tuple) else (result,)

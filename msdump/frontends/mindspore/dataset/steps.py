@@ -63,11 +63,11 @@ def _stacked_row(rows: Sequence[Row], first: int, columns: Sequence[str]) -> Row
 
 
 def _stack(name: str, first: int, values: Sequence[Array]) -> Array:
-    wanted = values[0]
+    expected = values[0]
     for offset, value in enumerate(values):
-        if value.shape != wanted.shape or (value.dtype != wanted.dtype and value.dtype.kind not in "US"):
+        if value.shape != expected.shape or (value.dtype != expected.dtype and value.dtype.kind not in "US"):
             raise ExecutionError(
-                f"batch: column {name!r}, row {first + offset}: expected {wanted.dtype} {wanted.shape} as in row "
+                f"batch: column {name!r}, row {first + offset}: expected {expected.dtype} {expected.shape} as in row "
                 f"{first}, got {value.dtype} {value.shape}. Resize or pad the rows before batch."
             )
     return np.stack(values)
@@ -168,8 +168,8 @@ class SliceDataset(Dataset):
             return ENDLESS if self._count is None else self._count
         if size is None:
             return None
-        left = max(size - self._start, 0)
-        return left if self._count is None else min(left, self._count)
+        remaining = max(size - self._start, 0)
+        return remaining if self._count is None else min(remaining, self._count)
 
 
 @step

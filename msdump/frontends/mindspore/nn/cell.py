@@ -83,10 +83,10 @@ class Cell:
 
     def cast_inputs(self, args: Sequence[Any]) -> Sequence[Any]:
         """Float arguments in the dtype of `to_float`."""
-        wanted = self._compute_dtype
-        if wanted is None:
+        dtype = self._compute_dtype
+        if dtype is None:
             return args
-        return [cast(arg, wanted) if isinstance(arg, Tensor) and arg.dtype in _FLOATS else arg for arg in args]
+        return [cast(arg, dtype) if isinstance(arg, Tensor) and arg.dtype in _FLOATS else arg for arg in args]
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
@@ -122,9 +122,9 @@ class Cell:
 
     def __getattr__(self, name: str) -> Any:
         """Only for names that are not there."""
-        known = [key for key in (*dir(type(self)), *self.__dict__) if not key.startswith("_")]
+        names = [key for key in (*dir(type(self)), *self.__dict__) if not key.startswith("_")]
         message = f"The '{type(self).__name__}' object has no attribute '{name}'."
-        raise AttributeError(f"{message} {did_you_mean(name, known)}".rstrip(), name=name, obj=self)
+        raise AttributeError(f"{message} {did_you_mean(name, names)}".rstrip(), name=name, obj=self)
 
     def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
         """Make `param` a parameter of this cell; a parameter without a name gets this one.

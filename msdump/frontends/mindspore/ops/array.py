@@ -32,8 +32,8 @@ def ones(shape: Any, dtype: Type | None = None) -> Tensor:
 
 def full(size: Any, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
     """A constant tensor of one value."""
-    wanted = dtypes.dtype(dtype_name(dtype)).numpy if dtype is not None else Tensor(fill_value).array.dtype
-    return Tensor.of_array(np.full(size, fill_value, wanted))
+    target = dtypes.dtype(dtype_name(dtype)).numpy if dtype is not None else Tensor(fill_value).array.dtype
+    return Tensor.of_array(np.full(size, fill_value, target))
 
 
 @operator_class("Fill")
@@ -58,8 +58,8 @@ def eye(n: int, m: int | None = None, t: Type = float32) -> Tensor:
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Type | None = None) -> Tensor:
     first, last = (0, start) if end is None else (start, end)
     is_whole = builtins.all(isinstance(number, int) for number in (first, last, step))
-    wanted = dtype or (int64_ if is_whole else float32)
-    return Tensor.of_array(np.arange(first, last, step).astype(dtypes.dtype(dtype_name(wanted)).numpy))
+    target = dtype or (int64_ if is_whole else float32)
+    return Tensor.of_array(np.arange(first, last, step).astype(dtypes.dtype(dtype_name(target)).numpy))
 
 
 @operator_class("Cast")
@@ -185,13 +185,13 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
 
 
 def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
-    found = [as_tensor(tensor) for tensor in tensors]
-    if not found:
+    operands = [as_tensor(tensor) for tensor in tensors]
+    if not operands:
         raise GraphError("concat: expected at least one tensor, got none.")
-    wanted = found[0]
-    for tensor in found[1:]:
-        wanted = promoted(wanted, tensor)[0]
-    return [_cast(tensor, wanted.type_.dtype) for tensor in found]
+    common = operands[0]
+    for tensor in operands[1:]:
+        common = promoted(common, tensor)[0]
+    return [_cast(tensor, common.type_.dtype) for tensor in operands]
 
 
 @operator_class("Gather")

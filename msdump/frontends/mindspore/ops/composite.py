@@ -23,11 +23,11 @@ Function = Callable[..., Any]
 def _as_weights(weights: Any) -> list[Parameter]:
     if weights is None:
         return []
-    found = [weights] if isinstance(weights, Parameter) else list(weights)
-    for weight in found:
+    parameters = [weights] if isinstance(weights, Parameter) else list(weights)
+    for weight in parameters:
         if not isinstance(weight, Parameter):
             raise TypeError(f"weights: expected parameters, got {type(weight).__name__}.")
-    return found
+    return parameters
 
 
 def _positions(grad_position: Any) -> list[int]:
@@ -60,14 +60,14 @@ def value_and_grad(
              One position gives one gradient, several a tuple.
     Raises:  ValueError when neither inputs nor weights are wanted.
     """
-    positions, found = _positions(grad_position), _as_weights(weights)
+    positions, parameters = _positions(grad_position), _as_weights(weights)
     if not positions and weights is None:
         raise ValueError("`grad_position` and `weight` can not be None at the same time.")
     if return_ids:
         raise ValueError("return_ids: expected False, got True. Gradients come in the order of positions and weights.")
 
     def differentiated(*args: Any) -> Any:
-        result = differentiate(fn, args, positions, found, has_aux=has_aux)
+        result = differentiate(fn, args, positions, parameters, has_aux=has_aux)
         return result.outputs, _shaped(result, grad_position, weights)
 
     cache = GraphCache()
@@ -85,8 +85,8 @@ def grad(
     both = value_and_grad(fn, grad_position, weights, has_aux, return_ids)
 
     def gradients(*args: Any, **kwargs: Any) -> Any:
-        outputs, found = both(*args, **kwargs)
-        return (found, outputs[1:]) if has_aux else found
+        outputs, results = both(*args, **kwargs)
+        return (results, outputs[1:]) if has_aux else results
 
     return gradients
 
@@ -115,11 +115,11 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Function, weights: Any = None) -> Function:
-        found = _as_weights(weights) if self.get_by_list else []
+        parameters = _as_weights(weights) if self.get_by_list else []
 
         def differentiated(*args: Any) -> Any:
             inputs, sens = (args[:-1], args[-1]) if self.sens_param else (args, None)
-            return self._shaped(differentiate(fn, inputs, self._positions(inputs), found, sens))
+            return self._shaped(differentiate(fn, inputs, self._positions(inputs), parameters, sens))
 
         cache = GraphCache()
 
@@ -130,7 +130,7 @@ class GradOperation:
 
     def _positions(self, inputs: Sequence[Any]) -> list[int]:
         if self.get_all:
-            return [at for at, item in enumerate(inputs) if isinstance(item, Tensor)]
+            return [index for index, item in enumerate(inputs) if isinstance(item, Tensor)]
         return [] if self.get_by_list else [0]
 
     def _shaped(self, result: Differentiated) -> Any:
@@ -150,17 +150,17 @@ class MultitypeFuncGraph:
 
     def register(self, *type_names: Any) -> Callable[[Function], Function]:
         """Decorator: the function for arguments of these types ("Tensor", "Number", "Bool", dtypes...)."""
-        wanted = tuple(str(name) for name in type_names)
+        names = tuple(str(name) for name in type_names)
 
         def decorate(function: Function) -> Function:
-            self._entries.append((wanted, function))
+            self._entries.append((names, function))
             return function
 
         return decorate
 
     def __call__(self, *args: Any) -> Any:
-        for wanted, function in self._entries:
-            if len(wanted) == len(args) and all(map(_is_a, args, wanted)):
+        for names, function in self._entries:
+            if len(names) == len(args) and all(map(_is_a, args, names)):
                 return function(*args)
         kinds = ", ".join(type(arg).__name__ for arg in args)
         raise GraphError(f"MultitypeFuncGraph {self.name}: no function is registered for ({kinds}).")
@@ -183,10 +183,10 @@ _PYTHON_KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _is_a(arg: Any, wanted: str) -> bool:
-    if wanted in _PYTHON_KINDS:
-        return isinstance(arg, _PYTHON_KINDS[wanted])
-    return isinstance(arg, int | float) and wanted.startswith(("Int", "Float", "UInt"))
+def _is_a(arg: Any, type_name: str) -> bool:
+    if type_name in _PYTHON_KINDS:
+        return isinstance(arg, _PYTHON_KINDS[type_name])
+    return isinstance(arg, int | float) and type_name.startswith(("Int", "Float", "UInt"))
 
 
 class HyperMap:

@@ -114,7 +114,7 @@ def _soft_cross_entropy(
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / logs.shape[axis]
     if weight is not None:
-        target = mul(target, reshape(weight, [-1 if at == axis else 1 for at in range(logs.ndim)]))
+        target = mul(target, reshape(weight, [-1 if index == axis else 1 for index in range(logs.ndim)]))
     loss = neg(sum(mul(logs, target), axis))
     return mean(loss) if reduction == "mean" and loss.ndim else _reduced(loss, reduction)
 

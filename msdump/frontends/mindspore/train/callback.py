@@ -261,7 +261,7 @@ class ModelCheckpoint(Callback):
         network = self._config.saved_network or args.train_network
         save_checkpoint(network, path, append_dict=_append_info(self._config.append_info, args))
         self._last_step, self._last_time = args.cur_step_num, self._clock()
-        self._files = [known for known in self._files if known != path] + [path]
+        self._files = [file for file in self._files if file != path] + [path]
         limit = self._config.keep_checkpoint_max
         while limit and len(self._files) > limit:
             oldest = self._files.pop(0)
@@ -269,12 +269,12 @@ class ModelCheckpoint(Callback):
                 os.remove(oldest)
 
 
-def _append_info(wanted: Any, args: Any) -> dict[str, Any] | None:
+def _append_info(selected: Any, args: Any) -> dict[str, Any] | None:
     """Source: `append_info` names "epoch_num" and "step_num", or holds dicts of further values."""
-    if not wanted:
+    if not selected:
         return None
     info: dict[str, Any] = {}
-    for item in wanted:
+    for item in selected:
         if isinstance(item, dict):
             info.update(item)
         elif item == "epoch_num":

@@ -42,7 +42,7 @@ def _array(data: Any) -> Array:
 
 
 def _pair(metric: Metric, inputs: tuple[Any, ...]) -> tuple[Array, Array]:
-    chosen = [inputs[at] for at in metric.indexes] if metric.indexes is not None else list(inputs)
+    chosen = [inputs[index] for index in metric.indexes] if metric.indexes is not None else list(inputs)
     if len(chosen) != 2:
         raise ValueError(
             f"For '{type(metric).__name__}.update', it needs 2 inputs (predicted value, true value), "
@@ -94,7 +94,7 @@ class Loss(Metric):
         self._sum, self._count = 0.0, 0
 
     def update(self, *inputs: Any) -> None:
-        chosen = [inputs[at] for at in self.indexes] if self.indexes is not None else list(inputs[:1])
+        chosen = [inputs[index] for index in self.indexes] if self.indexes is not None else list(inputs[:1])
         self._sum, self._count = self._sum + float(_array(chosen[0]).mean()), self._count + 1
 
     def eval(self) -> float:

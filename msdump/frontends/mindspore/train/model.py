@@ -98,8 +98,8 @@ class Model:
             for callback in watchers.callbacks:
                 stack.enter_context(callback)
             watchers.call("on_train_begin", context)
-            for at in range(initial_epoch, epoch):
-                args.cur_epoch_num = at + 1
+            for number in range(initial_epoch, epoch):
+                args.cur_epoch_num = number + 1
                 self._train_epoch(train_dataset, args, watchers, context)
                 if context.get_stop_requested():
                     break
@@ -174,15 +174,15 @@ class Model:
 
     def _update_metrics(self, outputs: Any) -> None:
         """Source: WithEvalCell gives (loss, outputs, label); `Loss` takes the first, other metrics the rest."""
-        found = tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
+        values = tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
         loss_at, output_at, label_at = self._eval_indexes or (0, 1, 2)
         for metric in self._metrics.values():
             if metric.indexes is not None:
-                metric.update(*found)
+                metric.update(*values)
             elif isinstance(metric, Loss):
-                metric.update(found[loss_at])
+                metric.update(values[loss_at])
             else:
-                metric.update(found[output_at], found[label_at])
+                metric.update(values[output_at], values[label_at])
 
     def fit(
         self,
@@ -195,10 +195,10 @@ class Model:
         **options: Any,
     ) -> None:
         """Train, and evaluate after every `valid_frequency` epochs."""
-        for at in range(epoch):
-            self.train(at + 1, train_dataset, callbacks, initial_epoch=at)
-            if valid_dataset is not None and (at + 1) % valid_frequency == 0:
-                print(f"Eval result: epoch {at + 1}, metrics: {self.eval(valid_dataset)}", flush=True)
+        for number in range(epoch):
+            self.train(number + 1, train_dataset, callbacks, initial_epoch=number)
+            if valid_dataset is not None and (number + 1) % valid_frequency == 0:
+                print(f"Eval result: epoch {number + 1}, metrics: {self.eval(valid_dataset)}", flush=True)
 
     # -- asking -------------------------------------------------------------------------------------
 

@@ -125,16 +125,16 @@ def load_checkpoint(
         content = file.read()
     if not content:
         raise ValueError(f"For 'load_checkpoint', the checkpoint file: {ckpt_file_name} is empty.")
-    found = {
+    selected = {
         name: Parameter(Tensor.of_array(array), name)
         for name, array in _read(content, ckpt_file_name)
         if _is_chosen(name, filter_prefix, specify_prefix) and (choice_func is None or choice_func(name))
     }
-    if not found:
+    if not selected:
         raise ValueError(f"The loaded parameter dict is empty after filter or specify, in {ckpt_file_name}.")
     if net is not None:
-        load_param_into_net(net, found, strict_load)
-    return found
+        load_param_into_net(net, selected, strict_load)
+    return selected
 
 
 def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:
@@ -228,9 +228,9 @@ def _check_fit(parameter: Parameter, new: Parameter) -> None:
 
 def export(net: Cell, *inputs: Any, file_name: str, file_format: str, **kwargs: Any) -> None:
     """Raises: ValueError: msdump runs and dumps models; it does not translate them."""
-    known = did_you_mean(file_format, ["AIR", "ONNX", "MINDIR"])
+    hint = did_you_mean(file_format, ["AIR", "ONNX", "MINDIR"])
     raise ValueError(
-        f"export: writing {file_format} files is not supported. Use save_checkpoint for weights. {known}".rstrip()
+        f"export: writing {file_format} files is not supported. Use save_checkpoint for weights. {hint}".rstrip()
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.ops.library import PRINT
 from msdump.frontends.torchair.passes.storages import Storages
@@ -29,7 +29,7 @@ class CudaReplay:
            `debug.aclgraph.static_capture_size_limit`, or an operator that CUDA cannot capture (said once).
     """
 
-    def __init__(self, program: Program, config: CompilerConfig) -> None:
+    def __init__(self, program: FxProgram, config: CompilerConfig) -> None:
         self._program = program
         self._limit = int(config.debug.aclgraph.static_capture_size_limit.value)
         self._pool = config.aclgraph_config.use_custom_pool.value

@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from msdump.formats.paths.torchair import format_timestamp
-from msdump.frontends.torch.program import Call, Program
+from msdump.frontends.torch.program import FxCall, FxProgram
 from msdump.frontends.torchair.aclgraph.output_code import FILE, MODE, output_code
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
@@ -31,7 +31,7 @@ class FirstRun:
     def __init__(
         self,
         module: GraphModule,
-        program: Program,
+        program: FxProgram,
         run: Callable[[list[Any]], Any],
         graph_id: int,
         config: CompilerConfig,
@@ -99,7 +99,7 @@ def trace_name(graph_id: int, capture_id: int, device_id: int) -> str:
     return f"graph_{graph_id}_id_{capture_id}_rank_{device_id}_pid_{os.getpid()}_ts_{moment}.json"
 
 
-def timed_run(program: Program, args: list[Any], device: torch.device) -> tuple[Any, list[dict[str, Any]]]:
+def timed_run(program: FxProgram, args: list[Any], device: torch.device) -> tuple[Any, list[dict[str, Any]]]:
     """Results of one run, and a complete event per call, in microseconds since the run began.
 
     Edges:  on a CUDA device each call is waited for, so that its time is its own and not that of its launch.
@@ -127,7 +127,7 @@ def trace_text(events: list[dict[str, Any]]) -> str:
     return "[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n"
 
 
-def _event(call: Call, number: int, task: str, result: Any, times_ns: tuple[int, int]) -> dict[str, Any]:
+def _event(call: FxCall, number: int, task: str, result: Any, times_ns: tuple[int, int]) -> dict[str, Any]:
     results = result if isinstance(result, (list, tuple)) else (result,)
     begin_ns, duration_ns = times_ns
     return {

@@ -9,7 +9,7 @@ import torch
 from torch.fx import GraphModule
 
 from msdump.errors import ConfigError
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.aclgraph import cuda_graph, tensor_saving
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.debug_log import NPUGRAPH_EX
@@ -85,7 +85,7 @@ def capture(
 
     With a folder the first run leaves `output_code.py` and the trace of its calls there, and runs call by call.
     """
-    program = Program(runs)
+    program = FxProgram(runs)
     is_cuda = runs is module and torch.cuda.is_available() and cuda_graph.fits(module)
     run = cuda_graph.CudaReplay(program, config).run if is_cuda else program.run
     if folder is None:

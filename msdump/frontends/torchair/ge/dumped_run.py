@@ -13,8 +13,8 @@ from torch import fx
 from msdump.frontends.torch.convert import Sizes, array_of, has_symbols, sizes_of, type_of, why_unreadable
 from msdump.frontends.torch.device import copies_for
 from msdump.frontends.torch.graph_from_fx import FxGraph, settle
-from msdump.frontends.torch.observed_program import ObservedProgram
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.observed_program import ObservedFxProgram
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.program import GeModule
 from msdump.frontends.torchair.ge.registry import kernel_for
@@ -37,13 +37,13 @@ class DumpedGraph:
     def __init__(self, graph: GeGraph, observers: Sequence[Observer], report: Callable[[str, int], None]) -> None:
         self._graph = graph
         self._module = GeModule(graph)
-        self._program = Program(self._module)
+        self._program = FxProgram(self._module)
         self._observers = tuple(observers)
         self._report = report
         self._iterations = itertools.count()
         self._placeholders = [op.fx_node for op in graph.arguments if op.fx_node is not None]
         self._has_symbols = has_symbols(self._placeholders)
-        self._programs: dict[frozenset[tuple[Any, int]], ObservedProgram] = {}
+        self._programs: dict[frozenset[tuple[Any, int]], ObservedFxProgram] = {}
         self._lock = threading.RLock()
 
     def __call__(self, args: list[Any]) -> Any:
@@ -55,7 +55,7 @@ class DumpedGraph:
                 return observed.run(watched, args, copies_for(args), lambda reason: self._report(reason, 1))
         return self._program.run(args)
 
-    def _observed(self, args: list[Any]) -> ObservedProgram:
+    def _observed(self, args: list[Any]) -> ObservedFxProgram:
         sizes = sizes_of(self._placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
         if signature not in self._programs:
@@ -65,7 +65,7 @@ class DumpedGraph:
             if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
                 # What observers get of a device are copies already.
                 fx_graph.graph.held, fx_graph.graph.borrowed = set(fx_graph.roots), set()
-            self._programs[signature] = ObservedProgram(self._program, fx_graph, self._observers)
+            self._programs[signature] = ObservedFxProgram(self._program, fx_graph, self._observers)
         return self._programs[signature]
 
 

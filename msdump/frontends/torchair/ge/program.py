@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from msdump.frontends.torch.program import Program
+from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.ge.exact import pick
 from msdump.frontends.torchair.ge.graph import ASSIGN, CONST, DATA, NET_OUTPUT, AtenCall, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for, kernel_of
@@ -28,7 +28,7 @@ class GeModule:
         self.nodes: dict[GeOp, fx.Node] = {}
         self._values: dict[tuple[int, int], fx.Node] = {}
         self._calls: dict[fx.Node, fx.Node] = {}
-        # Placeholders come first in a Program, one per argument, be it read or not.
+        # Placeholders come first in a FxProgram, one per argument, be it read or not.
         for op in graph.arguments:
             self._values[id(op), 0] = self.nodes[op] = self.graph.placeholder(op.name)
         for op in graph.ops:
@@ -135,4 +135,4 @@ def _is_known(tensor: GeTensor) -> bool:
 
 def runnable(graph: GeGraph) -> Callable[[list[Any]], Any]:
     """The graph as AOT Autograd takes it: a function of one list of arguments, which it empties."""
-    return Program(GeModule(graph)).run
+    return FxProgram(GeModule(graph)).run

@@ -16,7 +16,7 @@ def _children(args: tuple[Any, ...]) -> OrderedDict[str, Cell]:
         named = OrderedDict(args[0])
     else:
         items = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
-        named = OrderedDict((str(at), cell) for at, cell in enumerate(items))
+        named = OrderedDict((str(index), cell) for index, cell in enumerate(items))
     for cell in named.values():
         if not isinstance(cell, Cell):
             raise TypeError(f"For containers, each cell must be subclass of Cell, but got type {type(cell).__name__}.")
@@ -53,7 +53,7 @@ class SequentialCell(Cell):
 
 
 class CellList(Cell):
-    """A list of cells; whoever owns it calls them."""
+    """A list of cells, which the owner of the list calls."""
 
     is_container = True
 

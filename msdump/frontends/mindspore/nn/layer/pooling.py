@@ -111,12 +111,12 @@ class AdaptiveAvgPool2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         image = x.shape[-2:]
-        wanted = tuple(have if want is None else want for have, want in zip(image, self.output_size, strict=True))
-        if wanted == (1, 1):
+        target = tuple(have if want is None else want for have, want in zip(image, self.output_size, strict=True))
+        if target == (1, 1):
             return F.mean(x, (-2, -1), True)
-        if image[0] % wanted[0] or image[1] % wanted[1]:
-            raise ValueError(f"For 'AdaptiveAvgPool2d', the output {wanted} must divide the image {image} here.")
-        window = (image[0] // wanted[0], image[1] // wanted[1])
+        if image[0] % target[0] or image[1] % target[1]:
+            raise ValueError(f"For 'AdaptiveAvgPool2d', the output {target} must divide the image {image} here.")
+        window = (image[0] // target[0], image[1] // target[1])
         result: Tensor = P.AvgPool(window, window)(x)
         return result
 

@@ -70,15 +70,15 @@ class Optimizer(Cell):
             )
         if loss_scale <= 0:
             raise ValueError(f"For '{self.cls_name}', the argument 'loss_scale' must be > 0, but got {loss_scale}.")
-        found, settings = _grouped(parameters)
-        self.parameters = ParameterTuple(found)
+        params, settings = _grouped(parameters)
+        self.parameters = ParameterTuple(params)
         self.loss_scale = float(loss_scale)
         self.global_step = Parameter(Tensor(np.zeros(1, np.int32)), "global_step", requires_grad=False)
         self._rates, self._rate_of = self._make_rates(learning_rate, settings)
         self.is_dynamic_lr = any(rate.is_dynamic for rate in self._rates)
         self._decays = [
             float(own.get("weight_decay", weight_decay)) if _is_decayed(parameter) or "weight_decay" in own else 0.0
-            for parameter, own in zip(found, settings, strict=True)
+            for parameter, own in zip(params, settings, strict=True)
         ]
 
     def _make_rates(self, learning_rate: Any, settings: Sequence[dict[str, Any]]) -> tuple[list[_Rate], list[int]]:
@@ -160,7 +160,7 @@ def _grouped(parameters: Any) -> tuple[list[Parameter], list[dict[str, Any]]]:
     if all(isinstance(item, Parameter) for item in items):
         plain: dict[str, Any] = {}
         return items, [plain] * len(items)
-    found: list[Parameter] = []
+    params: list[Parameter] = []
     settings: list[dict[str, Any]] = []
     order: list[Parameter] | None = None
     for group in items:
@@ -172,18 +172,18 @@ def _grouped(parameters: Any) -> tuple[list[Parameter], list[dict[str, Any]]]:
             order = list(group["order_params"])
             continue
         for parameter in group["params"]:
-            if any(parameter is known for known in found):
+            if any(parameter is each for each in params):
                 raise RuntimeError(
                     f"The {parameter.name} parameter already exists, it does not support repeated setting."
                 )
-            found.append(parameter)
+            params.append(parameter)
             settings.append(group)
     if order is not None:
-        of = {id(parameter): own for parameter, own in zip(found, settings, strict=True)}
+        of = {id(parameter): own for parameter, own in zip(params, settings, strict=True)}
         if {id(parameter) for parameter in order} != set(of):
             raise ValueError("order_params: expected exactly the parameters of all groups.")
-        found, settings = order, [of[id(parameter)] for parameter in order]
-    return found, settings
+        params, settings = order, [of[id(parameter)] for parameter in order]
+    return params, settings
 
 
 publish(__name__)
