@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 Numbers = int | Collection[int] | None
 PARAMETER = "Parameter"
 _OP_NUMBER = re.compile(r"-op[0-9]+$")
+STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 
 class Slot(NamedTuple):
@@ -121,6 +122,12 @@ class Operator:
     def tensors(self, io: str) -> Mapping[Slot, DumpedTensor]:
         return self.inputs if io == INPUT else self.outputs
 
+    def all_tensors(self) -> Iterator[tuple[str, Slot, DumpedTensor]]:
+        """Side, slot and tensor, inputs first."""
+        for io in (INPUT, OUTPUT):
+            for slot, tensor in self.tensors(io).items():
+                yield io, slot, tensor
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -195,9 +202,6 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
         {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == INPUT},
         {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == OUTPUT},
     )
-
-
-STATISTIC = "statistic"  # form of the file of a tensor without bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ comparison.first_wrong, comparison.is_agreeing
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Collection, Sequence
 
@@ -15,8 +14,15 @@ from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of,
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping
 from msdump.analysis.compare.measure import Measurer
 from msdump.analysis.compare.metrics import PairMetrics
-from msdump.analysis.compare.pairing import OperatorPair, host_shape, pair_operators, pair_steps
-from msdump.analysis.compare.pipeline import Side, StepPair, common_tensors, compare_pairs, pair_sides
+from msdump.analysis.compare.pairing import (
+    OperatorPair,
+    common_tensors,
+    host_shape,
+    is_of_one_size,
+    pair_operators,
+    pair_steps,
+)
+from msdump.analysis.compare.pipeline import Side, StepPair, compare_pairs, pair_sides
 from msdump.analysis.compare.result import (
     AGREES,
     DIFFERS,
@@ -139,12 +145,12 @@ class _TensorJudge:
         tensors = []
         for step in pairs:
             for pair in step.pairing.pairs:
-                for io, slot, mine, golden in common_tensors(pair):
+                for io, slot, mine, golden in common_tensors(pair.mine, pair.golden):
                     tensors.append((mine, golden))
                     yardstick = self._yardstick(pair, io, slot)
                     if yardstick is not None:
                         tensors.append((yardstick, golden))
-        self.measurer.measure([both for both in tensors if _is_of_one_size(*both)])
+        self.measurer.measure([both for both in tensors if is_of_one_size(*both)])
 
     def _yardstick(self, pair: OperatorPair, io: str, slot: Slot) -> DumpedTensor | None:
         other = self._yardsticks.get(id(pair.mine))
@@ -152,7 +158,7 @@ class _TensorJudge:
 
     def judge(self, pair: OperatorPair, io: str, slot: Slot, mine: DumpedTensor, golden: DumpedTensor) -> TensorResult:
         """The verdict on one tensor of a pair of operators."""
-        if not _is_of_one_size(mine, golden):
+        if not is_of_one_size(mine, golden):
             shapes = f"shape {_shape_text(mine)} against {_shape_text(golden)}"
             return TensorResult(io, slot, mine, golden, DIFFERS, shapes)
         measured = self.measurer.of(mine, golden)
@@ -171,7 +177,7 @@ class _TensorJudge:
 
     def _errors(self, yardstick: DumpedTensor | None, golden: DumpedTensor) -> Errors | None:
         """How far the other low-precision run is from the reference; None where it has no such tensor."""
-        if yardstick is None or not _is_of_one_size(yardstick, golden):
+        if yardstick is None or not is_of_one_size(yardstick, golden):
             return None
         measured = self.measurer.of(yardstick, golden)
         return None if measured.problem else errors_of(measured.metrics)
@@ -179,7 +185,9 @@ class _TensorJudge:
     def _is_rounding(self, pair: OperatorPair, metrics: PairMetrics, bounds: Bounds) -> bool:
         """Whether an output differs by some roundings of the inputs, whose dtype may be the coarser one: a small output
         alone does not tell that its numbers are bfloat16."""
-        inputs = [both for io, _, *both in common_tensors(pair) if io == INPUT and _is_of_one_size(*both)]
+        inputs = [
+            both for io, _, *both in common_tensors(pair.mine, pair.golden) if io == INPUT and is_of_one_size(*both)
+        ]
         input_bounds = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
         coarsest = max([bounds, *input_bounds], key=lambda one: one.epsilon)
         return is_noise(metrics, coarsest, self._scale(pair.golden))
@@ -188,10 +196,6 @@ class _TensorJudge:
         """Largest value among the inputs of an operator, or of those that it stands for."""
         tensors = (tensor for part in (operator, *operator.parts) for tensor in part.inputs.values())
         return max(map(self.measurer.largest_of, tensors), default=0.0)
-
-
-def _is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
-    return math.prod(host_shape(one)) == math.prod(host_shape(other))
 
 
 def _remark(mine: DumpedTensor, golden: DumpedTensor) -> str:

@@ -39,10 +39,9 @@ from msdump.records import OUTPUT
 _KEYS = ("types", "operators", "ignore")
 _IGNORED = re.compile(r"(?P<name>.+?):(?P<io>input|output)(?::(?P<slot>[0-9]{1,9}))?")
 _MAX_BYTES = 64 << 20
-
-
 # (operator of a compiled graph, output) -> name and output in the program; by the name of the graph in OperatorMap.
 GraphOriginals = Mapping[tuple[str, int], tuple[str, int]]
+OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]
 
 
 @dataclass(frozen=True)
@@ -166,9 +165,6 @@ def _from_csv(where: str, text: str) -> OperatorMap:
     except csv.Error as error:
         raise ConfigError(f"{where}: expected csv, got: {error}.") from error
     return OperatorMap(rules, rules)
-
-
-OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]
 
 
 def gathered(sides: Sequence[Sequence[Step]], graphs: Mapping[str, GraphOriginals]) -> list[list[Step]]:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.records import INPUT, OUTPUT
 
 # How a pair was found.
 BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
@@ -202,12 +201,20 @@ def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
 
 def _is_alike(mine: Operator, golden: Operator) -> bool:
     """True when the tensors that both have are of one size; a file may be missing on either side."""
-    return all(
-        math.prod(host_shape(tensor)) == math.prod(host_shape(golden.tensors(io)[slot]))
-        for io in (INPUT, OUTPUT)
-        for slot, tensor in mine.tensors(io).items()
-        if slot in golden.tensors(io)
-    )
+    return all(is_of_one_size(one, other) for _, _, one, other in common_tensors(mine, golden))
+
+
+def common_tensors(mine: Operator, golden: Operator) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
+    """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
+    for io, slot, tensor in mine.all_tensors():
+        other = golden.tensors(io).get(slot)
+        if other is not None:
+            yield io, slot, tensor, other
+
+
+def is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
+    """True when both have as many elements: two frameworks may see one tensor in two shapes."""
+    return math.prod(host_shape(one)) == math.prod(host_shape(other))
 
 
 def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:

@@ -3,12 +3,12 @@ compares the tensors that both sides have, and what one side cannot show is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.compare.pairing import OperatorPair, Pairing, pair_operators, pair_steps
+from msdump.analysis.compare.pairing import OperatorPair, Pairing, common_tensors, pair_operators, pair_steps
 from msdump.analysis.compare.result import (
     DIFFERS,
     NOT_COMPARED,
@@ -98,7 +98,7 @@ def _step_result(step: StepPair, mapping: OperatorMap | None, judge: Judge) -> S
 def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | None, judge: Judge) -> OperatorResult:
     blind = slots_of_other_moments(pair.mine, pair.golden, step.moments)
     results: dict[str, list[TensorResult]] = {INPUT: [], OUTPUT: []}
-    for io, slot, mine, golden in common_tensors(pair):
+    for io, slot, mine, golden in common_tensors(pair.mine, pair.golden):
         if io == INPUT and slot.number in blind:
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
         elif mapping is not None and any(
@@ -116,12 +116,3 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
 
 def _both(pair: OperatorPair) -> tuple[Operator, Operator]:
     return pair.mine, pair.golden
-
-
-def common_tensors(pair: OperatorPair) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
-    """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
-    for io in (INPUT, OUTPUT):
-        golden = pair.golden.tensors(io)
-        for slot, mine in pair.mine.tensors(io).items():
-            if slot in golden:
-                yield io, slot, mine, golden[slot]

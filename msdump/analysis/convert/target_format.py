@@ -24,6 +24,34 @@ from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.arrays import Array
 from msdump.errors import LayoutError
 
+_HOST_4D = ("NCHW", "NHWC", "HWCN")
+_HOST_5D = ("NCDHW", "NDHWC", "DHWCN")
+# Where N, C, H, W (or N, C, D, H, W) stand in a shape of that format.
+_AXES = {
+    "NCHW": (0, 1, 2, 3),
+    "NHWC": (0, 3, 1, 2),
+    "HWCN": (3, 2, 0, 1),
+    "NCDHW": (0, 1, 2, 3, 4),
+    "NDHWC": (0, 4, 1, 2, 3),
+    "DHWCN": (4, 3, 0, 1, 2),
+}
+PAIRS = frozenset(
+    [("FRACTAL_NZ", target) for target in ("NCHW", "NHWC", "ND")]
+    + [("FRACTAL_Z", target) for target in ("NCHW", "HWCN")]
+    + [("NC1HWC0", target) for target in _HOST_4D]
+    + [("NDC1HWC0", target) for target in ("NCDHW", "ND")]
+    + [("NCHW", "NHWC"), ("NCHW", "FRACTAL_Z")]
+    + [("NHWC", "NCHW"), ("NHWC", "HWCN"), ("NHWC", "FRACTAL_Z")]
+    + [("HWCN", "NCHW"), ("HWCN", "NHWC"), ("HWCN", "FRACTAL_Z")]
+)
+# Formats that msaccucmp has no name for, and short names that it has.
+_NAMELESS = frozenset({"FRACTAL_ZZ", "NC", "NCL"})
+_SHORT = {"DECONV_SP_STRIDE8_TRANS": "FRACTAL_DECONV_SP_STRIDE8_TRANS"} | {
+    f"LOOKUP_{part}": f"HASHTABLE_LOOKUP_{part}" for part in ("LOOKUPS", "KEYS", "VALUE", "OUTPUT", "HITS")
+}
+_SHORT_NAME = {full: short for short, full in _SHORT.items()}
+_C0 = 16  # of formats that are made here
+
 
 class CustomFormats:
     """Converters below one folder, loaded when the first tensor needs them. Any thread may call it.
@@ -97,35 +125,6 @@ def load_function(path: Path, name: str, parameters: str, code: ExitCode) -> Cal
     if not callable(function):
         raise AnalysisError(code, f"{path}: expected a function {name}({parameters}), got none.")
     return function  # type: ignore[no-any-return]  # a user's function
-
-
-_HOST_4D = ("NCHW", "NHWC", "HWCN")
-_HOST_5D = ("NCDHW", "NDHWC", "DHWCN")
-# Where N, C, H, W (or N, C, D, H, W) stand in a shape of that format.
-_AXES = {
-    "NCHW": (0, 1, 2, 3),
-    "NHWC": (0, 3, 1, 2),
-    "HWCN": (3, 2, 0, 1),
-    "NCDHW": (0, 1, 2, 3, 4),
-    "NDHWC": (0, 4, 1, 2, 3),
-    "DHWCN": (4, 3, 0, 1, 2),
-}
-PAIRS = frozenset(
-    [("FRACTAL_NZ", target) for target in ("NCHW", "NHWC", "ND")]
-    + [("FRACTAL_Z", target) for target in ("NCHW", "HWCN")]
-    + [("NC1HWC0", target) for target in _HOST_4D]
-    + [("NDC1HWC0", target) for target in ("NCDHW", "ND")]
-    + [("NCHW", "NHWC"), ("NCHW", "FRACTAL_Z")]
-    + [("NHWC", "NCHW"), ("NHWC", "HWCN"), ("NHWC", "FRACTAL_Z")]
-    + [("HWCN", "NCHW"), ("HWCN", "NHWC"), ("HWCN", "FRACTAL_Z")]
-)
-# Formats that msaccucmp has no name for, and short names that it has.
-_NAMELESS = frozenset({"FRACTAL_ZZ", "NC", "NCL"})
-_SHORT = {"DECONV_SP_STRIDE8_TRANS": "FRACTAL_DECONV_SP_STRIDE8_TRANS"} | {
-    f"LOOKUP_{part}": f"HASHTABLE_LOOKUP_{part}" for part in ("LOOKUPS", "KEYS", "VALUE", "OUTPUT", "HITS")
-}
-_SHORT_NAME = {full: short for short, full in _SHORT.items()}
-_C0 = 16  # of formats that are made here
 
 
 def parse_format(name: str) -> str:

@@ -25,6 +25,18 @@ from msdump.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT = "made", "came in", "unknown", "constant"
+_Place = tuple[int, Slot]
+# How PyTorch names tensors that a traced function holds, which are no arguments.
+_TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
+# The stages that are worth a word. AFTER_OUTPUT: code between two graphs, which the dump does not hold.
+IN_LOSS, AFTER_OUTPUT = "loss", "after output"
+# Scopes of loss cells (`_loss_fn-SoftmaxCrossEntropyWithLogits`, `criterion-MSELoss`); not of cells that wrap a network
+# together with its loss.
+_LOSS_NAME = re.compile(r"(?:^|[-_/])(?:loss_fn|loss|criterion)-(?!With)")
+_LOSS_CLASS = re.compile(r"-\w*(?:Loss|CrossEntropy|CrossEntropyWithLogits)$")
+# What PyTorch calls gradients that come into a backward graph.
+_TANGENT = re.compile(r"tangents?_[0-9]+")
+_GRADIENTS = ("Gradients/", "Gradients_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +81,6 @@ class InfRoot:
     def is_benign(self) -> bool:
         """`is_loose`: somewhere it was not stopped, but lost (1 / Inf) or never read."""
         return self.how == CONSTANT or (bool(self.stops) and not self.nan and not self.is_loose)
-
-
-_Place = tuple[int, Slot]
-# How PyTorch names tensors that a traced function holds, which are no arguments.
-_TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")
 
 
 class InfinityFlow:
@@ -264,17 +271,6 @@ def _bad_inputs(operator: Operator, health: HealthTable, moment: Moment) -> tupl
 def _is_argument(tensor: DumpedTensor) -> bool:
     """A number that the script wrote down, which TorchAir's eager dump saves like a tensor."""
     return tensor.file.place.layout == FX and tensor.shape == ()
-
-
-# The stages that are worth a word. AFTER_OUTPUT: code between two graphs, which the dump does not hold.
-IN_LOSS, AFTER_OUTPUT = "loss", "after output"
-# Scopes of loss cells (`_loss_fn-SoftmaxCrossEntropyWithLogits`, `criterion-MSELoss`); not of cells that wrap a network
-# together with its loss.
-_LOSS_NAME = re.compile(r"(?:^|[-_/])(?:loss_fn|loss|criterion)-(?!With)")
-_LOSS_CLASS = re.compile(r"-\w*(?:Loss|CrossEntropy|CrossEntropyWithLogits)$")
-# What PyTorch calls gradients that come into a backward graph.
-_TANGENT = re.compile(r"tangents?_[0-9]+")
-_GRADIENTS = ("Gradients/", "Gradients_")
 
 
 class Stages:

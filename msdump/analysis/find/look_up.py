@@ -37,8 +37,13 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import BIN
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT, OUTPUT
+from msdump.records import INPUT
 from msdump.stats import Statistics, statistics
+
+_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
+# An operator has a few tensors; the import of a compiler takes longer than these take without it.
+_PLAIN_BYTES = 8 << 20
+_PREVIEW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,6 @@ def find_operator(
     names = [known for step in steps for operator in step.operators for known in (operator.op_name, operator.label)]
     hint = did_you_mean(name, names)
     raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
-
-
-_PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
-# An operator has a few tensors; the import of a compiler takes longer than these take without it.
-_PLAIN_BYTES = 8 << 20
-_PREVIEW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +260,15 @@ def show_operator(
     target = find_operator(dump, name, rank=rank, graph=graph, iteration=iteration, takes_statistics=True)
     node = target.node
     tensors = []
-    for io in (INPUT, OUTPUT):
-        for slot, tensor in target.operator.tensors(io).items():
-            origin = None
-            if io == INPUT and node is not None and slot.number < len(node.inputs):
-                origin = node.inputs[slot.number]
-            row = None if target.table is None else target.table.row(tensor)
-            if row is not None:
-                tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
-            else:
-                tensors.append(_shown(io, slot, tensor, origin, is_raw))
+    for io, slot, tensor in target.operator.all_tensors():
+        origin = None
+        if io == INPUT and node is not None and slot.number < len(node.inputs):
+            origin = node.inputs[slot.number]
+        row = None if target.table is None else target.table.row(tensor)
+        if row is not None:
+            tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
+        else:
+            tensors.append(_shown(io, slot, tensor, origin, is_raw))
     readers: tuple[str, ...] = ()
     file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:

@@ -41,10 +41,16 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT, OUTPUT
+from msdump.records import OUTPUT
 
 STEEP = 100.0  # times the value of the iteration before
 _LEAST = 1e-3  # smaller values are rounding of sums that cancel
+_Name = tuple[str, str, str, Slot]
+NAN, INF = "NaN", "Inf"
+__all__ = [
+    "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf", "NonFinite",
+    "NonFiniteReport", "find_non_finite",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +75,6 @@ class Growth:
     @property
     def factor(self) -> float:
         return self.largest / self.largest_before
-
-
-_Name = tuple[str, str, str, Slot]
 
 
 def find_growth(steps: Iterable[tuple[Step, UnsetTensors]], health: HealthTable, graphs: GraphFiles) -> Growth | None:
@@ -101,18 +104,10 @@ def find_growth(steps: Iterable[tuple[Step, UnsetTensors]], health: HealthTable,
 
 def _float_tensors(step: Step) -> Iterable[tuple[Operator, str, Slot, DumpedTensor]]:
     for operator in step.operators:
-        for io in (INPUT, OUTPUT):
-            for slot, tensor in operator.tensors(io).items():
-                row = dtypes.BY_NAME.get(tensor.dtype)
-                if row is not None and row.is_float:
-                    yield operator, io, slot, tensor
-
-
-NAN, INF = "NaN", "Inf"
-__all__ = [
-    "AFTER_OUTPUT", "CAME_IN", "CONSTANT", "INF", "MADE", "NAN", "UNKNOWN", "BadTensor", "BenignInf", "NonFinite",
-    "NonFiniteReport", "find_non_finite",
-]  # fmt: skip
+        for io, slot, tensor in operator.all_tensors():
+            row = dtypes.BY_NAME.get(tensor.dtype)
+            if row is not None and row.is_float:
+                yield operator, io, slot, tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +257,7 @@ def _when(step: Step) -> tuple[int, ...]:
 
 
 def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:
-    return [
-        tensor
-        for step in steps
-        for operator in step.operators
-        for io in (INPUT, OUTPUT)
-        for tensor in operator.tensors(io).values()
-    ]
+    return [tensor for step in steps for operator in step.operators for _, _, tensor in operator.all_tensors()]
 
 
 # -- one step ------------------------------------------------------------------------------------------------------

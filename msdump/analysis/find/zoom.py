@@ -19,7 +19,6 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
-from msdump.records import INPUT, OUTPUT
 
 _DEVICES = list(range(8))
 _NET_NAME = "Net"
@@ -107,7 +106,7 @@ def _same(step: Step, operator: Operator) -> list[Operator]:
 
 
 def _tensors(operator: Operator) -> list[DumpedTensor]:
-    return [tensor for io in (INPUT, OUTPUT) for tensor in operator.tensors(io).values()]
+    return [tensor for _, _, tensor in operator.all_tensors()]
 
 
 def mindspore_config(zoom: Zoom, path: str) -> dict[str, Any]:

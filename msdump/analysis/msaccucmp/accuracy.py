@@ -31,6 +31,9 @@ from msdump.errors import FormatError
 
 _LARGEST_HALF = 65504
 _LINE_END = "\r\n"
+# Below this cosine an operator counts as inaccurate.
+ACCURATE = 0.99
+OVERFLOW, INPUT, CONSISTENCY = "FP16 Overflow", "Input Inconsistent", "Global Consistency"
 
 
 @dataclass(frozen=True)
@@ -234,11 +237,6 @@ def read_plain(path: str) -> Array:
     except OSError as error:
         raise AnalysisError(ExitCode.OPEN_FILE, f"{path}: expected to read it, got: {error.strerror}.") from error
     raise AnalysisError(ExitCode.INVALID_TYPE, f"{path}: expected a .npy or .txt file. Compare folders of dump files.")
-
-
-# Below this cosine an operator counts as inaccurate.
-ACCURATE = 0.99
-OVERFLOW, INPUT, CONSISTENCY = "FP16 Overflow", "Input Inconsistent", "Global Consistency"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,12 @@ from msdump.analysis.msaccucmp.sides import Side, SideTensor
 from msdump.formats.paths.acl import safe_piece
 from msdump.records import INPUT, OUTPUT
 
+ANY = "*"  # in place of a name that one side does not have
+# They change nothing that another framework would show: what they read stands for what they write.
+_PASSED_BY = frozenset({"Cast", "TransData"})
+_QUANT, _DEQUANT = "AscendQuant", "AscendDequant"
+_DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
+
 
 def parse_range(text: str) -> tuple[int, int | None, int]:
     """(start, end, step) of `-r`; end None for the last operator.   Raises: AnalysisError for another form."""
@@ -64,13 +70,6 @@ def numbers_selected(numbers: set[int], count: int, warn: Callable[[str], None])
 
 def _is_number(text: str) -> bool:
     return not text or (text.isascii() and text.isdecimal())
-
-
-ANY = "*"  # in place of a name that one side does not have
-# They change nothing that another framework would show: what they read stands for what they write.
-_PASSED_BY = frozenset({"Cast", "TransData"})
-_QUANT, _DEQUANT = "AscendQuant", "AscendDequant"
-_DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,9 @@ from msdump.formats.dump_dir import DumpDir
 NUMPY, TORCH = "numpy", "torch"
 _ANNOTATION = re.compile(r": (?:Any|int|float)(?=[,)=])| -> (?:Any|tuple\[[a-z, ]+\])(?=:)")
 _NOTE = re.compile(r"  # (?:noqa|type: ignore)\S*(?: B905)?$", re.MULTILINE)
+KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
+# How much further from the exact result than a fresh run a dumped output may be.
+_SLACK = 8.0
 
 
 def program_source(op_type: str, library: str) -> str | None:
@@ -58,11 +61,6 @@ def program_source(op_type: str, library: str) -> str | None:
 def _source_of(function: object) -> str:
     """Source without what only type checkers read."""
     return _NOTE.sub("", _ANNOTATION.sub("", inspect.getsource(function)))  # type: ignore[arg-type]
-
-
-KERNEL, TORCH_RUN, FLOAT64 = "numpy", "torch", "float64"
-# How much further from the exact result than a fresh run a dumped output may be.
-_SLACK = 8.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.plain_files import unreadable
-from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
+from msdump.records import TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
 
 NUMBERS = (
@@ -112,9 +112,8 @@ def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles) ->
     types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
     for operator in step.operators:
         if types is None or operator.op_type in types:
-            for io in (INPUT, OUTPUT):
-                for slot, tensor in operator.tensors(io).items():
-                    yield tensor, roles.of(step.key, operator, io, slot)
+            for io, slot, tensor in operator.all_tensors():
+                yield tensor, roles.of(step.key, operator, io, slot)
 
 
 def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
