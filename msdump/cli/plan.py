@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msdump.cli.dry_run import Measured
     from msdump.config.explain import Estimate
     from msdump.config.plan import Plan
-    from msdump.dumpers.room import Room
+    from msdump.dumpers.limits import DiskSpace
     from msdump.graph.pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
@@ -81,14 +81,14 @@ def run(args: argparse.Namespace) -> int:
         complain('msdump plan: CONFIG: expected a file name, got "".')
         return CONFIG_WRONG
     graphs = _read_graphs(args.graph)
-    from msdump.dumpers.room import room_below, room_rows
+    from msdump.dumpers.limits import space_below, space_rows
 
-    room = room_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
-    print_table((), [*describe(plan), *room_rows(room)], sys.stdout)
+    space = space_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
+    print_table((), [*describe(plan), *space_rows(space)], sys.stdout)
     for graph in graphs:
-        _print_estimate(plan, estimate(plan, graph), room, sys.stdout)
-    if room.problem:
-        complain(f"msdump plan: path: {room.problem}")
+        _print_estimate(plan, estimate(plan, graph), space, sys.stdout)
+    if space.problem:
+        complain(f"msdump plan: path: {space.problem}")
         return CONFIG_WRONG
     if args.dry_run is not None:
         from msdump.cli.dry_run import measure
@@ -135,7 +135,7 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     return graphs
 
 
-def _print_estimate(plan: Plan, estimate: Estimate, room: Room, stream: TextIO) -> None:
+def _print_estimate(plan: Plan, estimate: Estimate, space: DiskSpace, stream: TextIO) -> None:
     if plan.which.takes_marked:
         put(f"\n{estimate.name}: which operators are marked is known only when the script runs", stream)
         return
@@ -150,10 +150,10 @@ def _print_estimate(plan: Plan, estimate: Estimate, room: Room, stream: TextIO) 
         print_table(header, cells, stream, numbers=(1, 2, 3, 4), heading=heading)
     else:
         put(heading, stream)
-    print_table((), _totals(plan, estimate, room), stream)
+    print_table((), _totals(plan, estimate, space), stream)
 
 
-def _totals(plan: Plan, estimate: Estimate, room: Room) -> list[tuple[str, str]]:
+def _totals(plan: Plan, estimate: Estimate, space: DiskSpace) -> list[tuple[str, str]]:
     tensors = f"{format_count(estimate.tensors, 'tensor')}, {estimate.distinct_tensors} of them different"
     if not plan.saved.tensors:
         return [("per iteration", f"{tensors}: one row of statistic.csv each")]
@@ -163,7 +163,7 @@ def _totals(plan: Plan, estimate: Estimate, room: Room) -> list[tuple[str, str]]
     if 1 < plan.when.iterations.count <= 2**32:
         count = plan.when.iterations.count
         rows.append(("all iterations", f"{count} times that: {format_size(on_disk * count)} on disk"))
-    rows += _fit(plan, on_disk, room)
+    rows += _fit(plan, on_disk, space)
     if estimate.unsized:
         rows.append(
             ("not counted", f"{format_count(estimate.unsized, 'tensor')} whose size the graph file does not say")
@@ -171,15 +171,15 @@ def _totals(plan: Plan, estimate: Estimate, room: Room) -> list[tuple[str, str]]
     return rows
 
 
-def _fit(plan: Plan, size_bytes: int, room: Room) -> list[tuple[str, str]]:
+def _fit(plan: Plan, size_bytes: int, space: DiskSpace) -> list[tuple[str, str]]:
     """Where the disk or the environment ends the dump."""
-    keep = room.limits.keep_iterations
+    keep = space.limits.keep_iterations
     count = plan.when.iterations.count if keep is None else min(plan.when.iterations.count, keep)
-    if not size_bytes or size_bytes * count <= room.room_bytes:
+    if not size_bytes or size_bytes * count <= space.writable_bytes:
         return []
-    fits = format_count(room.room_bytes // size_bytes, "iteration")
-    room_text = format_size(room.room_bytes)
-    return [("room", f"{room_text}, {fits}: then the dump ends. Dump less, or set {KEEP}")]
+    fits = format_count(space.writable_bytes // size_bytes, "iteration")
+    space_text = format_size(space.writable_bytes)
+    return [("room", f"{space_text}, {fits}: then the dump ends. Dump less, or set {KEEP}")]
 
 
 def _measured_rows(count: int, script: str, step: Measured) -> list[tuple[str, str]]:
@@ -247,8 +247,8 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
             ("as", f"statistics: {', '.join(columns)}" if columns else "tensors"),
         ]
     if folder is not None:
-        from msdump.dumpers.room import room_below, room_rows
+        from msdump.dumpers.limits import space_below, space_rows
 
-        rows += room_rows(room_below(folder, is_async=True))
+        rows += space_rows(space_below(folder, is_async=True))
     print_table(("acl.json", path), rows, sys.stdout)
     return 0, folder

@@ -7,16 +7,18 @@ WriteError, and that is what ends a dump: the training goes on.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from msdump import dtypes, layouts
-from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, format_size
+from msdump.config.environment import ASYNC_BUFFER, BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size
 from msdump.dumpers.rotation import Rotation, names_of
+from msdump.dumpers.staging import staging_budget
 from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.writer import WriteCounts, Writer
@@ -286,3 +288,91 @@ DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
 BIN_FOOTPRINT = Footprint(bin_size)
 ACL_STATS_FOOTPRINT = Footprint(row_size)
 STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=lambda _: True)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """What a run would find on the disk below one folder, before anything runs. Nothing is written to find out.
+
+    free_bytes   of the disk now
+    floor_bytes  that the dump leaves free
+    buffer_bytes  of the asynchronous engine; None for the other one
+    problem      why the folder cannot be made or written, or that nothing fits into it; "" when neither holds
+    """
+
+    limits: DiskLimits
+    free_bytes: int
+    floor_bytes: int
+    buffer_bytes: int | None
+    problem: str
+
+    @property
+    def writable_bytes(self) -> int:
+        """How much the dump may write."""
+        space = max(0, self.free_bytes - self.floor_bytes) if self.floor_bytes else self.free_bytes
+        return space if self.limits.budget_bytes is None else min(space, self.limits.budget_bytes)
+
+
+def space_below(
+    path: Path,
+    is_async: bool,
+    environ: Mapping[str, str] = os.environ,
+    usage: Callable[[Path], DiskUsage] = disk_usage,
+) -> DiskSpace:
+    """Look at the disk that holds `path`, or will.   Raises: ConfigError for a wrong variable."""
+    limits = disk_limits(environ)
+    disk = usage(path)
+    floor = default_floor(disk) if limits.floor_bytes is None else limits.floor_bytes
+    buffer = staging_budget(environ) if is_async else None
+    space = DiskSpace(limits, disk.free, floor, buffer, why_not_writable(path))
+    return space if space.problem or space.writable_bytes else replace(space, problem=_no_space(path, space))
+
+
+def _no_space(path: Path, space: DiskSpace) -> str:
+    """Also of a file system that holds no files, such as /proc: it has 0 bytes free."""
+    reserve = f", and {format_size(space.floor_bytes)} are to stay free ({FLOOR})" if space.floor_bytes else ""
+    return (
+        f"{path}: expected room for files, got {format_size(space.free_bytes)} of free disk{reserve}. "
+        "Free space or choose another path."
+    )
+
+
+def space_rows(space: DiskSpace) -> list[tuple[str, str]]:
+    """Labels and texts of the limits, each with its variable."""
+    limits = space.limits
+    budget = "no budget" if limits.budget_bytes is None else f"at most {format_size(limits.budget_bytes)} in all"
+    floor = (
+        "the disk may fill up" if not space.floor_bytes else f"{format_size(space.floor_bytes)} of the disk stay free"
+    )
+    kept = "all iterations are kept" if limits.keep_iterations is None else _kept_text(limits.keep_iterations)
+    rows = [
+        ("limits", f"{budget} ({BUDGET}); {floor} ({FLOOR}); {kept} ({KEEP})"),
+        ("disk", f"{format_size(space.free_bytes)} free: the dump may write {format_size(space.writable_bytes)}"),
+    ]
+    if space.buffer_bytes is not None:
+        rows.append(("buffer", f"{format_size(space.buffer_bytes)} of memory for what waits ({ASYNC_BUFFER})"))
+    return rows
+
+
+def _kept_text(count: int) -> str:
+    return f"the last {count} iterations are kept" if count > 1 else "the last iteration is kept"
+
+
+def why_not_writable(path: Path) -> str:
+    """Why a run cannot write below `path`, or ""."""
+    probe = Path(os.path.abspath(path))
+    while not os.path.lexists(probe) and probe != probe.parent:
+        probe = probe.parent
+    where = "it" if probe == Path(os.path.abspath(path)) else f"{probe} above it"
+    try:
+        if not probe.is_dir():
+            return f"{path}: expected a folder that can be made, got none: {where} is a file. Choose another path."
+        longest = os.pathconf(probe, "PC_NAME_MAX")
+    except OSError as error:
+        return f"{path}: expected a folder that can be made, got: {error.strerror}. Choose another path."
+    if not os.access(probe, os.W_OK | os.X_OK):
+        return f"{path}: expected a folder that can be made, got none: {where} is not writable. Choose another path."
+    long = next((part for part in Path(path).parts if len(os.fsencode(part)) > longest), None)
+    if long is not None:
+        return f"{path}: expected names of at most {longest} bytes, got {long[:40]}... Choose a shorter path."
+    return ""

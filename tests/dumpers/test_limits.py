@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +27,9 @@ from msdump.dumpers.limits import (
     disk_usage,
     npy_size,
     row_size,
+    space_below,
+    space_rows,
+    why_not_writable,
 )
 from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.tally import Tally
@@ -313,3 +318,58 @@ def test_sizes_in_messages() -> None:
     assert [format_size(size) for size in (0, 1023, 1536, 64 << 20, 5 << 40)] == [
         "0 B", "1023 B", "1.5 KiB", "64 MiB", "5 TiB"
     ]  # fmt: skip
+
+
+@example(free=0, budget=None, floor=0)
+@given(
+    free=st.integers(0, 2**40),
+    budget=st.none() | st.integers(1, 2**40),
+    floor=st.none() | st.integers(0, 2**40),
+)
+def test_room_is_what_the_limits_leave(free: int, budget: int | None, floor: int | None) -> None:
+    environ = {"MSDUMP_DISK_BUDGET": str(budget or ""), "MSDUMP_DISK_FLOOR": "" if floor is None else str(floor)}
+    folder = Path(tempfile.gettempdir())
+    space = space_below(folder, False, environ, lambda _: SimpleNamespace(free=free, total=2**41))
+    left = max(0, free - (64 << 20 if floor is None else floor))
+    assert space.writable_bytes == (left if budget is None else min(left, budget))
+    assert space.buffer_bytes is None and len(space_rows(space)) == 2
+    assert ("expected room for files" in space.problem) == (space.writable_bytes == 0)
+
+
+def test_every_limit_is_told_with_its_variable() -> None:
+    def limits(**environ: str) -> str:
+        return space_rows(space_below(Path("/"), False, environ, lambda _: SimpleNamespace(free=9, total=9)))[0][1]
+
+    assert limits(MSDUMP_DISK_FLOOR="0", MSDUMP_KEEP_ITERATIONS="2") == (
+        "no budget (MSDUMP_DISK_BUDGET); the disk may fill up (MSDUMP_DISK_FLOOR); "
+        "the last 2 iterations are kept (MSDUMP_KEEP_ITERATIONS)"
+    )
+    assert limits(MSDUMP_DISK_FLOOR="1M", MSDUMP_DISK_BUDGET="1K", MSDUMP_KEEP_ITERATIONS="1") == (
+        "at most 1 KiB in all (MSDUMP_DISK_BUDGET); 1 MiB of the disk stay free (MSDUMP_DISK_FLOOR); "
+        "the last iteration is kept (MSDUMP_KEEP_ITERATIONS)"
+    )
+
+
+def test_the_asynchronous_engine_has_a_buffer_as_well() -> None:
+    space = space_below(Path("/"), True, {"MSDUMP_ASYNC_BUFFER": "3M"})
+    assert space_rows(space)[-1] == ("buffer", "3 MiB of memory for what waits (MSDUMP_ASYNC_BUFFER)")
+    with pytest.raises(ConfigError, match="MSDUMP_ASYNC_BUFFER"):
+        space_below(Path("/"), True, {"MSDUMP_ASYNC_BUFFER": "much"})
+
+
+def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
+    assert why_not_writable(tmp_path) == why_not_writable(tmp_path / "new" / "folder") == ""
+    (tmp_path / "file").write_text("")
+    assert "it is a file" in why_not_writable(tmp_path / "file")
+    assert f"{tmp_path}/file above it is a file" in why_not_writable(tmp_path / "file" / "below")
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    assert why_not_writable(tmp_path / ("x" * longest)) == ""
+    assert "expected names of at most" in why_not_writable(tmp_path / ("x" * (longest + 1)))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert "is not writable" in why_not_writable(tmp_path / "new")
+    tmp_path.chmod(0o700)
