@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.dump_dir import DumpDir, Folder, OperatorOrder
+from msdump.formats.dump_dir import DumpDir, DumpedFolder, OperatorOrder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
@@ -243,7 +243,7 @@ def read_statistic_steps(
         except OSError as error:
             damaged.append((os.fspath(path), unreadable(path, error)))
             continue
-        order = dump.order_in(Folder(os.fspath(path.parent), place, (path.name,)))
+        order = dump.order_in(DumpedFolder(os.fspath(path.parent), place, (path.name,)))
         for line, row in enumerate(read):
             rows[os.fspath(path), line] = row
             tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))

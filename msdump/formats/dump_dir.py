@@ -32,7 +32,7 @@ _RANK = re.compile(r"rank_[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class DumpedFolder:
     """One folder of a dump and the names of its plain files, sorted."""
 
     path: str
@@ -89,7 +89,7 @@ class DumpDir:
         """Paths below the folder that belong to no dump: unknown names, links that lead out, devices."""
         return sorted(self._foreign)
 
-    def folders(self) -> Iterator[Folder]:
+    def folders(self) -> Iterator[DumpedFolder]:
         """Every folder that holds files, in the order in which a run fills them."""
         return iter(self._walk())
 
@@ -171,7 +171,7 @@ class DumpDir:
             found = self._orders[key] = self._read_order(*key)
         return found
 
-    def order_in(self, folder: Folder) -> OperatorOrder:
+    def order_in(self, folder: DumpedFolder) -> OperatorOrder:
         """Execution order of the graph whose tensors lie in a folder."""
         place, graph_id = folder.place, folder.place.graph_id
         if graph_id is None:
@@ -230,12 +230,12 @@ class DumpDir:
             raise error
         self._damaged.setdefault((path, str(error)), error)
 
-    def _walk(self) -> list[Folder]:
+    def _walk(self) -> list[DumpedFolder]:
         if not self.path.is_dir():
             parent = os.fspath(self.path.parent)
-            return [Folder(parent, parse_place(_parts(parent)), (self.path.name,))]
+            return [DumpedFolder(parent, parse_place(_parts(parent)), (self.path.name,))]
         root = os.path.realpath(self.path)
-        folders: list[Folder] = []
+        folders: list[DumpedFolder] = []
         seen: set[tuple[int, int]] = set()
         waiting = [(os.fspath(self.path), 0)]
         while waiting:
@@ -257,10 +257,10 @@ class DumpDir:
             except OSError as error:
                 self._damage(path, unreadable(path, error))
             if names:
-                folders.append(Folder(path, parse_place(_parts(path)), tuple(sorted(names))))
+                folders.append(DumpedFolder(path, parse_place(_parts(path)), tuple(sorted(names))))
         return sorted(folders, key=_folder_order)
 
-    def _named(self, folder: Folder) -> Iterator[DumpedFile]:
+    def _named(self, folder: DumpedFolder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
         for name, original in self._original_names(folder):
             parsed = parse.parse_dump_name(original)
@@ -270,18 +270,18 @@ class DumpDir:
             elif not _is_side_file(folder, original):
                 self._foreign.add(path)
 
-    def _original_names(self, folder: Folder) -> list[tuple[str, str]]:
+    def _original_names(self, folder: DumpedFolder) -> list[tuple[str, str]]:
         """Names of a folder's files, each with the one that it stands for."""
         originals = self._mapping(folder) if MAPPING_FILE in folder.names else {}
         return [(name, originals.get(name, name)) for name in folder.names]
 
-    def _files_of(self, folder: Folder) -> list[DumpedFile]:
+    def _files_of(self, folder: DumpedFolder) -> list[DumpedFile]:
         """Data files of a folder in execution order."""
         files = [file for file in self._named(folder) if file.form != parse.OVERFLOW]
         order = self.order_in(folder)
         return sorted([_placed(file, order) for file in files], key=_file_order)
 
-    def _mapping(self, folder: Folder) -> dict[str, str]:
+    def _mapping(self, folder: DumpedFolder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)
         try:
             return read_mapping(path)
@@ -317,7 +317,7 @@ class DumpDir:
         ]
 
 
-def _rank_beside(folder: Folder) -> str | None:
+def _rank_beside(folder: DumpedFolder) -> str | None:
     """Folder of the rank that an asynchronous dump's folder belongs to; the device's number stands for a rank's."""
     for root in _roots_of(folder):
         ranks = _ranks_in(root)
@@ -327,7 +327,7 @@ def _rank_beside(folder: Folder) -> str | None:
     return None
 
 
-def _roots_of(folder: Folder) -> list[str]:
+def _roots_of(folder: DumpedFolder) -> list[str]:
     """Folders above one of an asynchronous dump where those of its ranks may lie: the time's, and that of all steps."""
     parts = folder.path.split(os.sep)
     if folder.place.time not in parts:
@@ -364,7 +364,7 @@ def _placed(file: DumpedFile, order: OperatorOrder) -> DumpedFile:
     return replace(file, position=position, known_full_name=order.full_names[position])
 
 
-def _folder_order(folder: Folder) -> tuple[Any, ...]:
+def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
     """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
     the latest one, as where two runs share a folder the newer one counts."""
     stamps = []
@@ -400,7 +400,7 @@ def _has_name(file: DumpedFile, glob: str) -> bool:
     return fnmatch.fnmatchcase(file.op_name, safe_text(glob))
 
 
-def _is_side_file(folder: Folder, name: str) -> bool:
+def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
     if name.startswith(".") and name.endswith(".tmp"):
         return True  # a file that a writer has not published yet

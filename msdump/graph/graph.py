@@ -69,6 +69,7 @@ class Node:
     forward   for a backward node: the forward node it belongs to
     stage     "forward", "backward" or "update" (optimizer): what the scheduler goes by
     has_mark  the script marked the cell or primitive that made it (`set_dump`)
+    name      full name that the model gives it; "": one of scope, type and number
     """
 
     id: int
@@ -82,6 +83,7 @@ class Node:
     op_id: int = -1
     stream_id: int = 0
     has_mark: bool = False
+    name: str = ""
 
     @property
     def op_type(self) -> str:
@@ -94,6 +96,8 @@ class Node:
     @property
     def full_name(self) -> str:
         """Source: MindSpore IR, `{scope}/{Type}-op{N}`."""
+        if self.name:
+            return self.name
         last = f"{self.op_type}-op{self.op_id}"
         return f"{self.scope}/{last}" if self.scope else last
 
@@ -108,21 +112,6 @@ class Node:
         operands = ", ".join(f"%{value.name or value.id}" for value in self.inputs)
         text = f"%{self.id} = {self.op_type}({operands})"
         return f"{text} at {self.source[-1]}" if self.source else text
-
-
-@dataclass(eq=False, slots=True)
-class NamedNode(Node):
-    """A node under the name that the model gives it.
-
-    originals   other names by which a user may know it: its own where that was taken, those of operators fused into it
-    """
-
-    name: str = ""
-    originals: tuple[str, ...] = ()
-
-    @property
-    def full_name(self) -> str:
-        return self.name
 
 
 @dataclass(eq=False)
@@ -213,9 +202,10 @@ class Graph:
         source: Iterable[SourceLine] = (),
         forward: Node | None = None,
         stage: str = "forward",
+        name: str = "",
     ) -> Node:
         """Append a node of another library's operator, whose output types that library has found out."""
-        node = Node(self._new_id(), primitive, tuple(inputs), (), scope, tuple(source), forward, stage)
+        node = Node(self._new_id(), primitive, tuple(inputs), (), scope, tuple(source), forward, stage, name=name)
         node.outputs = tuple(Value(self._new_id(), t, RESULT, node=node, index=i) for i, t in enumerate(output_types))
         self.nodes.append(node)
         return node

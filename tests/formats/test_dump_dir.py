@@ -16,7 +16,7 @@ from msdump import testing
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import bin_chunks
-from msdump.formats.dump_dir import DumpDir, Folder, _rank_beside
+from msdump.formats.dump_dir import DumpDir, DumpedFolder, _rank_beside
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array, npy_header
 from msdump.formats.paths.parse import (
@@ -427,7 +427,7 @@ def test_an_asynchronous_dump_has_the_rank_of_its_device_beside_it(tmp_path: Pat
         (root / f"rank_{rank}" / "graphs").mkdir(parents=True)
     for device, rank in ((0, "rank_0"), (1, "rank_1"), (2, None)):
         path = os.fspath(root / str(device) / "Net" / "0" / "3")
-        folder = Folder(path, parse_place(path.split(os.sep)), ())
+        folder = DumpedFolder(path, parse_place(path.split(os.sep)), ())
         beside = _rank_beside(folder)
         assert (beside and os.path.basename(beside)) == rank
     (root / "rank_1" / "graphs").rmdir()

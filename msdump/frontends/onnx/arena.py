@@ -19,7 +19,7 @@ from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.node_session import is_ort_error, run_options
 from msdump.frontends.onnx.ort_values import array_of, value_of
 from msdump.frontends.onnx.program import Launch, NodeCall, OnnxProgram, Slots
-from msdump.graph.graph import NamedNode, Value
+from msdump.graph.graph import Node, Value
 from msdump.graph.memory import PAGE, plan_memory
 
 # Inputs (read only) and outputs, which it fills, in the order of the operator's.
@@ -81,7 +81,7 @@ class Arena:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _launch(self, call: NodeCall, node: NamedNode | None, kernels: Mapping[str, NodeKernel]) -> Launch:
+    def _launch(self, call: NodeCall, node: Node | None, kernels: Mapping[str, NodeKernel]) -> Launch:
         outputs = [self._values.get(name) for name in call.node.makes]
         placed = [value for value in outputs if value is not None and self._has_place(value)]
         kernel = kernels.get(call.node.name)
@@ -155,7 +155,7 @@ class Arena:
 
         return launch
 
-    def _kernel_launch(self, kernel: NodeKernel, node: NamedNode, outputs: Sequence[Value]) -> Launch:
+    def _kernel_launch(self, kernel: NodeKernel, node: Node, outputs: Sequence[Value]) -> Launch:
         results = [value_of(self._written[value.id], value.type.dtype) for value in outputs]
         written = [self._written[value.id] for value in outputs]
         name_by_id = {value.id: name for name, value in self._values.items()}

@@ -13,7 +13,7 @@ import onnx
 from msdump.frontends.onnx.inference import tensor_type
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import type_text
-from msdump.graph.graph import Graph, NamedNode, Value
+from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
 
@@ -32,7 +32,7 @@ class OnnxGraph:
     """
 
     graph: Graph
-    nodes: list[NamedNode | None] = field(default_factory=list)
+    nodes: list[Node | None] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -108,7 +108,7 @@ def _add_constant(result: OnnxGraph, constant: ModelConstant) -> None:
     result.values[constant.name] = value
 
 
-def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> NamedNode | None:
+def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: bool) -> Node | None:
     operands = [name for name in (*node.proto.input, *node.captured) if name in result.values]
     outputs = [(name, types.of(name)) for name in node.makes]
     results = [(name, type) for name, type in outputs if type is not None]
@@ -118,23 +118,20 @@ def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: 
     if not operands and not results:
         return None
     primitive = _primitive_of(node, operands, [name for name, _ in results], has_views)
-    plain = result.graph.add_foreign_node(
+    added = result.graph.add_foreign_node(
         primitive,
         [result.values[name] for name in operands],
         [type for _, type in results],
         node.name.rpartition("/")[0],
+        name=node.name,
     )
-    named = NamedNode(
-        plain.id, primitive, plain.inputs, plain.outputs, plain.scope, name=node.name, originals=node.originals
-    )
-    result.graph.nodes[-1] = named
-    for (name, _), value in zip(results, named.outputs, strict=True):
-        value.node, value.name = named, name
+    for (name, _), value in zip(results, added.outputs, strict=True):
+        value.name = name
         result.values[name] = value
         if node.originals:
             # What a chain that was fused gives is the output of its last operator.
             value.original = node.originals[-1], list(node.proto.output).index(name)
-    return named
+    return added
 
 
 def _primitive_of(node: ModelNode, operands: Sequence[str], results: Sequence[str], has_views: bool) -> Primitive:

@@ -37,7 +37,7 @@ from msdump.frontends.torch.convert import NoArrayError, array_from_value, origi
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.file_dump import FileDump, eager
 from msdump.frontends.torchair.ranks import process_rank
-from msdump.graph.graph import Graph, NamedNode, Value
+from msdump.graph.graph import Graph, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Calls, ObservedGraph
 from msdump.graph.types import TensorType
@@ -261,8 +261,7 @@ def _add_node(
     # Each operand is a value of its own: nothing says which of them another operator may write.
     inputs = [graph.add_input(f"{plan.name}.{place}", _type(value)) for place, value in read]
     primitive = Primitive(plan.target, definition=PrimitiveDef(plan.target))
-    plain = graph.add_foreign_node(primitive, inputs, [_type(value) for _, value in made], "")
-    graph.nodes[-1] = NamedNode(plain.id, primitive, plain.inputs, plain.outputs, "", name=plan.name)
+    graph.add_foreign_node(primitive, inputs, [_type(value) for _, value in made], "", name=plan.name)
     return tuple(place for place, _ in read), tuple(place for place, _ in made)
 
 

@@ -18,7 +18,7 @@ from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.program import GeModule
 from msdump.frontends.torchair.ge.registry import kernel_for
-from msdump.graph.graph import Graph, NamedNode, Value
+from msdump.graph.graph import Graph, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Observer
 
@@ -139,22 +139,20 @@ class _Maker:
         if not read and not shown:
             return
         graph = self.fx_graph.graph
-        plain = graph.add_foreign_node(
+        made = graph.add_foreign_node(
             _primitive_of(op, [name for name, _ in read]),
             [self.values[tensor] for _, tensor in read],
             [type_of(tensor.fake, self._sizes) for tensor in shown],
             "",
+            name=op.name,
         )
-        originals = () if op.fx_node is None else (op.fx_node.name,)
-        named = NamedNode(plain.id, plain.primitive, plain.inputs, plain.outputs, "", name=op.name, originals=originals)
-        graph.nodes[-1] = named
-        self.fx_graph.nodes[node] = named
+        self.fx_graph.nodes[node] = made
         arguments = [self._module.value_node(tensor) for _, tensor in read]
         self.fx_graph.operands[node] = [
             (argument, self.values[tensor]) for argument, (_, tensor) in zip(arguments, read, strict=True)
         ]
-        for tensor, value in zip(shown, named.outputs, strict=True):
-            value.node, value.name = named, op.name
+        for tensor, value in zip(shown, made.outputs, strict=True):
+            value.name = op.name
             self._note(tensor, value, node, tensor.path)
             if op.call is not None and not op.call.tells_aliases:
                 self.fx_graph.opaque.add(self.fx_graph.roots[value.id])
