@@ -1,0 +1,1 @@
+"""Two dumps against each other: which operators differ, and which goes wrong first."""

@@ -1,0 +1,1 @@
+"""One dumped operator computed again: inside msdump, or by a script that runs anywhere."""

@@ -1,0 +1,1 @@
+"""Statistics of the tensors of one dump, and those of two dumps compared."""
