@@ -1,0 +1,33 @@
+"""What docs/architecture.md says of the code is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+WALKS = {
+    name: re.findall(r"`([\w/]+\.py)`", files)
+    for name, files in re.findall(r"^\| ([^|`]+) \|((?: (?:`[\w/]+\.py` ?)+\|){4})$", TEXT, re.MULTILINE)
+}
+
+
+def test_every_dump_has_its_way_through_the_code() -> None:
+    assert len(WALKS) == 5
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_the_way_is_short_and_its_files_are_there(name: str) -> None:
+    assert len(WALKS[name]) == len(set(WALKS[name])) <= 9
+    for file in WALKS[name]:
+        assert (ROOT / "msdump" / file).is_file(), file
+
+
+def test_packages_of_the_table_are_there() -> None:
+    table = TEXT[TEXT.index("## Packages") : TEXT.index("## From a configuration")]
+    named = set(re.findall(r"^\|[^|]+\| `(\w+)/` \|", table, re.MULTILINE))
+    packages = {path.parent.name for path in (ROOT / "msdump").glob("*/__init__.py") if path.parent.name[0] != "_"}
+    assert named == packages - {"samples"}
