@@ -90,6 +90,8 @@ def test_a_block_dumps_cells_also_those_that_ran_before(tmp_path: Path) -> None:
             assert found == report.files + report.links > 0
             net(x)
             assert data_files(tmp_path / name) == found
+        # The graph without a dump, and that of the last block.
+        assert all(len(graphs) == 2 for graphs in net._cache.by_signature.values())
     ms.set_context(mode=ms.GRAPH_MODE)
 
 

@@ -73,7 +73,10 @@ class GraphCache:
         return next((graph for graph in self.by_signature.get(signature, ()) if graph.is_current), None)
 
     def add(self, signature: Hashable, graph: CompiledGraph) -> None:
-        self.by_signature.setdefault(signature, []).append(graph)
+        graphs = self.by_signature.get(signature, [])
+        # What was compiled for a dump that has ended runs no more.
+        lasting = [other for other in graphs if other.session is None or not other.session.has_ended]
+        self.by_signature[signature] = [*lasting, graph]
 
 
 _next_graph_id = 0
