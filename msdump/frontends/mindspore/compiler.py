@@ -17,14 +17,13 @@ from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level,
 from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
 from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
-from msdump.frontends.mindspore.tracer import Tracer
+from msdump.frontends.mindspore.tracer import TracedCell, Tracer
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Value
 
 if TYPE_CHECKING:
     from msdump.engine import GraphSession
-    from msdump.frontends.mindspore.nn.cell import Cell
     from msdump.graph.run import ObservedGraph
 
 log = logging.getLogger("msdump")
@@ -41,7 +40,7 @@ class CompiledGraph:
 
     executor: Executor
     outputs: Structure
-    cells: tuple[tuple[Cell, tuple[object, ...]], ...]
+    cells: tuple[tuple[TracedCell, tuple[object, ...]], ...]
     session: GraphSession | None
     draw: Parameter | None = None
     lock: AbstractContextManager[object] = field(default_factory=threading.RLock)
@@ -104,7 +103,7 @@ def compiled_call(
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    cell: Cell | None = None,
+    cell: TracedCell | None = None,
     jit_level: str = "",
 ) -> Any:
     """Run `function(*args, **kwargs)` as a graph. `cell` is the root whose `construct` it is."""
@@ -118,7 +117,7 @@ def compile_only(
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    cell: Cell | None = None,
+    cell: TracedCell | None = None,
     jit_level: str = "",
 ) -> None:
     """Compile for these arguments without running."""
@@ -132,7 +131,7 @@ def _compiled(
     structure: Structure,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    cell: Cell | None,
+    cell: TracedCell | None,
     jit_level: str,
 ) -> CompiledGraph:
     signature = (structure, get_context("reserve_class_name_in_scope"))
@@ -148,7 +147,7 @@ def _compiled(
 
 
 def _compile(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None, jit_level: str
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None, jit_level: str
 ) -> CompiledGraph:
     session = open_session(jit_level)
     saved = SavedGraphs.from_settings()
@@ -178,7 +177,7 @@ def announce_marks(session: GraphSession | None, graph: Graph) -> None:
 
 
 def trace(
-    tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: Cell | None
+    tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None
 ) -> Any:
     """The frame of this function is where source traces begin."""
     with ExitStack() as stack:
@@ -235,11 +234,11 @@ def _without_parameters(thing: Any, tracer: Tracer) -> Any:
     return thing
 
 
-def _trainable(cell: Cell | None) -> list[Parameter]:
+def _trainable(cell: TracedCell | None) -> list[Parameter]:
     return [] if cell is None else list(cell.trainable_params())
 
 
-def order_parameters(graph: Graph, tracer: Tracer, cell: Cell | None) -> None:
+def order_parameters(graph: Graph, tracer: Tracer, cell: TracedCell | None) -> None:
     """Fix the order of graph inputs in IR and dump: weights backwards, data inputs, then the rest by first use.
 
     Source: IR of a real LeNet-5 run.

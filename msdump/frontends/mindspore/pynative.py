@@ -21,7 +21,7 @@ from msdump.frontends.mindspore.compiler import (
 from msdump.frontends.mindspore.context import get_context
 from msdump.frontends.mindspore.recorder import StepRecorder
 from msdump.frontends.mindspore.structure import flatten
-from msdump.frontends.mindspore.tracer import Tracer
+from msdump.frontends.mindspore.tracer import TracedCell, Tracer
 from msdump.graph.compile import ASCEND
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.graph import Graph, Value
@@ -30,7 +30,6 @@ from msdump.records import OpInfo
 
 if TYPE_CHECKING:
     from msdump.engine import GraphSession
-    from msdump.frontends.mindspore.nn.cell import Cell
 
 _is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
 # What observers are told of a step that none of them will see.
@@ -52,7 +51,7 @@ def run_step(
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    cell: Cell | None = None,
+    cell: TracedCell | None = None,
 ) -> Any:
     """`function(*args, **kwargs)` as one iteration. `cell` is the root whose `construct` it is.
 
@@ -82,7 +81,7 @@ def _run_watched(
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    cell: Cell | None,
+    cell: TracedCell | None,
 ) -> Any:
     recorder = StepRecorder()
     tracer = Tracer(Graph(), is_recording=True, has_cell_scopes=cell is not None, recorder=recorder)
@@ -119,7 +118,7 @@ def _observed(
     cache: GraphCache,
     tracer: Tracer,
     recorder: StepRecorder,
-    cell: Cell | None,
+    cell: TracedCell | None,
     results: Sequence[Tensor],
 ) -> ObservedGraph:
     """The graph of what was recorded, which observers get to know when it is new. Steps of equal structure share it."""
@@ -136,7 +135,7 @@ def _observed(
     return seen
 
 
-def _finished(tracer: Tracer, recorder: StepRecorder, cell: Cell | None, results: Sequence[Tensor]) -> Graph:
+def _finished(tracer: Tracer, recorder: StepRecorder, cell: TracedCell | None, results: Sequence[Tensor]) -> Graph:
     """The recorded graph with what ran, in the order in which it ran."""
     graph = tracer.graph
     graph.nodes = [launch.node for launch in recorder.launches]

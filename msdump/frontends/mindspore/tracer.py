@@ -6,9 +6,8 @@ A recording tracer (PyNative) also computes every operator at once, so that tens
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,26 +15,46 @@ from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError
 from msdump.frontends.mindspore import eager
 from msdump.frontends.mindspore.common.parameter import Parameter
-from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer
 from msdump.frontends.mindspore.context import get_context
 from msdump.frontends.mindspore.sources import source_lines
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive
 
 if TYPE_CHECKING:
-    from msdump.frontends.mindspore.nn.cell import Cell
     from msdump.frontends.mindspore.recorder import StepRecorder
 
 # Flag of a cell and attribute of an operator: what `set_dump` said of it. A cell of which it said nothing goes with
 # the cell that calls it.
 MARK = "dump"
 
-_current: ContextVar[Tracer | None] = ContextVar("msdump_mindspore_tracer", default=None)
+
+class TracedCell(Protocol):
+    """What the trace of a network needs of a Cell."""
+
+    cls_name: str
+    scope_name: str
+
+    @property
+    def has_open_inputs(self) -> bool: ...
+
+    def compile_flags(self) -> tuple[object, ...]: ...
+
+    def get_flags(self) -> dict[str, Any]: ...
+
+    def path_to(self, cell: Any) -> list[tuple[str, Any]]: ...
+
+    def entered(self, tracer: Tracer | None) -> AbstractContextManager[None]: ...
+
+    def cast_inputs(self, args: Sequence[Any]) -> Sequence[Any]: ...
+
+    def trainable_params(self) -> list[Parameter]: ...
 
 
 def current_tracer() -> Tracer | None:
     """The tracer of this thread, None when operators run at once."""
-    return _current.get()
+    tracer: Tracer | None = active_tracer.get()
+    return tracer
 
 
 class Tracer:
@@ -62,11 +81,11 @@ class Tracer:
         self.recorder = recorder
         self.has_cell_scopes = has_cell_scopes
         self.arrays: dict[int, Array] = {}
-        self.cells: dict[int, tuple[Cell, tuple[object, ...]]] = {}
+        self.cells: dict[int, tuple[TracedCell, tuple[object, ...]]] = {}
         self.weights: list[Parameter] = []
         self.draw_counter: Parameter | None = None
         self._owner = object()
-        self._path: list[Cell] = []
+        self._path: list[TracedCell] = []
         self._scopes = ["Default"]
         self._marks = [False]
         self._stage = "forward"
@@ -76,14 +95,14 @@ class Tracer:
     @contextmanager
     def active(self) -> Iterator[Tracer]:
         """While this is open, operators of this thread go here."""
-        token = _current.set(self)
+        token = active_tracer.set(self)
         try:
             yield self
         finally:
-            _current.reset(token)
+            active_tracer.reset(token)
 
     @contextmanager
-    def inside(self, cell: Cell) -> Iterator[None]:
+    def inside(self, cell: TracedCell) -> Iterator[None]:
         """While this is open, operators belong to `cell`."""
         self.cells.setdefault(id(cell), (cell, cell.compile_flags()))
         scope = self._scopes[-1]
@@ -236,7 +255,7 @@ class Tracer:
         return self.graph.add_constant(array, dtype)
 
 
-def _components(parent: Cell, cell: Cell) -> list[str]:
+def _components(parent: TracedCell, cell: TracedCell) -> list[str]:
     """Scope components of a call of `cell` by `parent`.   Source: MindSpore IR, `{attribute}-{ClassName}`."""
     path = parent.path_to(cell) or ([(cell.scope_name, cell)] if cell.scope_name else [])
     if not get_context("reserve_class_name_in_scope"):

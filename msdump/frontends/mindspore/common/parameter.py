@@ -11,7 +11,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.dtype import DType
-from msdump.frontends.mindspore.common.tensor import Tensor, _tracer
+from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer, attached_functions, attached_initializer
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
 
@@ -78,12 +78,10 @@ class Parameter(Tensor):
         ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
         if ours.kind != theirs.kind:
             raise GraphError(f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it.")
-        tracer = _tracer()
+        tracer = active_tracer.get()
         if tracer is not None and tracer.recorder is not None:
             # In a step that is dumped the write shows, as the operator that it is.
-            from msdump.frontends.mindspore.dispatch import call
-
-            call("Assign", self, Tensor.of_array(array.astype(self.memory.array.dtype)))
+            attached_functions().assign(self, Tensor.of_array(array.astype(self.memory.array.dtype)))
         else:
             np.copyto(self.memory.array, array, casting="same_kind")
         return self
@@ -98,9 +96,7 @@ class Parameter(Tensor):
 
     def clone(self, init: Any = "same") -> Parameter:
         """A new parameter of the same name, shape and dtype. `init`: "same", or what `initializer` takes."""
-        from msdump.frontends.mindspore.common.initializer import initializer
-
-        data = self.copy() if init == "same" else initializer(init, self.shape, DType(self._type.dtype))
+        data = self.copy() if init == "same" else attached_initializer()(init, self.shape, DType(self._type.dtype))
         return Parameter(data, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
 
     def __repr__(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,20 @@ from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
 from msdump.graph.types import TensorType
 
-if TYPE_CHECKING:
-    from msdump.frontends.mindspore.common.initializer import Initializer
+# What operators of this thread go to: a Tracer, or None when they run at once.
+active_tracer: ContextVar[Any] = ContextVar("msdump_mindspore_tracer", default=None)
+
+_attached: dict[str, Any] = {}
+
+
+def attach(functions: Any, take: Any, initializer: Any) -> None:
+    """Give tensors what is written in terms of tensors. Called once, by `ops.function`.
+
+    functions    module of the functions of `mindspore.ops`
+    take         `x[index]` as a function
+    initializer  `mindspore.common.initializer.initializer`
+    """
+    _attached.update(functions=functions, take=take, initializer=initializer)
 
 
 def _arithmetic(name: str, is_swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -26,24 +39,20 @@ def _arithmetic(name: str, is_swapped: bool = False) -> Callable[[Any, Any], Any
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
-        function = getattr(_functions(), name)
+        function = getattr(attached_functions(), name)
         return function(other, self) if is_swapped else function(self, other)
 
     return method
 
 
-def _functions() -> Any:
-    # Imported late: the functions of `ops` are written in terms of Tensor.
-    from msdump.frontends.mindspore.ops import function
-
-    return function
+def attached_functions() -> Any:
+    """The functions of `mindspore.ops`."""
+    return _attached["functions"]
 
 
-def _tracer() -> Any:
-    # Imported late for the same reason.
-    from msdump.frontends.mindspore.tracer import current_tracer
-
-    return current_tracer()
+def attached_initializer() -> Any:
+    """The function `initializer`."""
+    return _attached["initializer"]
 
 
 # A dimension that only the data decide, which scripts write as None.
@@ -69,7 +78,7 @@ class Tensor:
         input_data: Any = None,
         dtype: Any = None,
         shape: Any = None,
-        init: Initializer | None = None,
+        init: Any = None,
         internal: bool = False,
         const_arg: bool = False,
     ) -> None:
@@ -81,7 +90,7 @@ class Tensor:
         self._value = self._owner = None
         if isinstance(input_data, Tensor) and not input_data.is_concrete:
             name = dtype_name(dtype) if dtype is not None else input_data.type_.dtype
-            other = input_data if name == input_data.type_.dtype else _functions().cast(input_data, name)
+            other = input_data if name == input_data.type_.dtype else attached_functions().cast(input_data, name)
             self._type, self._array = other._type, other._array
             self._value, self._owner = other._value, other._owner
             return
@@ -169,7 +178,7 @@ class Tensor:
         """Is it part of a program under construction, so that only operators may read or change it?"""
         if self._array is None or self._value is None:
             return self._array is None
-        tracer = _tracer()
+        tracer = active_tracer.get()
         return tracer is not None and tracer.is_binding and tracer.owns(self)
 
     def _concrete(self, wish: str, instead: str) -> Array:
@@ -308,10 +317,10 @@ class Tensor:
     __and__, __or__ = _arithmetic("logical_and"), _arithmetic("logical_or")
 
     def __eq__(self, other: object) -> Any:
-        return _functions().equal(self, other) if isinstance(other, _OPERANDS) else False
+        return attached_functions().equal(self, other) if isinstance(other, _OPERANDS) else False
 
     def __ne__(self, other: object) -> Any:
-        return _functions().not_equal(self, other) if isinstance(other, _OPERANDS) else True
+        return attached_functions().not_equal(self, other) if isinstance(other, _OPERANDS) else True
 
     def __hash__(self) -> int:
         return id(self)
@@ -329,9 +338,8 @@ class Tensor:
         return self._call("logical_not")
 
     def __getitem__(self, index: Any) -> Tensor:
-        from msdump.frontends.mindspore.indexing import take
-
-        return take(self, index)
+        result: Tensor = _attached["take"](self, index)
+        return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self._is_symbolic:
@@ -339,14 +347,14 @@ class Tensor:
                 f"{user_line() or 'construct'}: expected no assignment to elements of a tensor while the graph is "
                 "traced. Build the result with ops.where, ops.concat or ops.stack."
             )
-        tracer = _tracer()
+        tracer = active_tracer.get()
         if tracer is not None:
             tracer.forget(self)
         index = index.asnumpy() if isinstance(index, Tensor) else index
         self.array[index] = value.asnumpy() if isinstance(value, Tensor) else value
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
-        result: Tensor = getattr(_functions(), name)(self, *args, **kwargs)
+        result: Tensor = getattr(attached_functions(), name)(self, *args, **kwargs)
         return result
 
     # -- members that are functions of `mindspore.ops` ------------------------------------------------
@@ -430,6 +438,5 @@ _OPERANDS = (Tensor, bool, int, float, np.ndarray, np.generic, list, tuple)
 
 
 def _initialized(init: Any, shape: Any, dtype: Any) -> Array:
-    from msdump.frontends.mindspore.common.initializer import initializer
-
-    return initializer(init, as_shape(shape), dtype).array
+    array: Array = attached_initializer()(init, as_shape(shape), dtype).array
+    return array

@@ -24,6 +24,8 @@ class Cell:
 
     _cells: OrderedDict[str, Cell]
     _params: OrderedDict[str, Parameter]
+    cls_name: str
+    scope_name: str
 
     # A cell that only groups its children: calls of them show it in their scope though it is never called itself.
     is_container = False

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys as _sys
+
+from msdump.frontends.mindspore.common.initializer import initializer as _initializer
+from msdump.frontends.mindspore.common.tensor import attach as _attach
+from msdump.frontends.mindspore.indexing import take as _take
 from msdump.frontends.mindspore.names import publish_all
 from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.array import *
@@ -10,3 +15,4 @@ from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
 
 publish_all(__name__)
+_attach(_sys.modules[__name__], _take, _initializer)
