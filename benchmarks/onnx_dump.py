@@ -35,7 +35,7 @@ def in_turns(turns: int, one: Callable[[], Any], other: Callable[[], Any], times
     ratios, seconds = [], []
     for turn in range(turns + 2):
         took = [0.0, 0.0]
-        # Who goes first changes: whoever comes second finds the caches as the other one left them.
+        # Who goes first changes: the second one meets the caches as the first one left them.
         for which in (0, 1) if turn % 2 else (1, 0):
             started = time.perf_counter()
             for _ in range(times):

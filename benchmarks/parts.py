@@ -43,7 +43,7 @@ def alternate(repetitions: int, *calls: Callable[[], Any]) -> list[float]:
 
 
 def alexnet_step(batch: int) -> Callable[[], Any]:
-    """One training step of the sample's network through the MindSpore door, with whatever dump is configured."""
+    """One training step of the sample's network through the MindSpore front end, with whatever dump is configured."""
     import msdump
 
     msdump.install_aliases()

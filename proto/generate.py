@@ -128,7 +128,7 @@ def _nested_class_lines(message: Any, path: str) -> Iterator[str]:
 
 
 def _written_types(message: Any) -> list[Any]:
-    """Nested messages, without the entries of maps, which nobody makes by hand."""
+    """Nested messages, without the entries of maps, which are never made by hand."""
     return [nested for nested in message.nested_type if not nested.options.map_entry]
 
 

@@ -1,4 +1,4 @@
-"""Every test starts in the same place: no dump configured, no session open, the original's defaults."""
+"""Every test starts in the same place: no dump configured, no session open, MindSpore's defaults."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_dump_is_unfinished_until_it_says_otherwise(monkeypatch: pytest.Monkey
         (folder / "another").write_text('{"process_id": 1, "path": "p", "more": 2}')
         assert len(inbox.read()) == 2
     assert not folder.exists()
-    outbox.finish(Report("/one", tensors_written=4))  # nobody reads it any more
+    outbox.finish(Report("/one", tensors_written=4))  # it is not read any more
 
 
 def test_the_process_of_the_inbox_sends_nothing() -> None:

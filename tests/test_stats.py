@@ -102,7 +102,7 @@ def test_documented_values() -> None:
 
 
 def test_average_is_over_all_elements() -> None:
-    """The original took the first of 32 parts for the whole."""
+    """MindSpore took the first of 32 parts for the whole."""
     array = np.concatenate([np.full(10000, 1.0), np.full(10001, 5.0)]).astype(np.float32)
     assert statistics(array, "float32").avg == pytest.approx((10000 + 50005) / 20001)
 

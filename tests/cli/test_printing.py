@@ -1,4 +1,4 @@
-"""What commands print: no text steers the terminal, and nobody has to read it."""
+"""What commands print: no text steers the terminal, and none of it must be read."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_results_in_files_are_whole(hostile_dump: Path, tmp_path: Path) -> None:
     assert len(json.loads(table.read_text())["steps"][0]["operators"]) == 5
 
 
-# -- streams that nobody reads -------------------------------------------------------------------------------------
+# -- streams without a reader -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "1>&- 2>&-", "0<&- 2>&-", "2>&1 >/dev/null | true"])

@@ -172,7 +172,7 @@ def test_what_never_matches():
     assert never_matches(plan(["momentum", "fc"]), names) == []
     (sentence,) = never_matches(plan(["mul", "Mull"]), names)
     assert sentence == '"Mull" matches no operator of the graph. Did you mean "Mul"?'
-    assert never_matches(plan(["Mull"])) == []  # without a graph nobody knows
+    assert never_matches(plan(["Mull"])) == []  # unknown without a graph
     assert never_matches(plan([])) == ["kernels is empty: no operator will be dumped."]
     assert never_matches(MARKED) == []  # marks are known to the script
     assert "iteration matches" in never_matches(plan(iterations=parse_ranges("|", MINDSPORE_STRICT)))[0]

@@ -1,4 +1,4 @@
-"""Reading a configuration file: the original's first lines, then the place and the fix."""
+"""Reading a configuration file: MindSpore's first lines, then the place and the fix."""
 
 from __future__ import annotations
 

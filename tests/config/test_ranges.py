@@ -17,7 +17,7 @@ from msdump.testing.configs import iteration_texts
 
 
 def is_matched(text: str, iteration: int) -> bool:
-    """The original's rule: a number equals, two numbers with one dash enclose, anything else matches nothing."""
+    """MindSpore's rule: a number equals, two numbers with one dash enclose, anything else matches nothing."""
     if text == "all":
         return True
     for piece in text.split("|"):

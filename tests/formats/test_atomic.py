@@ -259,7 +259,7 @@ def test_the_next_run_removes_what_a_killed_one_left(way: str, tmp_path: Path) -
 
 
 def test_a_file_whose_name_is_free_never_has_a_hidden_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process then leaves none in a folder that nobody writes to again, as those named after a time."""
+    """A killed process then leaves none in a folder that is not written again, as those named after a time."""
     linked: list[str] = []
     link = os.link
 

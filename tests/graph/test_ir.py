@@ -1,4 +1,4 @@
-"""The .ir file: a golden one, the original's kinds of lines, and that what is read back is the graph."""
+"""The .ir file: a golden one, MindSpore's kinds of lines, and that what is read back is the graph."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_lines_follow_each_other_as_in_the_original() -> None:
     def pairs(text: str) -> set[tuple[str, str]]:
         return set(pairwise(kinds_of(text)))
 
-    # The original's bookkeeping nodes have no frames and its last parameter is a weight by chance.
+    # MindSpore's bookkeeping nodes have no frames and its last parameter is a weight by chance.
     assert pairs(ir_text(hand_graph())) - pairs(original()) <= {("input", "parameter")}
 
 

@@ -152,7 +152,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_original_in_small() -> None:
-    """No tensor_val in constants, monads, Load: what the original writes and we do not."""
+    """No tensor_val in constants, monads, Load: what MindSpore writes and msdump does not."""
     model = pb.ModelProto(ir_version=1)
     graph = model.graph
     graph.const_vals.add(key="cst1", full_name="Default--data-0").value.dtype = pb.DT_UMONAD

@@ -22,7 +22,7 @@ def type_of(array: Array) -> TensorType:
 
 
 def empty_like_type(tensor_type: TensorType, fill: int = 0xA5) -> Array:
-    """New array whose bytes are all `fill`, so that an element nobody writes is found."""
+    """New array whose bytes are all `fill`, so that an element without a write shows."""
     array: Array = np.empty(tensor_type.shape, dtypes.dtype(tensor_type.dtype).numpy)
     array.reshape(-1).view(np.uint8)[...] = fill if tensor_type.dtype != "bool" else fill & 1
     return array

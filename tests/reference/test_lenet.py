@@ -168,7 +168,7 @@ def test_operators_correspond_one_to_one(run: Run, reference: Dump) -> None:
         ours = sorted(op.op_type for op in run.dump.ops(iteration) if op.op_type not in ("Flatten", "Reshape"))
         theirs = sorted(part for op in reference.ops(iteration) for part in _expanded(op))
         assert ours == theirs
-        # The original removes Flatten and its gradient: fc1 reads the 4-D tensor.
+        # MindSpore removes Flatten and its gradient: fc1 reads the 4-D tensor.
         assert [op.op_type for op in run.dump.ops(iteration) if op.op_type in ("Flatten", "Reshape")] == [
             "Flatten",
             "Reshape",
@@ -193,7 +193,7 @@ def test_every_tensor_agrees(run: Run, reference: Dump, iteration: int) -> None:
         assert inputs.keys() == expected.inputs.keys(), expected.name
         for slot, array in expected.inputs.items():
             if expected.op_type == "ApplyMomentum" and slot in (0, 1):
-                continue  # the original shows what the operator left there, not what it read
+                continue  # MindSpore shows what the operator left there, not what it read
             _close(inputs[slot], array, f"{expected.name}.input.{slot}")
             compared += 1
         if expected.op_type == "ApplyMomentum":
@@ -206,7 +206,7 @@ def test_every_tensor_agrees(run: Run, reference: Dump, iteration: int) -> None:
 @pytest.mark.parametrize("iteration", [0, 1])
 def test_parameter_files_agree(run: Run, reference: Dump, iteration: int) -> None:
     names = reference.parameters(iteration)
-    assert run.dump.parameters(iteration) == names | {"inputs1"}  # the original leaves the labels out
+    assert run.dump.parameters(iteration) == names | {"inputs1"}  # MindSpore leaves the labels out
     for name in names:
         _close(run.dump.parameter(iteration, name), reference.parameter(iteration, name), name)
 

@@ -380,7 +380,7 @@ def test_the_real_dump_agrees_with_a_run_of_the_same_script(
         assert len(step.operators) == 56
         left = (step.only_mine, step.only_golden)
         assert not left[real]  # every operator and parameter of the real dump has its counterpart
-        assert [operator.op_name for operator in left[1 - real]] == ["inputs1"]  # the original leaves the labels out
+        assert [operator.op_name for operator in left[1 - real]] == ["inputs1"]  # MindSpore leaves the labels out
         assert [operator.op_type for operator in step.expected] == ["Flatten", "Reshape"]
     # How many of the 278 are identical to the last bit is up to the BLAS of this machine: 73 to 93 were seen.
     counts = statuses(found)

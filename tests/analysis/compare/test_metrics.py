@@ -1,4 +1,4 @@
-"""The ten metrics: the original's corner cases value by value, and what must hold for any two tensors."""
+"""The ten metrics: msaccucmp's corner cases value by value, and what must hold for any two tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from msdump.testing import tensors
 Array = np.ndarray[Any, np.dtype[Any]]
 NAN, INF = np.nan, np.inf
 
-# Metrics 0 1 2 3 4 6 7 8 9 as the original prints them; "0" stands for 0.000000.
+# Metrics 0 1 2 3 4 6 7 8 9 as msaccucmp prints them; "0" stands for 0.000000.
 CORNER_CASES = {
     "equal": ([1, 2], [1, 2], "1.000000 0 0 0 0 0 0 0 0"),
     "both zero": ([0, 0], [0, 0], "1.0 0 0 0 0 0 0 0 0"),

@@ -1,4 +1,4 @@
-"""Every sample through the original's command lines: names, bytes, JSON and exit codes of the original."""
+"""Every sample through msaccucmp's command lines: names, bytes, JSON and exit codes of msaccucmp."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OVERFLOW_FILE = "Opdebug.Node_OpDebug.3.7.1700000000000010"
 
 @pytest.fixture
 def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Paths of the tests may hold characters that the original refuses; relative ones do not."""
+    """Paths of the tests may hold characters that msaccucmp refuses; relative ones do not."""
     for name in SAMPLES.iterdir():
         (tmp_path / name.name).symlink_to(name)
     monkeypatch.chdir(tmp_path)
@@ -73,7 +73,7 @@ def test_one_tensor(at: Path, options: list[str], names: list[str]) -> None:
 
 
 def test_hashed_names_are_restored(at: Path) -> None:
-    """A mended defect: the names are the original's, and mapping.csv now tells what the digits stand for."""
+    """A mended defect: the names are msaccucmp's, and mapping.csv now tells what the digits stand for."""
     assert main(["convert", "-d", "mapdir", "-out", "out"]) == 0
     made = files(at / "out")
     mapping = made.pop("mapping.csv").decode()
@@ -89,7 +89,7 @@ def test_too_long_names_become_digests(at: Path) -> None:
     digest, original = made.pop("mapping.csv").decode().strip().split(",")
     assert re.fullmatch(r"[0-9a-f]{32}\.npy", digest)
     assert original == f"{name.name}.output.0.npy"
-    # The original's own result was made of a name that just fits; the values are these.
+    # msaccucmp's own result was made of a name that just fits; the values are these.
     assert made == {digest: next((OUT / "longout").iterdir()).read_bytes()}
 
 
@@ -107,7 +107,7 @@ def test_bfloat16_is_read_without_another_package(at: Path) -> None:
     ("arguments", "code"),
     [
         (["-d", "bad_hdrlen"], 11),
-        (["-d", "bad_trunc"], 11),  # the original: 0, a mended defect
+        (["-d", "bad_trunc"], 11),  # msaccucmp: 0, a mended defect
         (["-d", "v1"], 11),
         (["-d", "main", "-v", "1"], 11),
         (["-d", "missing"], 3),
@@ -141,7 +141,7 @@ def test_exit_codes(at: Path, arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("damage", ["size 8", "cut", "trailing"])
 def test_damaged_files_fail(at: Path, damage: str) -> None:
-    """A mended defect: the original says so in its log and ends with 0."""
+    """A mended defect: msaccucmp says so in its log and ends with 0."""
     content = next((SAMPLES / "zoo_float").iterdir()).read_bytes()
     variants = {"size 8": content[:8], "cut": content[:-1], "trailing": content + b"\0"}
     (at / "A.a.1.1.1700000000000005").write_bytes(variants[damage])

@@ -112,7 +112,7 @@ def test_float8_keeps_its_inf_and_nan(tmp_path: Path, number: int, values: list[
 
 
 def test_bytes_without_a_dtype_become_int8(tmp_path: Path) -> None:
-    """As in exception dumps, whose shape counts elements of a dtype that nobody knows."""
+    """As in exception dumps, whose shape counts elements of an unknown dtype."""
     path = raw_file(tmp_path / NAME, bytes([1, 255, 3, 4]), shape=[1])
     convert(path, tmp_path / "out")
     testing.assert_same_array(np.load(only(tmp_path / "out")), np.array([1, -1, 3, 4], np.int8))

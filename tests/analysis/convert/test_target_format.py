@@ -33,7 +33,7 @@ def test_5hd(shape: tuple[int, int, int, int], target: str, c0: int) -> None:
 
 
 def test_5hd_with_an_original_shape_in_another_order() -> None:
-    """A mended defect: the original cuts (1, 2, 3, 16) down to min(size, original size) on every axis."""
+    """A mended defect: msaccucmp cuts (1, 2, 3, 16) down to min(size, original size) on every axis."""
     host = counted(1, 5, 2, 3)
     device = layouts.to_device(host, "NC1HWC0", 16)
     assert_same_array(to_format(device, "NC1HWC0", "NHWC", (1, 5, 2, 3)), host.transpose(0, 2, 3, 1))
@@ -82,7 +82,7 @@ def test_grouped_fractal_z_element_by_element(groups: int, cin: int, cout: int) 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 4), max_size=3), st.integers(1, 40), st.integers(1, 40), st.sampled_from([16, 32]))
 def test_fractal_nz_keeps_its_batch(batch: list[int], height: int, width: int, c0: int) -> None:
-    """A mended defect: several batch dimensions become one in the original."""
+    """A mended defect: several batch dimensions become one in msaccucmp."""
     host = counted(*batch, height, width)
     device = layouts.to_device(host, "FRACTAL_NZ", c0)
     for target in ("ND", "NCHW", "NHWC"):

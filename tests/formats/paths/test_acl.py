@@ -48,7 +48,7 @@ numbers = st.integers(0, 2**63 - 1)
 pieces = st.one_of(op_types(), op_names(), parameter_names()).map(safe_piece)
 moments = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 31))
 
-# As the converter of the original reads names.
+# As msaccucmp reads names.
 TOOL = re.compile(r"^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([0-9]+)\.?([0-9]+)?\.([0-9]{1,255})")
 
 

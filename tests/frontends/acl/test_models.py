@@ -157,7 +157,7 @@ def test_from_memory_and_with_memory(tmp_path: Path) -> None:
         assert run_small(ok(found), -3.0).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
-# -- what nobody waits for --------------------------------------------------------------------------
+# -- asynchronous runs -----------------------------------------------------------------------------
 
 
 def test_a_stream_does_things_in_order(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""set_context and get_context: values, and the original's error texts."""
+"""set_context and get_context: values, and MindSpore's error texts."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_next_batch_is_made_while_the_loop_works() -> None:
 
     rows = numbers(4).map(count, "n").create_tuple_iterator(output_numpy=True)
     next(rows)
-    # Nobody asks for row 1, and still it is computed.
+    # Row 1 is not requested, and still it is computed.
     assert made.acquire(timeout=10)
     assert made.acquire(timeout=10)
 

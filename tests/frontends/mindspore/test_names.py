@@ -67,7 +67,7 @@ def test_op_ids_are_unique_and_rising(lenet_step: nn.Cell) -> None:
     assert len({node.full_name for node in graph.nodes}) == len(graph.nodes)
 
 
-def test_parameter_order_is_the_original_s(lenet_step: nn.Cell) -> None:
+def test_parameter_order_is_that_of_mindspore(lenet_step: nn.Cell) -> None:
     (graph,) = graphs_of(lenet_step)
     names = [value.name for value in graph.parameter_order]
     head = [*LAYERS, "inputs0", "inputs1", "moments.fc3.bias", "learning_rate", "momentum"]

@@ -161,7 +161,7 @@ def test_functions_and_optimizers_are_steps_of_their_own(config: Callable[..., P
     assert losses == loss.asnumpy()
 
 
-# -- nobody notices ---------------------------------------------------------------------------------
+# -- nothing changes ---------------------------------------------------------------------------------
 
 
 class Freedom(nn.Cell):

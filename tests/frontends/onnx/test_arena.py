@@ -98,13 +98,13 @@ def test_random_graphs(model: onnx.ModelProto, seed: int) -> None:
     size = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
     x = np.random.default_rng(seed).standard_normal((size, size), np.float32)
     truth = true_values(model, {"x": x})
-    nobody = load_model(model, has_arena=True)
-    keeper = Keeper(nobody.node_names[:2])
+    plain = load_model(model, has_arena=True)
+    keeper = Keeper(plain.node_names[:2])
     watched = load_model(model, [keeper], has_arena=True)
-    for loaded in (nobody, watched):
+    for loaded in (plain, watched):
         outputs = loaded.run({"x": x})
         assert all(same_bits(outputs[name], truth[name]) for name in outputs)
-    assert set(keeper.at_end) == set(nobody.node_names[:2])
+    assert set(keeper.at_end) == set(plain.node_names[:2])
     assert all(same_bits(keeper.at_end[name], keeper.seen[name]) for name in keeper.seen)
 
 
@@ -130,7 +130,7 @@ def test_results_belong_to_who_asked() -> None:
 
 
 def overrun(size: int) -> onnx.ModelProto:
-    """`bad` gets the memory of `early`, which nobody needs any more; behind it lies the result of `victim`."""
+    """`bad` gets the memory of `early`, which is not needed any more; behind it lies the result of `victim`."""
     nodes = [
         helper.make_node("Add", ["x", "x"], ["early"], name="early"),
         helper.make_node("Mul", ["x", "x"], ["v"], name="victim"),

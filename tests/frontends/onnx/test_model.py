@@ -384,7 +384,7 @@ def test_local_functions_run_as_their_operators() -> None:
 
 
 def test_operators_beyond_onnx() -> None:
-    """Nobody but onnxruntime knows what they give."""
+    """Only onnxruntime knows what they give."""
     nodes = [
         node("FusedMatMul", ["x", "x"], ["m"], name="fused", domain="com.microsoft", transB=1),
         node("Relu", ["m"], ["y"], name="relu"),
@@ -426,7 +426,7 @@ def test_what_is_no_tensor_of_numbers_passes_unseen() -> None:
 
 
 def test_nothing_is_copied() -> None:
-    """Inputs are read in place; weights are those of the graph; what is handed out nobody else writes."""
+    """Inputs are read in place; weights are those of the graph; what is handed out is not written again."""
     proto = model_of([node("Identity", ["x"], ["y"], name="same")], [value("x", np.float32, [4, 5])], [value("y")])
 
     class Borrowing(Recorder):

@@ -1,4 +1,4 @@
-"""Small models that each show one thing that compiled PyTorch code does; every door runs them."""
+"""Small models that each show one thing that compiled PyTorch code does; every front end runs them."""
 
 from __future__ import annotations
 

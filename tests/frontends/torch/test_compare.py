@@ -1,4 +1,4 @@
-"""One LeNet through both doors: `msdump compare` agrees on every operator that a mapping pairs."""
+"""One LeNet through both front ends: `msdump compare` agrees on every operator that a mapping pairs."""
 
 from __future__ import annotations
 

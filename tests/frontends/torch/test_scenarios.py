@@ -1,4 +1,4 @@
-"""Both doors run every scenario: a dump holds its operators and changes no bit of forward, loss or gradients."""
+"""Both front ends run every scenario: a dump holds its operators and changes no bit of forward, loss or gradients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ fresh = pytest.fixture(autouse=True)(quiet)
 
 @functools.cache
 def without_dump(scenario: Scenario) -> tuple[list[Any], list[Any]]:
-    """Results of the same graphs, which both doors run operator by operator, with nobody looking; and of eager."""
+    """Results of the same graphs, which both front ends run operator by operator, without observers; and of eager."""
 
     def compiled(function: Any, **options: Any) -> Any:
         return torch.compile(function, backend=backend, **options)

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and choice as GE operators: spelled as the original spells them, equal to eager."""
+"""Arithmetic, comparison and choice as GE operators: spelled as TorchAir spells them, equal to eager."""
 
 from __future__ import annotations
 
