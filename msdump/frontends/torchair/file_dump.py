@@ -36,6 +36,7 @@ def umask() -> int:
 class FileDump:
     """What goes below one folder. Any thread may use it.
 
+    lock         for writers of iterations that others end
     root         the folder; backends of a process may share it
     make_writer  of (directory of a record, mode of files, mode of folders, what to call for a value without a file)
     clash        what becomes of files of an earlier run, for a warning
@@ -56,6 +57,7 @@ class FileDump:
         mask = umask()
         self.root = root
         self.kind = kind
+        self.lock = threading.Lock()
         self.tally = Tally(on_stop="The dump is not complete, the model goes on without it. %s")
         self._clash = clash
         self._dir_mode = 0o777 & ~mask

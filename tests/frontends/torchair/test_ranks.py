@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,21 @@ def test_values_of_captured_graphs_are_counted(tmp_path: Path, monkeypatch: pyte
     assert (captured.counts().files, captured.lost) == (1, 1) and "expected a folder, got a file" in captured.error
     captured.forget()
     assert captured.report("").is_empty and not captured.is_configured
+
+
+def test_threads_that_save_captured_values_lose_none(tmp_path: Path) -> None:
+    captured.forget()
+
+    def save(name: str) -> None:
+        for _ in range(30):
+            tensor_saving.save_npugraph_tensor(X, str(tmp_path / f"{name}.pt"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, "abcd"))
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == sorted(
+        f"{name}_device_0_{number}.pt" for name in "abcd" for number in range(30)
+    )
+    assert (captured.lost, captured.error) == (0, "")
 
 
 def test_a_backend_without_a_dump_configures_none(tmp_path: Path) -> None:

@@ -56,12 +56,13 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
         number = _counts[f"{folder}/{stem}"]
         _counts[f"{folder}/{stem}"] += 1
     with dump.tally.stop_on_failure(1, is_timed=True) as attempt:
-        content = _content(tensor)
-        if number:
-            # Nothing says when a replay ends: the one before has, when a value comes again.
-            dump.writer.end_iteration(0, number - 1)
-        record = TensorRecord("", stem, 0, 0, 0, OUTPUT, 0, "uint8", content, iteration=number)
-        dump.writer.write([record])
+        record = TensorRecord("", stem, 0, 0, 0, OUTPUT, 0, "uint8", _content(tensor), iteration=number)
+        # Otherwise another thread could end the iteration that this one writes.
+        with dump.lock:
+            if number:
+                # Nothing says when a replay ends: the one before has, when a value comes again.
+                dump.writer.end_iteration(0, number - 1)
+            dump.writer.write([record])
         attempt.count_written(1)
 
 
