@@ -50,7 +50,6 @@ _USED = sorted(
 )
 _UNUSED = tuple(zip((end for _, end in _USED), (*(start for start, _ in _USED[1:]), CONTENT_BYTES), strict=True))
 _NEW_HEAD = struct.Struct("<6I")
-_NEW_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
 _TASK = ("model_id", "stream_id", "task_id", "task_type", "context_id")
 _CORE = (*_TASK, "thread_id", "pc_start", "para_base", "core_id", "block_id", "status")
 # acc_type -> (name, fields of its record).

@@ -318,15 +318,3 @@ def parse_stats_file_name(text: str) -> BinFileName | None:
 def watcher_op_name(trigger: str, watched: str) -> str:
     """Name of an operator in a file of the watcher, `{A}_To_{C}`; as any name it is made safe with the file's."""
     return f"{trigger}{_WATCHER_JOINT}{watched}"
-
-
-def watched_of(op_name: str, watched_names: frozenset[str]) -> tuple[str, str] | None:
-    """(A, C) of a name in a file of the watcher; None for an ordinary name.
-
-    watched_names  what may stand for C, as in the configuration: both names may hold `_To_` themselves
-    """
-    for watched in sorted(watched_names, key=len, reverse=True):
-        ending = _WATCHER_JOINT + safe_piece(watched)
-        if op_name.endswith(ending) and len(op_name) > len(ending):
-            return op_name[: -len(ending)], watched
-    return None

@@ -34,7 +34,6 @@ from msdump.formats.paths.acl import (
     parse_stats_file_name,
     safe_piece,
     stats_file_name,
-    watched_of,
     watcher_op_name,
 )
 from msdump.formats.paths.parse import MODEL, OPERATOR, parse_place
@@ -249,20 +248,6 @@ def test_other_trees_are_not_taken_for_one() -> None:
 def test_names_of_statistics_parse_back(one: TensorRecord) -> None:
     assert parse_stats_file_name(stats_file_name(one)) == parse_bin_file_name(bin_file_name(one))
     assert parse_stats_file_name(bin_file_name(one)) is None
-
-
-@quick
-@given(named, st.sets(named, min_size=1, max_size=3), st.data())
-def test_names_of_the_watcher_parse_back(trigger: str, watched: set[str], data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(watched)))
-    text = safe_piece(watcher_op_name(trigger, name))
-    found = watched_of(text, frozenset(watched))
-    assert found is not None
-    # Two watched names may end alike; both readings say the whole name.
-    assert f"{found[0]}_To_{safe_piece(found[1])}" == text
-    if len(watched) == 1:
-        assert found == (safe_piece(trigger), name)
-    assert watched_of(safe_piece(name), frozenset({name})) is None
 
 
 def test_a_file_of_the_watcher_has_the_ids_of_the_one_before() -> None:
