@@ -41,7 +41,7 @@ FAILURE = 500001
 GE_FAILURE = 500002
 RT_REPORT_TIMEOUT = 507012
 
-# Numbers that other rooms decide on.
+# Numbers that other packages decide on.
 _ELSEWHERE = {100006: "PARSE_FILE", 100009: "INVALID_DUMP_CONFIG"}
 
 NAMES: dict[int, str] = {

@@ -12,7 +12,7 @@ from msdump.graph.types import SourceLine
 
 _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
 # Cells and the functions of `ops` stand for MindSpore's library; all other frames of msdump are machinery.
-_LIBRARY = tuple(os.path.join(_HOME, "frontends", "mindspore", room) + os.sep for room in ("nn", "ops"))
+_LIBRARY = tuple(os.path.join(_HOME, "frontends", "mindspore", folder) + os.sep for folder in ("nn", "ops"))
 
 _roots: set[CodeType] = set()
 
