@@ -194,7 +194,6 @@ def test_the_tree_of_the_guide() -> None:
 
 
 times = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 31)).map(format_time)
-named = op_names().filter(bool)
 one_record = records(["float32"], max_size=1).filter(bool).map(lambda found: found[0])
 
 
