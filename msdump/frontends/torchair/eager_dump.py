@@ -182,6 +182,8 @@ class DumpedGraph:
         self._seen = ObservedGraph(graph, [dump.dumper])
         ops = iter(self._seen.ops)
         self._operands = [None if place is None else _Operands(next(ops), *place) for place in places]
+        # Of one run.
+        self._values = sum(len(each.inputs) + len(each.outputs) for each in self._operands if each is not None)
         for operands in self._operands:
             if operands is not None:
                 dump.add(graph_id, operands.plan.name, operands.inputs, operands.outputs)
@@ -192,7 +194,7 @@ class DumpedGraph:
         files, place = self._dump.files, (self._graph_id, step)
         measuring.note_run(self._graph_id, eager)
         rank = rank_dir(files.root, *process_rank())
-        if not files.enter(os.fspath(rank)):
+        if not files.enter(os.fspath(rank), self._values):
             return self._program.run(args)
         files.begin_run(*place, step_dir(rank, *place))
         try:
