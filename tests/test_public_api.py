@@ -75,7 +75,8 @@ def test_short_names_are_those_of_the_analysis() -> None:
 def test_no_module_takes_the_name_of_a_function() -> None:
     """Importing it would put the module in the place of the function."""
     for name in set(msdump.__all__) - {"errors"}:
-        assert not list((ROOT / "msdump").glob(f"{name}.py")) and not (ROOT / "msdump" / name).exists(), name
+        package = ROOT / "msdump" / name
+        assert not (package / "__init__.py").exists() and not package.with_suffix(".py").exists(), name
 
 
 def test_a_misspelled_name_is_answered_with_the_nearest() -> None:
