@@ -43,7 +43,7 @@ ALLOWED = {
     "sklearn": ("frontends/mindspore/dataset/digits.py",),
     "torch": (
         "analysis/replay/replay.py",
-        "analysis/convert/tensor_form.py",
+        "analysis/convert/_tensor_form.py",
         "frontends/torch/",
         "frontends/torch_npu/",
         "frontends/torchair/",
@@ -179,6 +179,15 @@ def missing_at_import(file: Path) -> frozenset[str]:
             found = missing_at_import(inner) if inner is not None else {package} & set(OPTIONAL)
             needed |= found - checked
     return frozenset(needed)
+
+
+def test_private_modules_are_used_inside_their_package_alone() -> None:
+    for file in sorted((ROOT / "msdump").rglob("*.py")):
+        package = ".".join(file.parent.relative_to(ROOT).parts)
+        for module in imported(file):
+            owner, _, name = module.rpartition(".")
+            if owner.startswith("msdump") and name.startswith("_") and name not in ("_proto", "_startup", "_utils"):
+                assert f"{package}.".startswith(f"{owner}."), f"{file.relative_to(ROOT)} imports {module}"
 
 
 def test_tests_that_need_an_optional_package_skip_without_it() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
-from msdump.formats.append_file import AppendFile
+from msdump.formats._append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import msdump.analysis
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
-from msdump.analysis.in_place import mutated_slots
+from msdump.analysis._in_place import mutated_slots
 from msdump.graph.primitive import REGISTRY
 from tests.analysis.small_dump import floats, write_dump
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msdump import dtypes, testing
-from msdump.analysis.convert.tensor_form import Value, npy_chunks
+from msdump.analysis.convert._tensor_form import Value, npy_chunks
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError
 from msdump.formats.dump_dir import DumpDir

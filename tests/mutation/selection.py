@@ -61,7 +61,7 @@ def files_for(module: str) -> tuple[str, ...]:
     Raises: LookupError for a module that has neither.
     """
     place = PurePosixPath(module).relative_to("msdump")
-    mirror = PurePosixPath("tests", place.parent, f"test_{place.name}")
+    mirror = PurePosixPath("tests", place.parent, f"test_{place.name.lstrip('_')}")
     files = (*([str(mirror)] if (ROOT / mirror).is_file() else []), *_OTHERS.get(module, ()))
     if not files:
         raise LookupError(f"{module}: expected {mirror} or a line in tests/mutation/selection.py, got neither")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 
+from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.bounds import Bounds, Errors, bounds_of, errors_of, is_noise, reason_to_differ
 from msdump.analysis.compare.mapping import OperatorMap, gathered, read_mapping
-from msdump.analysis.compare.measure import Measurer
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import (
     OperatorPair,

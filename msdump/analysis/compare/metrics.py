@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.analysis.compare import pair_rows
-from msdump.analysis.compare.pair_rows import EPSILON, PairRows
+from msdump.analysis.compare import _pair_rows as pair_rows
+from msdump.analysis.compare._pair_rows import EPSILON, PairRows
 from msdump.arrays import Array
 from msdump.errors import FormatError
 

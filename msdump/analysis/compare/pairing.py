@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
-from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
 from msdump.analysis.compare.result import (
@@ -20,7 +21,6 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

@@ -19,9 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from msdump.analysis.convert.target_format import CustomFormats, parse_format, short_format, to_format
-from msdump.analysis.convert.task_slices import with_thread_shapes
-from msdump.analysis.convert.tensor_form import (
+from msdump.analysis.convert._task_slices import with_thread_shapes
+from msdump.analysis.convert._tensor_form import (
     Chunk,
     Value,
     decode,
@@ -32,6 +31,7 @@ from msdump.analysis.convert.tensor_form import (
     size_of,
     torch_chunks,
 )
+from msdump.analysis.convert.target_format import CustomFormats, parse_format, short_format, to_format
 from msdump.analysis.exit_codes import AnalysisError, ExitCode, exit_code_of
 from msdump.errors import DtypeError, FormatError, LayoutError, WriteError
 from msdump.formats.atomic import Folder, make_dirs

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from msdump import dtypes
-from msdump.analysis.find.health import HealthTable
-from msdump.analysis.find.infinity_flow import (
+from msdump.analysis._payload import Progress
+from msdump.analysis._unset import UnsetTensors, has_same_statistics
+from msdump.analysis.find._health import HealthTable
+from msdump.analysis.find._infinity_flow import (
     AFTER_OUTPUT,
     CAME_IN,
     CONSTANT,
@@ -25,7 +27,6 @@ from msdump.analysis.find.infinity_flow import (
     Stages,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.payload import Progress
 from msdump.analysis.steps import (
     Operator,
     Slot,
@@ -36,7 +37,6 @@ from msdump.analysis.steps import (
     read_statistic_steps,
     read_steps,
 )
-from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

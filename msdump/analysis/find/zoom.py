@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from msdump.analysis.find.health import HealthTable
+from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find.look_up import find_operator
 from msdump.analysis.steps import Operator, Step, is_selected, opened, read_statistic_steps, read_steps
 from msdump.errors import FormatError

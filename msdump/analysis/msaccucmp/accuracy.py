@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.analysis._payload import all_in_order
 from msdump.analysis.compare.metrics import METRICS, SCALAR_NOTE, PairMetrics, compare_arrays, metric_text
 from msdump.analysis.compare.result_csv import (
     NO_VALUE,
@@ -25,7 +26,6 @@ from msdump.analysis.msaccucmp.align import Origin, align
 from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom
 from msdump.analysis.msaccucmp.pairs import Pair
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
-from msdump.analysis.payload import all_in_order
 from msdump.arrays import Array
 from msdump.errors import FormatError
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msdump.analysis._in_place import written_inputs
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
-from msdump.analysis.in_place import written_inputs
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.records import INPUT
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from msdump import dtypes
+from msdump.analysis._payload import Key, Progress, all_in_order, each_on_all_cores, key_of
 from msdump.analysis.graph_info import GraphFiles
-from msdump.analysis.payload import Key, Progress, all_in_order, each_on_all_cores, key_of
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array

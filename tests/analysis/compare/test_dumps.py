@@ -202,9 +202,9 @@ def test_equal_files_need_no_arithmetic(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("arithmetic on equal tensors")
 
-    monkeypatch.setattr("msdump.analysis.compare.measure.compare_arrays", refuse)
+    monkeypatch.setattr("msdump.analysis.compare._measure.compare_arrays", refuse)
     assert compare_dumps(mine, tmp_path / "copied").is_agreeing and copied
-    monkeypatch.setattr("msdump.analysis.compare.measure.equal_bytes", refuse)
+    monkeypatch.setattr("msdump.analysis.compare._measure.equal_bytes", refuse)
     assert compare_dumps(mine, tmp_path / "linked").is_agreeing
 
 
@@ -330,7 +330,7 @@ def test_progress_ends_at_the_whole_and_threads_change_nothing(tmp_path: Path) -
 
 
 def test_large_pairs_take_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msdump.analysis.compare.measure._LARGE_BYTES", 0)
+    monkeypatch.setattr("msdump.analysis.compare._measure._LARGE_BYTES", 0)
     mine, golden = network(tmp_path / "a", noise=1e-3), network(tmp_path / "b")
     large = json_text(compare_dumps(mine, golden))
     monkeypatch.undo()

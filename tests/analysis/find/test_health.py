@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.analysis.find.health import HealthTable, _health
+from msdump.analysis.find._health import HealthTable, _health
 from msdump.formats.dump_dir import DumpDir
 from tests.analysis.small_dump import write_dump
 

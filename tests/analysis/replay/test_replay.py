@@ -62,7 +62,8 @@ CASES = {
 
 
 def test_every_operator_of_the_tables_has_a_case() -> None:
-    from msdump.analysis.replay import numpy_equivalents, torch_equivalents
+    from msdump.analysis.replay import _numpy_equivalents as numpy_equivalents
+    from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 
     for table in (numpy_equivalents, torch_equivalents):
         assert set(table.EXPRESSIONS) | set(table.FUNCTIONS) <= set(CASES)

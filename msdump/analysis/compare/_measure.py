@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msdump.analysis._payload import Key, Progress, available_cores, each_on_all_cores, equal_bytes, identity, key_of
 from msdump.analysis.compare.bounds import largest, real_dtype
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
-from msdump.analysis.payload import Key, Progress, available_cores, each_on_all_cores, equal_bytes, identity, key_of
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump import dtypes
-from msdump.analysis.payload import Key, Progress, each_on_all_cores, key_of
+from msdump.analysis._payload import Key, Progress, each_on_all_cores, key_of
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor

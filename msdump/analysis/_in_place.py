@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import msdump.kernels  # noqa: F401  fills the registry
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile
-from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.primitive import REGISTRY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msdump.analysis.replay.numpy_equivalents import axis_of, padding_of, pair_of
+from msdump.analysis.replay._numpy_equivalents import axis_of, padding_of, pair_of
 
 # Given to the source when it runs.
 torch: Any = None

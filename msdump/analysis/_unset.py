@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile, GraphNode
-from msdump.analysis.payload import has_same_bytes
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
