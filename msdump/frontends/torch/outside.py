@@ -71,6 +71,12 @@ class Breaks:
         with self._lock:
             return tuple(_line(place, count) for place, count in self._counts.items())
 
+    def forget(self) -> None:
+        """In a process that was forked: what its parent met, its parent says. Only what comes from now on counts."""
+        self._lock = threading.Lock()
+        self.collect()
+        self._counts.clear()
+
 
 def _place_of(reason: Any) -> Place:
     frames = [frame for frame in reason.user_stack if not frame.filename.startswith(_TORCH)] or reason.user_stack
@@ -158,6 +164,12 @@ class Gaps:
             self._walk.last = None
             if not self._walk.depth:
                 self._walk.ran.clear()
+
+    def forget(self) -> None:
+        """In a process that was forked: what its parent met, its parent says. Only what comes from now on counts."""
+        self._lock = threading.Lock()
+        self._stop()
+        self._counts = {gap: Counter() for gap in self._counts}
 
     def _arrive(self, what: Hashable, kind: str) -> None:
         """The end of a gap. A call, or a graph outside of calls, that comes again begins a new step."""
@@ -256,6 +268,15 @@ def _spot(stack: Iterable[str]) -> Spot:
 
 breaks = Breaks()
 gaps = Gaps()
+
+
+def _forget() -> None:
+    breaks.forget()
+    gaps.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def note_compilation() -> None:

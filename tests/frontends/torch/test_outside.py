@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -89,6 +90,17 @@ def test_breaks_are_counted_by_line_and_operators_between_graphs(
     # sin, add, gelu; nothing of the loss and nothing of the script.
     assert "3 operators of a step ran outside of its graphs, in no dump." in report
     assert f"not in a graph: {__file__}:{line_of('gelu(y.sin()')} in left_out: 3 operators" in report
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_leaves_what_ran_before_to_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumping.configure(tmp_path, monkeypatch)
+    before = run(Broken())
+    child = os.fork()
+    if not child:
+        os._exit(len(outside.lines()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert "\n".join(outside.lines()) and all(line in before for line in outside.lines())
 
 
 class Wrapped(torch.nn.Module):
