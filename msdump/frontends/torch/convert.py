@@ -13,18 +13,8 @@ from torch import fx
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.graph.types import TensorType
+from msdump.torch_arrays import NAME_BY_DTYPE, dtype_name
 
-# Names of PyTorch that are not those of the dtype table.
-_TORCH_NAMES = {"float8_e8m0": "float8_e8m0fnu"}
-# Dtypes that exist in both; those of less than a byte have no tensor form that computes.
-_NAME_BY_DTYPE: dict[Any, str] = {
-    getattr(torch, _TORCH_NAMES.get(row.name, row.name)): row.name
-    for row in dtypes.TABLE
-    if row.bits >= 8
-    and row.is_dumped
-    and isinstance(getattr(torch, _TORCH_NAMES.get(row.name, row.name), None), torch.dtype)
-}
-_DTYPE_BY_NAME = {name: dtype for dtype, name in _NAME_BY_DTYPE.items()}
 # numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.
 _INTEGER_BY_SIZE = {1: "|i1", 2: "<i2"}
 # dtype of PyTorch -> (type string of numpy's array interface, dtype of the array)
@@ -35,21 +25,8 @@ _FORM_BY_DTYPE: dict[Any, tuple[str, Any]] = {
         else np.dtype(dtypes.dtype(name).numpy).newbyteorder("=").str,
         np.dtype(dtypes.dtype(name).numpy),
     )
-    for torch_dtype, name in _NAME_BY_DTYPE.items()
+    for torch_dtype, name in NAME_BY_DTYPE.items()
 }
-
-
-def dtype_name(dtype: Any) -> str | None:
-    """Name of the dtype table for a dtype of PyTorch; None where there is none (complex32, quantized)."""
-    return _NAME_BY_DTYPE.get(dtype)
-
-
-def torch_dtype(name: str) -> Any:
-    """The dtype of PyTorch for a name of the dtype table.
-
-    Raises: KeyError where there is none.
-    """
-    return _DTYPE_BY_NAME[name]
 
 
 def why_unreadable(tensor: Any) -> str:

@@ -18,8 +18,9 @@ import torch
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.frontends.torch.convert import array_of, dtype_name
+from msdump.frontends.torch.convert import array_of
 from msdump.stats import MeasuredArray, Statistics
+from msdump.torch_arrays import dtype_name
 
 # A row: largest and smallest finite value, sum, Euclidean norm, then five counts, see `_Float` and `_Whole`. Floats are
 # written by their bits, so that the row is one tensor and whole numbers lose nothing.

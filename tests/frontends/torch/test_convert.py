@@ -10,10 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from msdump import dtypes  # noqa: E402
-from msdump.frontends.torch.convert import _NAME_BY_DTYPE, array_of, bytes_of, dtype_name, why_unreadable  # noqa: E402
+from msdump.frontends.torch.convert import array_of, bytes_of, why_unreadable  # noqa: E402
+from msdump.torch_arrays import NAME_BY_DTYPE, dtype_name  # noqa: E402
 
 
-@pytest.mark.parametrize("dtype", list(_NAME_BY_DTYPE), ids=str)
+@pytest.mark.parametrize("dtype", list(NAME_BY_DTYPE), ids=str)
 def test_bits_are_those_of_the_tensor(dtype: Any) -> None:
     size = torch.empty(0, dtype=dtype).element_size()
     raw = torch.arange(12 * size, dtype=torch.uint8) % (2 if dtype is torch.bool else 200)

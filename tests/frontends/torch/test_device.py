@@ -17,13 +17,14 @@ torch = pytest.importorskip("torch")
 from msdump import dtypes, sessions  # noqa: E402
 from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
-from msdump.frontends.torch.convert import _NAME_BY_DTYPE, array_of  # noqa: E402
+from msdump.frontends.torch.convert import array_of  # noqa: E402
 from msdump.frontends.torch.device import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
 from msdump.stats import MeasuredArray, md5_hex, statistics  # noqa: E402
 from msdump.testing import strategies  # noqa: E402
+from msdump.torch_arrays import NAME_BY_DTYPE  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, rows  # noqa: E402
 
-REAL = {dtype: name for dtype, name in _NAME_BY_DTYPE.items() if dtypes.dtype(name).kind != dtypes.COMPLEX}
+REAL = {dtype: name for dtype, name in NAME_BY_DTYPE.items() if dtypes.dtype(name).kind != dtypes.COMPLEX}
 EXACT = (
     "max", "min", "count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf", "size_bytes",
 )  # fmt: skip
