@@ -41,6 +41,7 @@ class PrimitiveDef:
     is_kernel     False for bookkeeping nodes (Depend): no launch, no data file, no line in the execution order
     has_side_effect  must run even when nobody reads its outputs (Print, Assign)
     grad_scope    last scope component of the operators that its bprop adds ("gradConv2D-expand")
+    compute       in place of infer and kernels where only the data decide the shapes of the results
     """
 
     op_type: str
@@ -54,14 +55,36 @@ class PrimitiveDef:
     grad_scope: str = ""
     infer: Infer | None = None
     bprop: Callable[..., Sequence[Any]] | None = None
+    compute: Callable[[Sequence[Array], Attrs], Sequence[Array]] | None = None
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
     def kernel(self, where: str) -> Kernel:
-        """What computes it.   Raises: KernelNotFoundError that begins with `where`."""
-        kernel = self.kernels.get("numpy")
-        if kernel is None:
-            raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel.")
-        return kernel
+        """What computes it, of the provider that is preferred, else of the other one.
+
+        Raises: KernelNotFoundError that begins with `where`.
+        """
+        for provider in _order:
+            if provider in self.kernels:
+                return self.kernels[provider]
+        raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel of {' or '.join(_order)}.")
+
+
+# Libraries that compute operators, the reference first; and those in use, the preferred one first.
+PROVIDERS = ("numpy", "torch")
+_order: tuple[str, ...] = PROVIDERS
+
+
+def choose_providers(name: str) -> None:
+    """Which library computes operators from now on, where both can.
+
+    name    "auto": numpy, and PyTorch for what numpy cannot; "torch": the other way round; "numpy": nothing else
+    Raises: GraphError for another name.
+    """
+    global _order
+    orders = {"auto": PROVIDERS, "numpy": PROVIDERS[:1], "torch": PROVIDERS[::-1]}
+    if name not in orders:
+        raise GraphError(f"kernels: expected auto, numpy or torch, got {name!r}.")
+    _order = orders[name]
 
 
 REGISTRY: dict[str, PrimitiveDef] = {}

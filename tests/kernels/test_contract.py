@@ -11,24 +11,27 @@ import pytest
 from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
+from msdump.kernels import torch_operator
 from tests.kernels.cases import CASES, Case
 from tests.kernels.interpreter import empty_like_type, type_of
 
+# Those that a function of PyTorch declares have a contract of their own.
+OWN = {name: row for name, row in REGISTRY.items() if name not in torch_operator.op_types}
 RUNS = [
     pytest.param(op_type, provider, case, id=f"{op_type}-{provider}-{number}")
-    for op_type, definition in sorted(REGISTRY.items())
+    for op_type, definition in sorted(OWN.items())
     for provider in definition.kernels
     for number, case in enumerate(CASES.get(op_type, ()))
 ]
 
 
 def test_every_primitive_has_a_case() -> None:
-    assert sorted(set(REGISTRY) - set(CASES)) == []
-    assert sorted(set(CASES) - set(REGISTRY)) == []
+    assert sorted(set(OWN) - set(CASES)) == []
+    assert sorted(set(CASES) - set(OWN)) == []
 
 
 def test_every_primitive_is_complete() -> None:
-    assert [name for name, row in REGISTRY.items() if row.infer is None or not row.kernels] == []
+    assert [name for name, row in OWN.items() if row.infer is None or not row.kernels] == []
 
 
 def run(
@@ -83,7 +86,7 @@ def test_shared_memory_changes_nothing(op_type: str, provider: str, case: Case) 
         assert own[slot].tobytes() == case.inputs[source].tobytes()
 
 
-@pytest.mark.parametrize("op_type", sorted(REGISTRY))
+@pytest.mark.parametrize("op_type", sorted(OWN))
 def test_wrong_operands_are_refused(op_type: str) -> None:
     """Operands of a kind that no operator takes make a GraphError, never another exception."""
     infer = REGISTRY[op_type].infer

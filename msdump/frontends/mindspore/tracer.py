@@ -17,9 +17,10 @@ from msdump.frontends.mindspore import eager
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer
 from msdump.frontends.mindspore.context import get_context
-from msdump.frontends.mindspore.sources import source_lines
+from msdump.frontends.mindspore.sources import source_lines, user_line
 from msdump.graph.graph import Graph, Node, Value
-from msdump.graph.primitive import Primitive
+from msdump.graph.primitive import Primitive, definition_of
+from msdump.graph.types import SourceLine
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.recorder import StepRecorder
@@ -158,6 +159,8 @@ class Tracer:
         """Add one operator; its outputs.   Raises: GraphError with the user's line when operands do not fit."""
         values = [self.value_of(tensor) for tensor in inputs]
         lines = () if self.is_recording and self.recorder is None else source_lines()
+        if definition_of(primitive.op_type).compute is not None:
+            return self._add_computed(primitive, values, lines)
         try:
             node = self.graph.add_node(primitive, values, self.scope, lines, stage=self._stage)
         except KernelNotFoundError as error:
@@ -166,6 +169,26 @@ class Tracer:
         node.has_mark = self._marks[-1]
         if self.is_recording:
             self.run([node])
+        return tuple(self.tensor_of(value) for value in node.outputs)
+
+    def _add_computed(
+        self, primitive: Primitive, values: Sequence[Value], lines: Sequence[SourceLine]
+    ) -> tuple[Tensor, ...]:
+        """Add and run one operator whose results are as large as the data decide."""
+        if not self.is_recording:
+            raise GraphError(
+                f"{user_line() or self.scope}: {primitive.op_type}: expected shapes that are known while the graph is "
+                "traced, got a result that is as large as the data decide. Run with set_context(mode=PYNATIVE_MODE)."
+            )
+        arrays = [self._array_of(value) for value in values]
+        results = eager.run(primitive, arrays)
+        types = [eager.type_of(array) for array in results]
+        node = self.graph.add_foreign_node(primitive, values, types, self.scope, lines, stage=self._stage)
+        node.has_mark = self._marks[-1]
+        if self.recorder is not None:
+            with self.recorder.launching(node, arrays, results):
+                pass
+        self.arrays.update((value.id, array) for value, array in zip(node.outputs, results, strict=True))
         return tuple(self.tensor_of(value) for value in node.outputs)
 
     def run(self, nodes: Sequence[Node]) -> None:

@@ -10,9 +10,12 @@ from msdump.frontends.mindspore.indexing import take as _take
 from msdump.frontends.mindspore.names import publish_all
 from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.array import *
+from msdump.frontends.mindspore.ops.elementary import *
+from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
 
 publish_all(__name__)
 _attach(_sys.modules[__name__], _take, _initializer)
+_add_methods(globals())

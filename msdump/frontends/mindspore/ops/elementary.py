@@ -1,0 +1,138 @@
+"""Functions beyond arithmetic, element by element: trigonometry, powers, rounding, bits, special functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.declaration import AS_IS, COMMON, COMMON_FLOAT, FLOAT, operator
+
+
+def _unary(op_type: str, torch: str, numpy: str, doc: str, operands: str = FLOAT) -> Callable[..., Any]:
+    """Operator of one operand that PyTorch and numpy have under these names; "": numpy has none."""
+
+    def function(library: Any, input: Tensor) -> Tensor:
+        result: Tensor = _part(library, torch)(input)
+        return result
+
+    function.__doc__ = doc
+    return operator(op_type, operands=operands, numpy=numpy or None)(function)
+
+
+def _binary(
+    op_type: str, torch: str, numpy: str, doc: str, operands: str = COMMON_FLOAT, has_gradient: bool = True
+) -> Callable[..., Any]:
+    """Operator of two operands, as `_unary`."""
+
+    def function(library: Any, input: Tensor, other: Tensor) -> Tensor:
+        result: Tensor = _part(library, torch)(input, other)
+        return result
+
+    function.__doc__ = doc
+    return operator(op_type, operands=operands, numpy=numpy or None, has_gradient=has_gradient)(function)
+
+
+def _part(library: Any, path: str) -> Any:
+    for name in path.split("."):
+        library = getattr(library, name)
+    return library
+
+
+# -- trigonometry ------------------------------------------------------------------------------------------------------
+
+tan = _unary("Tan", "tan", "tan", "Tangent.")
+asin = arcsin = _unary("Asin", "asin", "arcsin", "Inverse sine.")
+acos = arccos = _unary("ACos", "acos", "arccos", "Inverse cosine.")
+atan = arctan = _unary("Atan", "atan", "arctan", "Inverse tangent.")
+sinh = _unary("Sinh", "sinh", "sinh", "Hyperbolic sine.")
+cosh = _unary("Cosh", "cosh", "cosh", "Hyperbolic cosine.")
+asinh = arcsinh = _unary("Asinh", "asinh", "arcsinh", "Inverse hyperbolic sine.")
+acosh = arccosh = _unary("Acosh", "acosh", "arccosh", "Inverse hyperbolic cosine.")
+atanh = arctanh = _unary("Atanh", "atanh", "arctanh", "Inverse hyperbolic tangent.")
+sinc = _unary("Sinc", "sinc", "sinc", "sin(pi x) / (pi x), 1 at zero.")
+atan2 = arctan2 = _binary("Atan2", "atan2", "arctan2", "Angle of the point (other, input).")
+deg2rad = _unary("Deg2Rad", "deg2rad", "deg2rad", "Degrees as radians.")
+rad2deg = _unary("Rad2Deg", "rad2deg", "rad2deg", "Radians as degrees.")
+
+# -- powers and logarithms ---------------------------------------------------------------------------------------------
+
+exp2 = _unary("Exp2", "exp2", "exp2", "2 ** input.")
+expm1 = _unary("Expm1", "expm1", "expm1", "e ** input - 1, exact near zero.")
+log1p = _unary("Log1p", "log1p", "log1p", "log(1 + input), exact near zero.")
+log2 = _unary("Log2", "log2", "log2", "Logarithm of base 2.")
+log10 = _unary("Log10", "log10", "log10", "Logarithm of base 10.")
+hypot = _binary("Hypot", "hypot", "hypot", "sqrt(input ** 2 + other ** 2).")
+logaddexp = _binary("LogAddExp", "logaddexp", "logaddexp", "log(exp(input) + exp(other)).")
+logaddexp2 = _binary("LogAddExp2", "logaddexp2", "logaddexp2", "log2(2 ** input + 2 ** other).")
+float_power = _binary("FloatPower", "float_power", "float_power", "input ** other in float64.")
+ldexp = _binary("Ldexp", "ldexp", "", "input * 2 ** other.")
+xlogy = _binary("Xlogy", "xlogy", "", "input * log(other), 0 where input is 0.")
+
+# -- special functions -------------------------------------------------------------------------------------------------
+
+erfc = _unary("Erfc", "erfc", "", "1 - erf(input).")
+erfinv = _unary("Erfinv", "erfinv", "", "Inverse of erf.")
+lgamma = _unary("Lgamma", "lgamma", "", "Logarithm of |gamma(input)|.")
+digamma = _unary("Digamma", "digamma", "", "Derivative of lgamma.")
+i0 = bessel_i0 = _unary("BesselI0", "special.i0", "i0", "Modified Bessel function I, order 0.")
+bessel_i0e = _unary("BesselI0e", "special.i0e", "", "exp(-|x|) * i0(x).")
+bessel_i1 = _unary("BesselI1", "special.i1", "", "Modified Bessel function I, order 1.")
+bessel_i1e = _unary("BesselI1e", "special.i1e", "", "exp(-|x|) * i1(x).")
+bessel_j0 = _unary("BesselJ0", "special.bessel_j0", "", "Bessel function of the first kind, order 0.")
+bessel_j1 = _unary("BesselJ1", "special.bessel_j1", "", "Bessel function of the first kind, order 1.")
+bessel_y0 = _unary("BesselY0", "special.bessel_y0", "", "Bessel function of the second kind, order 0.")
+bessel_y1 = _unary("BesselY1", "special.bessel_y1", "", "Bessel function of the second kind, order 1.")
+bessel_k0 = _unary("BesselK0", "special.modified_bessel_k0", "", "Modified Bessel function K, order 0.")
+bessel_k1 = _unary("BesselK1", "special.modified_bessel_k1", "", "Modified Bessel function K, order 1.")
+bessel_k0e = _unary("BesselK0e", "special.scaled_modified_bessel_k0", "", "exp(x) * k0(x).")
+bessel_k1e = _unary("BesselK1e", "special.scaled_modified_bessel_k1", "", "exp(x) * k1(x).")
+igamma = _binary("Igamma", "special.gammainc", "", "Lower regularized incomplete gamma function.")
+igammac = _binary("Igammac", "special.gammaincc", "", "Upper regularized incomplete gamma function.")
+zeta = _binary("Zeta", "special.zeta", "", "Hurwitz zeta function.")
+
+# -- rounding and remainders -------------------------------------------------------------------------------------------
+
+trunc = _unary("Trunc", "trunc", "trunc", "Rounded toward zero.", AS_IS)
+rint = _unary("Rint", "round", "rint", "Rounded to the nearest, halves to even.")
+frac = _unary("Frac", "frac", "", "The part behind the point, with the sign of input.")
+fmod = _binary("Fmod", "fmod", "fmod", "Remainder with the sign of input.", COMMON)
+copysign = _binary("CopySign", "copysign", "copysign", "input with the sign of other.")
+nextafter = _binary(
+    "NextAfter", "nextafter", "nextafter", "The next float after input toward other.", has_gradient=False
+)
+heaviside = _binary("Heaviside", "heaviside", "heaviside", "0 below zero, 1 above, `other` at zero.", COMMON, False)
+fmax = _binary("Fmax", "fmax", "fmax", "The larger of each pair, the other where one is NaN.", COMMON)
+fmin = _binary("Fmin", "fmin", "fmin", "The smaller of each pair, the other where one is NaN.", COMMON)
+
+# -- whole numbers and truth -------------------------------------------------------------------------------------------
+
+gcd = _binary("Gcd", "gcd", "gcd", "Greatest common divisor.", COMMON)
+lcm = _binary("Lcm", "lcm", "lcm", "Least common multiple.", COMMON)
+bitwise_and = _binary("BitwiseAnd", "bitwise_and", "bitwise_and", "input & other.", COMMON)
+bitwise_or = _binary("BitwiseOr", "bitwise_or", "bitwise_or", "input | other.", COMMON)
+bitwise_xor = _binary("BitwiseXor", "bitwise_xor", "bitwise_xor", "input ^ other.", COMMON)
+bitwise_left_shift = _binary("LeftShift", "bitwise_left_shift", "left_shift", "input << other.", COMMON)
+bitwise_right_shift = _binary("RightShift", "bitwise_right_shift", "right_shift", "input >> other.", COMMON)
+invert = _unary("Invert", "bitwise_not", "invert", "~input.", AS_IS)
+logical_xor = _binary("LogicalXor", "logical_xor", "logical_xor", "Where just one of both is true.", AS_IS)
+signbit = _unary("SignBit", "signbit", "signbit", "Where the sign is negative, also of zeros.", AS_IS)
+isposinf = _unary("IsPosInf", "isposinf", "isposinf", "Where input is +inf.", AS_IS)
+isneginf = _unary("IsNegInf", "isneginf", "isneginf", "Where input is -inf.", AS_IS)
+
+# -- complex numbers ---------------------------------------------------------------------------------------------------
+
+conj = _unary("Conj", "conj_physical", "conj", "The complex conjugate.", AS_IS)
+angle = _unary("Angle", "angle", "angle", "The angle of a complex number; of a real one 0 or pi.", FLOAT)
+polar = _binary("Polar", "polar", "", "Complex number of a length and an angle.")
+
+
+@operator("Real")
+def real(torch: Any, input: Tensor) -> Tensor:
+    """The real part."""
+    result: Tensor = input.real.clone() if torch.is_complex(input) else input.clone()  # type: ignore[attr-defined]
+    return result
+
+
+publish(__name__)

@@ -1,0 +1,37 @@
+"""Methods of Tensor that are functions of `mindspore.ops` with the tensor as their first argument."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+
+# Methods of the name of their function.
+_SAME = """
+    acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bitwise_and
+    bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bmm broadcast_to ceil clamp clip conj copysign cos
+    cosh cumsum deg2rad div divide equal erf erfc erfinv expm1 float_power floor fmod frac gather gather_elements gcd ge
+    greater greater_equal gt heaviside hypot i0 igamma igammac invert isfinite isinf isnan isneginf isposinf lcm ldexp
+    le less less_equal lgamma log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
+    masked_fill maximum minimum mm mul multiply ne neg negative nextafter not_equal prod rad2deg real reciprocal round
+    rsqrt sigmoid sign signbit sin sinc sinh square sub subtract tan tanh tile true_divide trunc unbind xlogy
+"""
+# Methods of another name -> function.
+_OTHER = {"absolute": "abs", "digamma": "digamma"}
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    return method
+
+
+def add_methods(functions: dict[str, Any]) -> None:
+    """Give Tensor the methods that it does not define itself.   Raises: KeyError for one without its function."""
+    for name, function_name in {**{name: name for name in _SAME.split()}, **_OTHER}.items():
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _method(functions[function_name]))

@@ -1,0 +1,280 @@
+"""Operators that PyTorch computes: kernel, shape rule and gradient all come from one function of its tensors.
+
+The shape rule is the function on tensors of the meta device, the gradient an operator of its own that is the function's
+vector-Jacobian product, and so on for gradients of gradients. PyTorch is imported when one of them is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.arrays import Array
+from msdump.errors import GraphError, KernelNotFoundError
+from msdump.graph.autodiff import Bprop, GradBuilder, def_bprop
+from msdump.graph.graph import Node, Value
+from msdump.graph.primitive import (
+    REGISTRY,
+    Attrs,
+    Infer,
+    Kernel,
+    def_infer,
+    def_kernel,
+    def_primitive,
+    definition_of,
+)
+from msdump.graph.types import TensorType
+
+# (tensors of PyTorch, attributes of the operator) -> tensors of PyTorch; it changes none of its operands.
+Compute = Callable[[Sequence[Any], Attrs], Sequence[Any]]
+# The same of arrays.
+ArrayCompute = Callable[[Sequence[Array], Attrs], Sequence[Array]]
+
+# Attribute of gradients: for each derivative, the outermost first, (number of operands of what it is the gradient of,
+# slots of those whose gradients are wanted, slots of the results that have a gradient).
+_DERIVATIVES = "derivatives"
+
+# Op types that were registered here, their gradients included.
+op_types: set[str] = set()
+
+
+def torch_of(op_type: str) -> Any:
+    """PyTorch.   Raises: KernelNotFoundError that says what to install."""
+    try:
+        import torch
+    except ImportError as error:
+        raise KernelNotFoundError(
+            f"{op_type}: expected PyTorch, which computes this operator here, got {error}. "
+            "Install it with pip install 'msdump[torch]'."
+        ) from error
+    return torch
+
+
+def def_torch_operator(
+    op_type: str,
+    compute: Compute,
+    input_names: Sequence[str],
+    *,
+    on_arrays: ArrayCompute | None = None,
+    has_gradient: bool = True,
+    is_sized_by_data: bool = False,
+) -> None:
+    """Register an op type whose results are those of `compute`.
+
+    on_arrays         the same without PyTorch, which is the reference then: it needs PyTorch for the gradient alone
+    has_gradient      False: no gradient flows through it
+    is_sized_by_data  only the data decide the shapes of the results, so that it has no place in a compiled graph
+    """
+    definition = def_primitive(op_type, input_names)
+    op_types.add(op_type)
+    if on_arrays is not None:
+        def_kernel(op_type)(_array_kernel(on_arrays))
+    def_kernel(op_type, "torch")(_torch_kernel(op_type, compute))
+    if is_sized_by_data:
+        definition.compute = _computing(op_type, compute, on_arrays)
+    else:
+        def_infer(op_type)(_infer(op_type, compute, on_arrays))
+    def_bprop(op_type)(torch_bprop(compute) if has_gradient else _no_gradient)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _array_kernel(on_arrays: ArrayCompute) -> Kernel:
+    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        with np.errstate(all="ignore"):
+            for array, result in zip(out, on_arrays(inputs, attrs), strict=True):
+                np.copyto(array, result, casting="unsafe")
+
+    return kernel
+
+
+def _torch_kernel(op_type: str, compute: Compute) -> Kernel:
+    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        torch_of(op_type)
+        from msdump.torch_arrays import tensor_of
+
+        results = _computed(compute, [tensor_of(array) for array in inputs], attrs)
+        for array, result in zip(out, results, strict=True):
+            tensor_of(array).copy_(result)
+
+    return kernel
+
+
+def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
+    """Two-byte floats go through float32 where PyTorch has no kernel for them."""
+    import torch
+
+    with torch.no_grad():
+        try:
+            return compute(tensors, attrs)
+        except RuntimeError as error:
+            halves = {tensor.dtype for tensor in tensors} & {torch.float16, torch.bfloat16}
+            if "not implemented for" not in str(error) or not halves:
+                raise
+            wide = [tensor.float() if tensor.dtype in halves else tensor for tensor in tensors]
+            half = halves.pop()
+            return [result.to(half) if result.dtype == torch.float32 else result for result in compute(wide, attrs)]
+
+
+def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> ArrayCompute:
+    def computing(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
+        if on_arrays is not None:
+            return [np.ascontiguousarray(result) for result in on_arrays(inputs, attrs)]
+        torch_of(op_type)
+        from msdump.torch_arrays import array_like, tensor_of
+
+        return [array_like(result) for result in _computed(compute, [tensor_of(array) for array in inputs], attrs)]
+
+    return computing
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+
+
+def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> Infer:
+    @lru_cache(maxsize=1024)
+    def inferred(types: tuple[TensorType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[TensorType, ...]:
+        try:
+            torch_of(op_type)
+        except KernelNotFoundError:
+            if on_arrays is None:
+                raise
+            return _types_of_arrays(on_arrays, types, dict(attrs))
+        try:
+            return _types_of_tensors(compute, types, dict(attrs))
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            got = ", ".join(str(type_) for type_ in types)
+            reason = str(error).strip().partition("\n")[0]
+            raise GraphError(f"expected operands that it takes, got {got}: {reason}") from error
+
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+        return inferred(tuple(types), tuple(attrs.items()))
+
+    return infer
+
+
+def _types_of_arrays(on_arrays: ArrayCompute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Without PyTorch the shapes are those of the result on zeros."""
+    zeros = [np.zeros(type_.shape, dtypes.dtype(type_.dtype).numpy) for type_ in types]
+    with np.errstate(all="ignore"):
+        results = [np.asarray(result) for result in on_arrays(zeros, attrs)]
+    return tuple(TensorType(dtypes.dtype_from_numpy(result.dtype).name, tuple(result.shape)) for result in results)
+
+
+def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    import torch
+
+    from msdump.torch_arrays import dtype_name, torch_dtype
+
+    def results(device: str) -> Sequence[Any]:
+        operands = [torch.zeros(type_.shape, dtype=torch_dtype(type_.dtype), device=device) for type_ in types]
+        return _computed(compute, operands, attrs)
+
+    try:
+        made = results("meta")
+    except NotImplementedError:
+        made = results("cpu")  # this function has no form for the meta device
+    named: list[TensorType] = []
+    for tensor in made:
+        name = dtype_name(tensor.dtype)
+        if name is None:
+            raise TypeError(f"its result has dtype {tensor.dtype}, which no file can hold.")
+        named.append(TensorType(name, tuple(tensor.shape)))
+    return tuple(named)
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+def _no_gradient(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+    return [None] * len(node.inputs)
+
+
+def torch_bprop(compute: Compute) -> Bprop:
+    """The gradient rule of an operator whose results are those of `compute`: an operator `{type}Grad`.
+
+    Its operands are those of the operator, then the gradients of those results that have one.
+    """
+
+    def bprop(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+        wanted = tuple(
+            slot
+            for slot, (value, is_wanted) in enumerate(zip(node.inputs, builder.wanted, strict=True))
+            if is_wanted and dtypes.dtype(value.type.dtype).kind in (dtypes.FLOAT, dtypes.COMPLEX)
+        )
+        given = tuple(slot for slot, gradient in enumerate(outer) if gradient is not None)
+        results: list[Value | None] = [None] * len(node.inputs)
+        if not wanted or not given:
+            return results
+        op_type = _def_gradient(node.op_type, compute)
+        attrs = dict(node.primitive.attrs)
+        attrs[_DERIVATIVES] = ((len(node.inputs), wanted, given), *attrs.get(_DERIVATIVES, ()))
+        gradients = [gradient for gradient in outer if gradient is not None]
+        for slot, value in zip(wanted, builder.add_all(op_type, [*node.inputs, *gradients], attrs), strict=True):
+            results[slot] = value
+        return results
+
+    return bprop
+
+
+def _def_gradient(forward_type: str, forward: Compute) -> str:
+    """Register the gradient of an op type at its first use."""
+    op_type = f"{forward_type}Grad"
+    compute = _vector_jacobian_product(forward_type, forward)
+    if op_type not in REGISTRY:
+        definition = definition_of(forward_type)
+        def_primitive(op_type, (*definition.input_names, "dout"))
+        op_types.add(op_type)
+        def_kernel(op_type, "torch")(_torch_kernel(op_type, compute))
+        def_infer(op_type)(_infer_gradient)
+        def_bprop(op_type)(torch_bprop(compute))
+    return op_type
+
+
+def _infer_gradient(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    _, wanted, _ = attrs[_DERIVATIVES][0]
+    return tuple(types[slot] for slot in wanted)
+
+
+def _vector_jacobian_product(op_type: str, forward: Compute) -> Compute:
+    def compute(tensors: Sequence[Any], attrs: Attrs) -> list[Any]:
+        import torch
+
+        (count, wanted, given), *inner = attrs[_DERIVATIVES]
+        own = {**attrs, _DERIVATIVES: tuple(inner)}
+        is_differentiated = any(tensor.requires_grad for tensor in tensors)
+        with torch.enable_grad():
+            operands = list(tensors[:count])
+            for slot in wanted:
+                if not operands[slot].requires_grad:
+                    operands[slot] = operands[slot].detach().requires_grad_()
+            results = forward(operands, own)
+            pairs = [
+                (results[slot], gradient)
+                for slot, gradient in zip(given, tensors[count:], strict=True)
+                if results[slot].requires_grad
+            ]
+            leaves = [operands[slot] for slot in wanted]
+            if not pairs:
+                raise GraphError(f"{op_type}: PyTorch, which computes this operator here, has no derivative of it.")
+            try:
+                gradients = torch.autograd.grad(
+                    [result for result, _ in pairs],
+                    leaves,
+                    [gradient for _, gradient in pairs],
+                    create_graph=is_differentiated,
+                    allow_unused=True,
+                )
+            except NotImplementedError as error:
+                raise GraphError(f"{op_type}: PyTorch, which computes this operator here: {error}") from error
+        return [
+            torch.zeros_like(leaf) if gradient is None else gradient
+            for leaf, gradient in zip(leaves, gradients, strict=True)
+        ]
+
+    return compute
