@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump.frontends.mindspore import common, communication, context, log, nn, ops, train
+from msdump.frontends.mindspore import amp, common, communication, context, log, nn, ops, train
 from msdump.frontends.mindspore.common import dtype as dtype
 from msdump.frontends.mindspore.common import get_seed, set_seed
 from msdump.frontends.mindspore.common.api import JitConfig, jit, ms_function, ms_memory_recycle
@@ -63,7 +63,6 @@ from msdump.frontends.mindspore.train import (
     ModelCheckpoint,
     RunContext,
     TimeMonitor,
-    amp,
     build_train_network,
     export,
     load_checkpoint,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,27 +10,11 @@ import numpy as np
 from msdump import dtypes
 from msdump.errors import DtypeError
 from msdump.frontends.mindspore import eager
+from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.tracer import current_tracer
+from msdump.frontends.mindspore.precision import FULL, Precision, current_precision
+from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.primitive import Primitive, definition_of
-
-_dtype: ContextVar[str | None] = ContextVar("msdump_mindspore_precision", default=None)
-
-
-def compute_dtype() -> str | None:
-    """Dtype to which float operands are cast, None to leave them."""
-    return _dtype.get()
-
-
-@contextmanager
-def computing_in(dtype: str) -> Iterator[None]:
-    """While this is open, operators of this thread compute in `dtype`."""
-    token = _dtype.set(dtype)
-    try:
-        yield
-    finally:
-        _dtype.reset(token)
-
 
 Attrs = Mapping[str, Any]
 
@@ -43,10 +25,16 @@ def execute(op_type: str, inputs: Sequence[Tensor], attrs: Attrs | None = None) 
     Raises: GraphError when operands do not fit; KernelNotFoundError with the nearest known operator.
     """
     primitive = Primitive(op_type, dict(attrs or {}))
-    dtype = compute_dtype()
-    if dtype is not None and op_type != "Cast" and not definition_of(op_type).mutates:
-        inputs = [_lowered(tensor, dtype) for tensor in inputs]
-    tracer = current_tracer()
+    tracer, precision = current_tracer(), current_precision()
+    if precision is not None and op_type != "Cast" and not definition_of(op_type).mutates:
+        outputs = _run(primitive, _precise(precision, op_type, inputs, tracer), tracer)
+        if precision.restores and precision.lowers(op_type):
+            return tuple(_in_dtype(tensor, FULL, tracer) for tensor in outputs)
+        return outputs
+    return _run(primitive, inputs, tracer)
+
+
+def _run(primitive: Primitive, inputs: Sequence[Tensor], tracer: Tracer | None) -> tuple[Tensor, ...]:
     if tracer is not None:
         return tracer.add(primitive, inputs)
     return tuple(Tensor.of_array(array) for array in eager.run(primitive, [tensor.array for tensor in inputs]))
@@ -57,10 +45,51 @@ def call(op_type: str, *inputs: Tensor, **attrs: Any) -> Tensor:
     return execute(op_type, inputs, attrs)[0]
 
 
-def _lowered(tensor: Tensor, dtype: str) -> Tensor:
-    name = tensor.type_.dtype
-    if name == dtype or not dtypes.dtype(name).is_float:
+def _precise(precision: Precision, op_type: str, inputs: Sequence[Tensor], tracer: Tracer | None) -> Sequence[Tensor]:
+    """Operands in the dtype that mixed precision chooses.
+
+    Source: in a graph `to_float` casts a cell's arguments, weights and constants, so that casts in `construct` last;
+    in PyNative it casts the operands of each operator.
+    """
+    dtype = precision.operand_dtype(op_type)
+    if op_type in precision.promoted:
+        floats = [tensor.type_.dtype for tensor in inputs if _is_float(tensor)]
+        dtype = max(floats, key=_ORDER.index, default=None)
+    if dtype is None:
+        return inputs
+    if precision.is_plain and tracer is not None and not tracer.is_recording:
+        return _with_weights_in(dtype, inputs, tracer)
+    return [_in_dtype(tensor, dtype, tracer) for tensor in inputs]
+
+
+def _with_weights_in(dtype: str, inputs: Sequence[Tensor], tracer: Tracer) -> Sequence[Tensor]:
+    """Operands with weights and constants rounded to `dtype`; those that had one dtype still have one."""
+    lowered = [_in_dtype(tensor, dtype, tracer) if _is_read(tensor) else tensor for tensor in inputs]
+    before, after = ({tensor.type_.dtype for tensor in group if _is_float(tensor)} for group in (inputs, lowered))
+    if len(before) == 1 and len(after) > 1:
+        widest = max(after, key=_ORDER.index)
+        return [cast(tensor, widest) if _is_float(tensor) else tensor for tensor in lowered]
+    return lowered
+
+
+def _is_read(tensor: Tensor) -> bool:
+    """Is it a weight or a constant of the cell, and not a Python number that took the dtype of another operand?"""
+    return tensor.is_concrete and (tensor.ndim > 0 or isinstance(tensor, Parameter))
+
+
+def _is_float(tensor: Tensor) -> bool:
+    return dtypes.dtype(tensor.type_.dtype).is_float
+
+
+def _in_dtype(tensor: Tensor, dtype: str, tracer: Tracer | None) -> Tensor:
+    """A float tensor in another float dtype; one that was cast from there and has lost nothing goes back."""
+    if tensor.type_.dtype == dtype or not _is_float(tensor):
         return tensor
+    value = tracer.known_value(tensor) if tracer is not None else None
+    if value is not None and value.node is not None and value.node.op_type == "Cast":
+        source = value.node.inputs[0]
+        if tracer is not None and source.type.dtype == dtype and tensor.type_.dtype == FULL:
+            return tracer.tensor_of(source)
     return call("Cast", tensor, dtype=dtype)
 
 
@@ -109,6 +138,14 @@ def as_tensor(thing: Any, dtype: str | None = None) -> Tensor:
     raise DtypeError(f"operand: expected a Tensor or a number, got {type(thing).__name__}.")
 
 
+def _as_read(tensor: Tensor) -> Tensor:
+    """A weight or constant as a cell with `to_float` reads it in a graph: cast before dtypes are compared."""
+    precision, tracer = current_precision(), current_tracer()
+    if precision is None or not precision.is_plain or tracer is None or tracer.is_recording or not tensor.is_concrete:
+        return tensor
+    return _in_dtype(tensor, precision.dtype, tracer)
+
+
 def promoted(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     """Both operands in their common dtype."""
     if isinstance(first, np.generic):
@@ -116,11 +153,13 @@ def promoted(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     if isinstance(second, np.generic):
         second = second.item()
     if isinstance(first, Tensor) and isinstance(second, bool | int | float):
+        first = _as_read(first)
         dtype = scalar_dtype(first.type_.dtype, second)
         return cast(first, dtype), as_tensor(second, dtype)
     if isinstance(second, Tensor) and isinstance(first, bool | int | float):
+        second = _as_read(second)
         dtype = scalar_dtype(second.type_.dtype, first)
         return as_tensor(first, dtype), cast(second, dtype)
-    one, other = as_tensor(first), as_tensor(second)
+    one, other = _as_read(as_tensor(first)), _as_read(as_tensor(second))
     dtype = common_dtype(one.type_.dtype, other.type_.dtype)
     return cast(one, dtype), cast(other, dtype)

@@ -19,7 +19,6 @@ _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 # Paths that scripts import from MindSpore and that have no file here -> modules whose names they show.
 OTHER_PATHS: dict[str, tuple[str, ...]] = {
-    "amp": ("train.amp",),
     "communication.management": ("communication",),
     "dataset.transforms.c_transforms": ("dataset.transforms",),
     "dataset.transforms.py_transforms": ("dataset.transforms",),
@@ -34,7 +33,6 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
     "nn.optim.rmsprop": ("nn.optim.momentum",),
     "nn.optim.sgd": ("nn.optim.momentum",),
     "ops.functional": ("ops.function", "ops.composite"),
-    "train.loss_scale_manager": ("train.amp",),
 }
 
 
@@ -67,7 +65,13 @@ def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> Non
 
 def _is_tool(value: Any) -> bool:
     """Does a module use it rather than offer it?"""
-    return value is Any or getattr(value, "__module__", "") in (__name__, "__future__", "collections.abc")
+    return value is Any or getattr(value, "__module__", "") in (
+        __name__,
+        "__future__",
+        "abc",
+        "collections.abc",
+        "typing",
+    )
 
 
 def explain_missing(

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from msdump.errors import did_you_mean
-from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float16, float32
+from msdump.frontends.mindspore.common.dtype import DType, bfloat16, dtype_name, float16, float32, float64
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
-from msdump.frontends.mindspore.dispatch import cast, computing_in
+from msdump.frontends.mindspore.dispatch import cast
+from msdump.frontends.mindspore.precision import Precision, computing_in
 from msdump.frontends.mindspore.pynative import run_step, step_session
 from msdump.frontends.mindspore.structure import check_inputs, has_open_shape
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
@@ -37,7 +38,7 @@ class Cell:
         set_plain(self, "_auto_prefix", auto_prefix)
         set_plain(self, "_flags", dict(flags or {}))
         set_plain(self, "_cache", GraphCache())
-        set_plain(self, "_compute_dtype", None)
+        set_plain(self, "_precision", None)
         set_plain(self, "_jit_level", "")
         set_plain(self, "_declared_inputs", None)
         set_plain(self, "cls_name", type(self).__name__)
@@ -79,20 +80,20 @@ class Cell:
         with ExitStack() as stack:
             if tracer is not None:
                 stack.enter_context(tracer.inside(self))
-            if self._compute_dtype is not None:
-                stack.enter_context(computing_in(self._compute_dtype))
+            if self._precision is not None:
+                stack.enter_context(computing_in(self._precision))
             yield
 
     def cast_inputs(self, args: Sequence[Any]) -> Sequence[Any]:
-        """Float arguments in the dtype of `to_float`."""
-        dtype = self._compute_dtype
-        if dtype is None:
+        """In a graph, float arguments in the dtype of `to_float`; in PyNative, operators cast their operands."""
+        precision, tracer = self._precision, current_tracer()
+        if precision is None or not precision.is_plain or tracer is None or tracer.is_recording:
             return args
-        return [cast(arg, dtype) if isinstance(arg, Tensor) and arg.dtype in _FLOATS else arg for arg in args]
+        return [_cast_floats(arg, precision.dtype) for arg in args]
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
-        return (self.training, self._compute_dtype, self._flags.get(MARK), self.has_open_inputs)
+        return (self.training, self._precision, self._flags.get(MARK), self.has_open_inputs)
 
     # -- attributes ---------------------------------------------------------------------------------
 
@@ -242,12 +243,22 @@ class Cell:
         """Compute in `dst_type`, with parameters kept as they are.   Raises: ValueError for anything but a float."""
         if dst_type not in _FLOATS:
             raise ValueError(
-                "For 'to_float', the argument 'dst_type' must be mstype.float32 or mstype.float16, "
+                "For 'to_float', the argument 'dst_type' must be mstype.float32, mstype.float16 or mstype.bfloat16, "
                 f"but got type: {type(dst_type)} and value: {dst_type}."
             )
         for _, cell in self.cells_and_names():
-            object.__setattr__(cell, "_compute_dtype", dtype_name(dst_type))
-        return self
+            cell.set_precision(Precision(dtype_name(dst_type)))
+        return self.add_flags_recursive(fp16=dst_type == float16, fp32=dst_type == float32, bf16=dst_type == bfloat16)
+
+    def set_precision(self, precision: Precision) -> None:
+        """How operators of this cell, and of those below that have no precision of their own, treat floats."""
+        object.__setattr__(self, "_precision", precision)
+
+    @property
+    def precision(self) -> Precision | None:
+        """What `to_float` or mixed precision set, None when nothing did."""
+        precision: Precision | None = self._precision
+        return precision
 
     def add_flags(self, **flags: Any) -> Cell:
         """Attach flags; each is an attribute, too."""
@@ -304,7 +315,14 @@ class Cell:
         return head + "".join(f"\n  {child}" for child in children) + "\n  >"
 
 
-_FLOATS = (float16, float32)
+_FLOATS = (float16, float32, bfloat16)
+_CASTABLE = (*_FLOATS, float64)
+
+
+def _cast_floats(arg: Any, dtype: str) -> Any:
+    if isinstance(arg, tuple | list):
+        return type(arg)(_cast_floats(item, dtype) for item in arg)
+    return cast(arg, dtype) if isinstance(arg, Tensor) and arg.dtype in _CASTABLE else arg
 
 
 def _walk(cell: Cell, prefix: str, seen: set[int]) -> Iterator[tuple[str, Cell]]:

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
-from msdump.frontends.mindspore.train import amp, callback, metrics, model, serialization
-from msdump.frontends.mindspore.train.amp import (
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
-    auto_mixed_precision,
-    build_train_network,
-)
+from msdump.frontends.mindspore.train import amp, callback, loss_scale_manager, metrics, model, serialization
+from msdump.frontends.mindspore.train.amp import auto_mixed_precision, build_train_network
 from msdump.frontends.mindspore.train.callback import (
     Callback,
     CheckpointConfig,
@@ -18,6 +12,11 @@ from msdump.frontends.mindspore.train.callback import (
     ModelCheckpoint,
     RunContext,
     TimeMonitor,
+)
+from msdump.frontends.mindspore.train.loss_scale_manager import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
 )
 from msdump.frontends.mindspore.train.metrics import (
     MAE,

@@ -38,21 +38,22 @@ class Model:
         """Raises: TypeError for anything but a Cell, or unknown arguments."""
         if not isinstance(network, Cell):
             raise TypeError(f"For 'Model', the argument 'network' must be a Cell, but got {type(network)}.")
-        unknown = set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"}
+        unknown = sorted(set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"})
         if unknown:
-            raise TypeError(f"Model: unexpected arguments {sorted(unknown)}.")
+            raise ValueError(f"Unsupported arg '{unknown[0]}'")
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
         self._metrics = _metrics_by_name(metrics)
         self._eval_indexes = eval_indexes
         self._amp_level = amp_level
-        self._train_network = self._make_train_network(kwargs.get("loss_scale_manager"))
+        self._boost_level = boost_level
+        self._train_network = self._make_train_network(kwargs)
         self._eval_network = eval_network or self._make_eval_network()
 
-    def _make_train_network(self, loss_scale_manager: Any) -> Cell:
+    def _make_train_network(self, options: dict[str, Any]) -> Cell:
         if self._optimizer is None:
             return self._network
         return build_train_network(
-            self._network, self._optimizer, self._loss_fn, self._amp_level, loss_scale_manager=loss_scale_manager
+            self._network, self._optimizer, self._loss_fn, self._amp_level, self._boost_level, **options
         )
 
     def _make_eval_network(self) -> Cell | None:
