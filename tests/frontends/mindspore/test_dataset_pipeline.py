@@ -312,10 +312,10 @@ def test_wrong_arguments_say_what_is_wrong(build: object, words: str) -> None:
 
 
 def test_wrong_types_say_what_is_wrong() -> None:
-    with pytest.raises(TypeError, match=r"Write HWC2CHW\(\)"):
+    with pytest.raises(ValueError, match=r"Write HWC2CHW\(\)"):
         numbers(3).map(vision.HWC2CHW, "n")
     with pytest.raises(TypeError, match="per_batch_map"):
-        numbers(3).batch(2, per_batch_map=len)
+        numbers(3).batch(2, per_batch_map=3)
     with pytest.raises(TypeError, match="batch_size"):
         numbers(3).batch(2.5)  # type: ignore[arg-type]
 

@@ -123,6 +123,14 @@ class Tensor:
         return tensor
 
     @classmethod
+    def of_text(cls, array: Array) -> Tensor:
+        """Concrete tensor of strings, as datasets give them: it can be looked at, no operator takes it."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._value = tensor._owner = None
+        tensor._array, tensor._type = array, TensorType("string", tuple(array.shape))
+        return tensor
+
+    @classmethod
     def of_value(cls, value: Value, owner: object, array: Array | None = None) -> Tensor:
         """Tensor that shows a value of the graph of `owner`; with `array` it is concrete as well."""
         tensor = Tensor.__new__(Tensor)
@@ -291,7 +299,8 @@ class Tensor:
         if self._array is None:
             return f"{head}<known when the graph runs>)"
         if self.ndim == 0:
-            return f"{head} {self.asnumpy()})"
+            value = self.asnumpy()
+            return f"{head} {repr(value.item()) if value.dtype.kind in 'US' else value})"
         gap = "\n" if self.ndim > 1 else " "
         text = np.array2string(self.asnumpy(), separator=", ", formatter={"float_kind": lambda x: f"{x: .8e}"})
         return f"{head}{gap}{text})"

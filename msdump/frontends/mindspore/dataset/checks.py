@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
@@ -50,6 +52,13 @@ def borders(where: str, value: Any) -> tuple[int, int, int, int]:
     return width, width, width, width
 
 
+def path_like(where: str, value: Any) -> str:
+    """`value` as text.   Raises: TypeError for what is no path."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{where}: expected a path, got {type(value).__name__} {value!r}.")
+    return os.fspath(value)
+
+
 def column_names(where: str, value: Any) -> list[str] | None:
     """A list of column names from a str or a sequence of str; None stays None.   Raises: TypeError, ConfigError."""
     if value is None:
@@ -74,3 +83,38 @@ def column_slots(where: str, have: Sequence[str], selected: Sequence[str]) -> li
                 f"{where}: expected columns of {list(have)}, got {name!r}. {did_you_mean(name, have)}".rstrip()
             )
     return [have.index(name) for name in selected]
+
+
+@dataclass(frozen=True)
+class ColumnPlaces:
+    """Where the outputs of a function of some columns stand in the row.
+
+    Edges: as many outputs as inputs keep the places of the inputs; otherwise the outputs come first and the columns
+           that are no input after them (MindSpore orders those by a hash table, here they keep their order).
+    """
+
+    names: tuple[str, ...]
+    slots: tuple[int, ...]
+    output_count: int
+
+    @classmethod
+    def of(cls, where: str, have: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]) -> ColumnPlaces:
+        """Raises: ConfigError for a column that is not there, or that would be there twice."""
+        slots = column_slots(f"{where}(input_columns)", have, inputs)
+        names = list(have)
+        if len(outputs) == len(inputs):
+            for slot, name in zip(slots, outputs, strict=True):
+                names[slot] = name
+        else:
+            names = [*outputs, *(name for slot, name in enumerate(have) if slot not in slots)]
+        column_names(f"{where}(output_columns)", names)
+        return cls(tuple(names), tuple(slots), len(outputs))
+
+    def merged(self, values: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+        """The new row of the old `values` and the function's `results`."""
+        if self.output_count != len(self.slots):
+            return (*results, *(value for slot, value in enumerate(values) if slot not in self.slots))
+        together = list(values)
+        for slot, value in zip(self.slots, results, strict=True):
+            together[slot] = value
+        return tuple(together)

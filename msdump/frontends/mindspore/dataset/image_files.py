@@ -14,8 +14,8 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_mean
 from msdump.frontends.mindspore.dataset.rows import Row, constant
-from msdump.frontends.mindspore.dataset.samplers import Sampler, sampler_of
-from msdump.frontends.mindspore.dataset.sources import IndexedSource
+from msdump.frontends.mindspore.dataset.samplers import sampler_of
+from msdump.frontends.mindspore.dataset.sources import MappableDataset
 from msdump.frontends.mindspore.dataset.vision.pixels import Decode
 
 # A CIFAR-10 record: one byte of label, then the red, green and blue planes of 32 x 32 pixels.
@@ -26,7 +26,7 @@ IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".t
 PathLike = str | os.PathLike[str]
 
 
-class Cifar10Dataset(IndexedSource):
+class Cifar10Dataset(MappableDataset):
     """Pictures and labels of the CIFAR-10 binary files in one folder.
 
     usage   "train": `data_batch*.bin`, "test": `test_batch*.bin`, "all" or None: every `*.bin`
@@ -59,9 +59,6 @@ class Cifar10Dataset(IndexedSource):
         self._records = np.concatenate([_read_cifar_file(path) for path in files])
         self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
 
-    def sampler(self) -> Sampler:
-        return self._sampler
-
     def source_size(self) -> int:
         return len(self._records)
 
@@ -77,7 +74,7 @@ class Cifar10Dataset(IndexedSource):
         return CIFAR_CLASSES
 
 
-class MnistDataset(IndexedSource):
+class MnistDataset(MappableDataset):
     """Pictures and labels of the MNIST idx files in one folder, as they are or gzipped.
 
     usage   "train": `train-*`, "test": `t10k-*`, "all" or None: both
@@ -111,9 +108,6 @@ class MnistDataset(IndexedSource):
         self._labels = np.concatenate([labels for _, labels in pairs])
         self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
 
-    def sampler(self) -> Sampler:
-        return self._sampler
-
     def source_size(self) -> int:
         return len(self._labels)
 
@@ -127,7 +121,7 @@ class MnistDataset(IndexedSource):
         return 10
 
 
-class ImageFolderDataset(IndexedSource):
+class ImageFolderDataset(MappableDataset):
     """Image files in folders named after their class.
 
     Shapes: image (bytes,) uint8 as on disk, or (H, W, 3) uint8 with `decode`; label () int32
@@ -171,9 +165,6 @@ class ImageFolderDataset(IndexedSource):
             )
         self._decode = Decode() if decode else None
         self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
-
-    def sampler(self) -> Sampler:
-        return self._sampler
 
     def source_size(self) -> int:
         return len(self._files)

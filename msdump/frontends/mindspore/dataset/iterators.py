@@ -190,6 +190,10 @@ class DictIterator:
     def __iter__(self) -> DictIterator:
         return self
 
+    def get_next(self) -> dict[str, Any]:
+        """The next row; MindSpore's other name of `next`."""
+        return next(self)
+
     def __next__(self) -> dict[str, Any]:
         values = self._epochs.next_values()
         if values is None:
@@ -198,5 +202,6 @@ class DictIterator:
 
 
 def _output(value: Array, output_numpy: bool) -> Any:
-    # Strings have no tensor form here; MindSpore's string tensors are of no use to a network either.
-    return value if output_numpy or value.dtype.kind in "US" else Tensor(value)
+    if output_numpy:
+        return value
+    return Tensor.of_text(value) if value.dtype.kind in "US" else Tensor(value)

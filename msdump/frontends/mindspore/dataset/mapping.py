@@ -10,63 +10,52 @@ import numpy as np
 
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
+from msdump.frontends.mindspore.dataset.callbacks import DSCallback, MapCalls
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, apply_operation
+from msdump.frontends.mindspore.dataset.steps import OneChild
 
 MakeGenerator = Callable[..., np.random.Generator]
 
 
 @step
-class MapDataset(Dataset):
+class MapDataset(OneChild):
     """Each row with some of its columns replaced by what the operations make of them."""
 
     def __init__(
         self,
-        child: Dataset,
+        input_dataset: Dataset,
         operations: Operations,
-        input_columns: ColumnNames | None,
-        output_columns: ColumnNames | None,
+        input_columns: ColumnNames | None = None,
+        output_columns: ColumnNames | None = None,
+        num_parallel_workers: int | None = None,
+        python_multiprocessing: bool = False,
+        cache: Any = None,
+        callbacks: DSCallback | Sequence[DSCallback] | None = None,
+        max_rowsize: Any = None,
+        offload: bool | None = None,
     ) -> None:
-        names = child.get_col_names()
-        inputs = checks.column_names("map(input_columns)", input_columns) or names[:1]
-        outputs = checks.column_names("map(output_columns)", output_columns) or inputs
-        self._child = child
+        super().__init__(input_dataset)
+        names = input_dataset.get_col_names()
+        self._inputs = checks.column_names("map(input_columns)", input_columns) or names[:1]
+        outputs = checks.column_names("map(output_columns)", output_columns) or self._inputs
         self._operations = _checked_operations(operations)
-        self._input_names = inputs
-        self._slots = checks.column_slots("map(input_columns)", names, inputs)
-        self._kept = [slot for slot in range(len(names)) if slot not in self._slots]
-        self._output_count = len(outputs)
-        if len(outputs) == len(inputs):
-            for slot, name in zip(self._slots, outputs, strict=True):
-                names[slot] = name
-        else:
-            # Source: MindSpore, "first columns are occupied by the outputs" when their number changes.
-            names = [*outputs, *(names[slot] for slot in self._kept)]
-        self._columns = checks.column_names("map(output_columns)", names) or []
+        self._places = checks.ColumnPlaces.of("map", names, self._inputs, outputs)
+        self._calls = MapCalls.of(callbacks)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         generator_of = partial(walk.generator, self.height())
-        return (self._mapped(row, ordinal, generator_of) for ordinal, row in enumerate(self._child.rows(walk)))
+        rows = (self._mapped(row, ordinal, generator_of) for ordinal, row in enumerate(self._child.rows(walk)))
+        return rows if self._calls is None else self._calls.around(rows, walk.epoch)
 
     def get_col_names(self) -> list[str]:
-        return list(self._columns)
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
-
-    def known_size(self) -> int | None:
-        return self._child.known_size()
+        return list(self._places.names)
 
     def _mapped(self, row: Row, ordinal: int, generator_of: MakeGenerator) -> Row:
         def compute() -> Values:
             values = row()
-            results = self._apply(tuple(values[slot] for slot in self._slots), ordinal, generator_of)
-            if len(results) != len(self._slots):
-                return (*results, *(values[slot] for slot in self._kept))
-            together = list(values)
-            for slot, value in zip(self._slots, results, strict=True):
-                together[slot] = value
-            return tuple(together)
+            results = self._apply(tuple(values[slot] for slot in self._places.slots), ordinal, generator_of)
+            return self._places.merged(values, results)
 
         return compute
 
@@ -76,15 +65,22 @@ class MapDataset(Dataset):
                 values = apply_operation(operation, values, partial(generator_of, ordinal, number))
             except Exception as error:
                 raise ExecutionError(
-                    f"map(operations[{number}]={_name(operation)}, input_columns={self._input_names}), row {ordinal}: "
+                    f"map(operations[{number}]={_name(operation)}, input_columns={self._inputs}), row {ordinal}: "
                     f"{type(error).__name__}: {error}"
                 ) from error
-        if len(values) != self._output_count:
+        if len(values) != self._places.output_count:
             raise ExecutionError(
-                f"map(input_columns={self._input_names}): expected {self._output_count} values from the operations, "
-                f"got {len(values)}. Name the columns of all of them in output_columns."
+                f"map(input_columns={self._inputs}): expected {self._places.output_count} values from the "
+                f"operations, got {len(values)}. Name the columns of all of them in output_columns."
             )
-        return tuple(np.asarray(value) for value in values)
+        arrays = tuple(np.asarray(value) for value in values)
+        for value, array in zip(values, arrays, strict=True):
+            if array.dtype.hasobject:
+                raise ExecutionError(
+                    f"map(input_columns={self._inputs}), row {ordinal}: expected numbers, strings or arrays of them "
+                    f"from {_name(self._operations[-1])}, got {type(value).__name__}. Does the function return?"
+                )
+        return arrays
 
 
 def _checked_operations(operations: Operations) -> tuple[Callable[..., Any], ...]:
@@ -94,7 +90,7 @@ def _checked_operations(operations: Operations) -> tuple[Callable[..., Any], ...
     for operation in given:
         if isinstance(operation, type) or not callable(operation):
             hint = f" Write {operation.__name__}()." if isinstance(operation, type) else ""
-            raise TypeError(
+            raise ConfigError(
                 f"map(operations): expected transforms or functions, got {type(operation).__name__} "
                 f"{operation!r}.{hint}"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -75,13 +75,18 @@ class Dataset(ABC):
         children = self.children()
         return children[0].get_repeat_count() if children else 1
 
-    def output_shapes(self) -> list[list[int]]:
-        """Shape of each column, taken from the first row."""
-        return [list(value.shape) for value in self._first_values()]
+    def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
+        """Shape of each column, taken from the first row; with `estimate` None where the rows differ (a whole walk)."""
+        if not estimate:
+            return [list(value.shape) for value in self._first_values()]
+        shapes: list[list[int | None]] = []
+        for row in self.rows(Pass(config.iterator_seed())):
+            shapes = _common_shapes(shapes, [list(value.shape) for value in row()])
+        return shapes
 
-    def output_types(self) -> list[Any]:
-        """numpy type of each column, taken from the first row."""
-        return [value.dtype.type for value in self._first_values()]
+    def output_types(self) -> list[np.dtype[Any]]:
+        """numpy dtype of each column, taken from the first row."""
+        return [value.dtype for value in self._first_values()]
 
     def num_classes(self) -> int | None:
         """Number of labels where the source knows it, else None."""
@@ -129,27 +134,62 @@ class Dataset(ABC):
         output_columns: ColumnNames | None = None,
         column_order: ColumnNames | None = None,
         num_parallel_workers: int | None = None,
-        **ignored: Any,
+        **more: Any,
     ) -> Dataset:
         """Apply transforms or functions, one after the other, to some columns of each row.
 
         Edges: without `input_columns` the first column is taken. As many outputs as inputs keep their places;
                otherwise the outputs come first. `column_order` picks and orders the columns at the end.
         """
-        _check_ignored("map", ignored, _MAP_IGNORED)
-        mapped = _STEPS["MapDataset"](self, operations, input_columns, output_columns)
+        mapped = _STEPS["MapDataset"](self, operations, input_columns, output_columns, num_parallel_workers, **more)
         return mapped if column_order is None else mapped.project(column_order)
 
     def batch(
         self,
+        batch_size: int | Callable[..., int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        **more: Any,
+    ) -> Dataset:
+        """Stack `batch_size` rows into one. The last, smaller batch is kept unless `drop_remainder`.
+
+        batch_size   an int, or a function of a BatchInfo
+        more         per_batch_map(list of values for each of input_columns ..., BatchInfo) -> lists for
+                     output_columns; python_multiprocessing and max_rowsize change nothing
+        """
+        return _STEPS["BatchDataset"](self, batch_size, drop_remainder, num_parallel_workers, **more)
+
+    def padded_batch(
+        self,
         batch_size: int,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
-        **ignored: Any,
+        pad_info: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Stack `batch_size` rows into one. The last, smaller batch is kept unless `drop_remainder`."""
-        _check_ignored("batch", ignored, _BATCH_IGNORED)
-        return _STEPS["BatchDataset"](self, batch_size, drop_remainder)
+        """`batch` after padding. pad_info: column -> (shape with None for "the largest of the batch", value)."""
+        return _STEPS["PaddedBatchDataset"](self, batch_size, drop_remainder, num_parallel_workers, pad_info)
+
+    def bucket_batch_by_length(
+        self,
+        column_names: ColumnNames,
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None,
+        pad_info: Mapping[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Batches of rows of similar length, padded. One batch size more than boundaries: the last bucket is open."""
+        return _STEPS["BucketBatchByLengthDataset"](
+            self,
+            column_names,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            element_length_function,
+            pad_info,
+            pad_to_bucket_boundary,
+            drop_remainder,
+        )
 
     def shuffle(self, buffer_size: int) -> Dataset:
         """Draw rows at random from a buffer of the next `buffer_size` rows."""
@@ -161,11 +201,11 @@ class Dataset(ABC):
 
     def take(self, count: int = -1) -> Dataset:
         """The first `count` rows; -1: all."""
-        return _STEPS["SliceDataset"](self, 0, None if count == -1 else checks.whole_number("take(count)", count))
+        return _STEPS["TakeDataset"](self, count)
 
     def skip(self, count: int) -> Dataset:
         """All but the first `count` rows."""
-        return _STEPS["SliceDataset"](self, checks.whole_number("skip(count)", count, 0), None)
+        return _STEPS["SkipDataset"](self, count)
 
     def project(self, columns: ColumnNames) -> Dataset:
         """Only these columns, in this order."""
@@ -197,6 +237,21 @@ class Dataset(ABC):
     def __add__(self, other: Dataset) -> Dataset:
         return self.concat(other)
 
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """Rows of the datasets that `func` makes of the columns of each row, one after the other; walks at once."""
+        if not callable(func):
+            raise TypeError(f"flat_map: expected a function, got {type(func).__name__}.")
+        parts = [func(*row()) for row in self.rows(Pass(config.iterator_seed()))]
+        for part in parts:
+            if not isinstance(part, Dataset):
+                raise TypeError(f"flat_map: expected a function that returns a dataset, got {type(part).__name__}.")
+        if not parts:
+            raise TypeError("flat_map: expected a dataset with rows, got none.")
+        return parts[0].concat(parts[1:]) if len(parts) > 1 else parts[0]
+
+    def reset(self) -> None:  # noqa: B027 - one answer for all datasets
+        """Nothing to do: each iterator starts anew."""
+
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """What `apply_func` makes of this dataset."""
         result = apply_func(self)
@@ -219,15 +274,13 @@ class Dataset(ABC):
         ]
 
 
-_MAP_IGNORED = frozenset({"python_multiprocessing", "cache", "callbacks", "max_rowsize", "offload"})
-_BATCH_IGNORED = frozenset({"python_multiprocessing", "max_rowsize"})
-
-
-def _check_ignored(where: str, given: dict[str, Any], ignored: frozenset[str]) -> None:
-    """Let pass what only changes how fast MindSpore runs; refuse what would change the data."""
-    unknown = sorted(set(given) - ignored)
-    if unknown:
-        raise TypeError(f"{where}: expected no argument {unknown[0]!r}: msdump does not support it.")
+def _common_shapes(shapes: list[list[int | None]], new: Sequence[Sequence[int]]) -> list[list[int | None]]:
+    if not shapes:
+        return [list(shape) for shape in new]
+    return [
+        [size if size == other else None for size, other in zip(old, shape, strict=True)]
+        for old, shape in zip(shapes, new, strict=True)
+    ]
 
 
 def _part_sizes(sizes: Sequence[int] | Sequence[float], total: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The steps of a pipeline that move, stack, pick and repeat rows."""
+"""The steps of a pipeline that move, pick and repeat rows."""
 
 from __future__ import annotations
 
@@ -6,35 +6,22 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from msdump.arrays import Array
-from msdump.errors import ConfigError, ExecutionError
+from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, constant
+from msdump.frontends.mindspore.dataset.samplers import BuiltinSampler
 
 ENDLESS = -1
 
 
-@step
-class BatchDataset(Dataset):
-    """`batch_size` rows stacked into one."""
+class OneChild(Dataset):
+    """A step on one dataset that keeps its columns; subclasses say which rows come."""
 
-    def __init__(self, child: Dataset, batch_size: int, drop_remainder: bool) -> None:
-        if not isinstance(drop_remainder, bool):
-            raise TypeError(f"batch(drop_remainder): expected a bool, got {type(drop_remainder).__name__}.")
-        self._child = child
-        self._batch_size = checks.whole_number("batch(batch_size)", batch_size)
-        self._drops_remainder = drop_remainder
-
-    def rows(self, walk: Pass) -> Iterator[Row]:
-        rows = self._child.rows(walk)
-        for number in itertools.count():
-            group = list(itertools.islice(rows, self._batch_size))
-            if not group or (len(group) < self._batch_size and self._drops_remainder):
-                return
-            yield _stacked_row(group, number * self._batch_size, self.get_col_names())
+    def __init__(self, input_dataset: Dataset) -> None:
+        if not isinstance(input_dataset, Dataset):
+            raise TypeError(f"{type(self).__name__}: expected a dataset, got {type(input_dataset).__name__}.")
+        self._child = input_dataset
 
     def get_col_names(self) -> list[str]:
         return self._child.get_col_names()
@@ -43,42 +30,15 @@ class BatchDataset(Dataset):
         return (self._child,)
 
     def known_size(self) -> int | None:
-        size = self._child.known_size()
-        if size is None or size == ENDLESS:
-            return size
-        return size // self._batch_size if self._drops_remainder else -(-size // self._batch_size)
-
-    def get_batch_size(self) -> int:
-        return self._batch_size
-
-
-def _stacked_row(rows: Sequence[Row], first: int, columns: Sequence[str]) -> Row:
-    def stack() -> Values:
-        values = [row() for row in rows]
-        return tuple(
-            _stack(name, first, column) for name, column in zip(columns, zip(*values, strict=True), strict=True)
-        )
-
-    return stack
-
-
-def _stack(name: str, first: int, values: Sequence[Array]) -> Array:
-    expected = values[0]
-    for offset, value in enumerate(values):
-        if value.shape != expected.shape or (value.dtype != expected.dtype and value.dtype.kind not in "US"):
-            raise ExecutionError(
-                f"batch: column {name!r}, row {first + offset}: expected {expected.dtype} {expected.shape} as in row "
-                f"{first}, got {value.dtype} {value.shape}. Resize or pad the rows before batch."
-            )
-    return np.stack(values)
+        return self._child.known_size()
 
 
 @step
-class ShuffleDataset(Dataset):
+class ShuffleDataset(OneChild):
     """Rows drawn at random from a buffer; another order in each walk."""
 
-    def __init__(self, child: Dataset, buffer_size: int) -> None:
-        self._child = child
+    def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
+        super().__init__(input_dataset)
         self._buffer_size = checks.whole_number("shuffle(buffer_size)", buffer_size, 2)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -94,24 +54,15 @@ class ShuffleDataset(Dataset):
         for slot in generator.permutation(len(waiting)):
             yield waiting[slot]
 
-    def get_col_names(self) -> list[str]:
-        return self._child.get_col_names()
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
-
-    def known_size(self) -> int | None:
-        return self._child.known_size()
-
 
 @step
-class RepeatDataset(Dataset):
+class RepeatDataset(OneChild):
     """The same data several times; each time in a new order where something shuffles."""
 
-    def __init__(self, child: Dataset, count: int | None) -> None:
+    def __init__(self, input_dataset: Dataset, count: int | None) -> None:
         if count is not None and count != ENDLESS:
             checks.whole_number("repeat(count)", count)
-        self._child = child
+        super().__init__(input_dataset)
         self._count = ENDLESS if count is None else count
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -124,12 +75,6 @@ class RepeatDataset(Dataset):
                 yield row
             if is_empty:  # an endless repeat of nothing would never come back
                 return
-
-    def get_col_names(self) -> list[str]:
-        return self._child.get_col_names()
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
 
     def known_size(self) -> int | None:
         size = self._child.known_size()
@@ -144,40 +89,45 @@ class RepeatDataset(Dataset):
 
 
 @step
-class SliceDataset(Dataset):
-    """Rows from `start` on, at most `count` of them."""
+class TakeDataset(OneChild):
+    """The first `count` rows; -1: all."""
 
-    def __init__(self, child: Dataset, start: int, count: int | None) -> None:
-        self._child = child
-        self._start = start
-        self._count = count
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset)
+        self._count = None if count == -1 else checks.whole_number("take(count)", count)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
-        end = None if self._count is None else self._start + self._count
-        return itertools.islice(self._child.rows(walk), self._start, end)
-
-    def get_col_names(self) -> list[str]:
-        return self._child.get_col_names()
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
+        return itertools.islice(self._child.rows(walk), self._count)
 
     def known_size(self) -> int | None:
         size = self._child.known_size()
-        if size == ENDLESS:
-            return ENDLESS if self._count is None else self._count
-        if size is None:
-            return None
-        remaining = max(size - self._start, 0)
-        return remaining if self._count is None else min(remaining, self._count)
+        if size is None or self._count is None:
+            return size
+        return self._count if size == ENDLESS else min(size, self._count)
 
 
 @step
-class PartDataset(Dataset):
+class SkipDataset(OneChild):
+    """All but the first `count` rows."""
+
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset)
+        self._count = checks.whole_number("skip(count)", count, 0)
+
+    def rows(self, walk: Pass) -> Iterator[Row]:
+        return itertools.islice(self._child.rows(walk), self._count, None)
+
+    def known_size(self) -> int | None:
+        size = self._child.known_size()
+        return size if size is None or size == ENDLESS else max(size - self._count, 0)
+
+
+@step
+class PartDataset(OneChild):
     """One part of `split`: the rows at `places` of the child's order, in the order of `places`."""
 
-    def __init__(self, child: Dataset, places: Sequence[int], seed: int) -> None:
-        self._child = child
+    def __init__(self, input_dataset: Dataset, places: Sequence[int], seed: int) -> None:
+        super().__init__(input_dataset)
         self._slot_by_place = {place: slot for slot, place in enumerate(places)}
         self._seed = seed
 
@@ -189,24 +139,18 @@ class PartDataset(Dataset):
                 picked[self._slot_by_place[place]] = row
         return iter([picked[slot] for slot in sorted(picked)])
 
-    def get_col_names(self) -> list[str]:
-        return self._child.get_col_names()
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
-
     def known_size(self) -> int | None:
         return len(self._slot_by_place)
 
 
 @step
-class ProjectDataset(Dataset):
+class ProjectDataset(OneChild):
     """Some columns, in a given order."""
 
-    def __init__(self, child: Dataset, columns: ColumnNames) -> None:
-        self._child = child
+    def __init__(self, input_dataset: Dataset, columns: ColumnNames) -> None:
+        super().__init__(input_dataset)
         self._columns = checks.column_names("project(columns)", columns) or []
-        self._slots = checks.column_slots("project(columns)", child.get_col_names(), self._columns)
+        self._slots = checks.column_slots("project(columns)", input_dataset.get_col_names(), self._columns)
         if not self._columns:
             raise ConfigError("project(columns): expected at least one column, got none.")
 
@@ -223,26 +167,20 @@ class ProjectDataset(Dataset):
     def get_col_names(self) -> list[str]:
         return list(self._columns)
 
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
-
-    def known_size(self) -> int | None:
-        return self._child.known_size()
-
 
 @step
-class RenameDataset(Dataset):
+class RenameDataset(OneChild):
     """The same values under other names."""
 
-    def __init__(self, child: Dataset, input_columns: ColumnNames, output_columns: ColumnNames) -> None:
+    def __init__(self, input_dataset: Dataset, input_columns: ColumnNames, output_columns: ColumnNames) -> None:
         old = checks.column_names("rename(input_columns)", input_columns) or []
         new = checks.column_names("rename(output_columns)", output_columns) or []
         if len(old) != len(new):
             raise ConfigError(f"rename: expected as many new names as old ones, got {old} -> {new}.")
-        names = child.get_col_names()
+        names = input_dataset.get_col_names()
         for slot, name in zip(checks.column_slots("rename(input_columns)", names, old), new, strict=True):
             names[slot] = name
-        self._child = child
+        super().__init__(input_dataset)
         self._columns = checks.column_names("rename(output_columns)", names) or []
 
     def rows(self, walk: Pass) -> Iterator[Row]:
@@ -251,34 +189,30 @@ class RenameDataset(Dataset):
     def get_col_names(self) -> list[str]:
         return list(self._columns)
 
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
-
-    def known_size(self) -> int | None:
-        return self._child.known_size()
-
 
 @step
-class FilterDataset(Dataset):
+class FilterDataset(OneChild):
     """Rows that satisfy a predicate."""
 
-    def __init__(self, child: Dataset, predicate: Callable[..., Any], input_columns: ColumnNames | None) -> None:
-        names = checks.column_names("filter(input_columns)", input_columns) or child.get_col_names()
-        self._child = child
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        predicate: Callable[..., Any],
+        input_columns: ColumnNames | None = None,
+        num_parallel_workers: int | None = None,
+    ) -> None:
+        if not callable(predicate):
+            raise TypeError(f"filter(predicate): expected a function, got {type(predicate).__name__}.")
+        names = checks.column_names("filter(input_columns)", input_columns) or input_dataset.get_col_names()
+        super().__init__(input_dataset)
         self._predicate = predicate
-        self._slots = checks.column_slots("filter(input_columns)", child.get_col_names(), names)
+        self._slots = checks.column_slots("filter(input_columns)", input_dataset.get_col_names(), names)
 
     def rows(self, walk: Pass) -> Iterator[Row]:
         for row in self._child.rows(walk):
             values = row()
             if bool(self._predicate(*(values[slot] for slot in self._slots))):
                 yield constant(values)
-
-    def get_col_names(self) -> list[str]:
-        return self._child.get_col_names()
-
-    def children(self) -> tuple[Dataset, ...]:
-        return (self._child,)
 
     def known_size(self) -> int | None:
         return None
@@ -326,9 +260,22 @@ class ConcatDataset(Dataset):
             if child.get_col_names() != names:
                 raise ConfigError(f"concat: expected columns {names} in each dataset, got {child.get_col_names()}.")
 
+        self._sampler: BuiltinSampler | None = None
+
+    def use_sampler(self, sampler: Any) -> None:
+        """Let a sampler of rows that need not be shuffled, as DistributedSampler, choose rows of all the datasets."""
+        if not isinstance(sampler, BuiltinSampler):
+            raise TypeError(f"use_sampler: expected a sampler, got {type(sampler).__name__}.")
+        self._sampler = sampler
+
     def rows(self, walk: Pass) -> Iterator[Row]:
-        for place, child in enumerate(self._children):
-            yield from child.rows(walk.branch(place))
+        rows = itertools.chain.from_iterable(
+            child.rows(walk.branch(place)) for place, child in enumerate(self._children)
+        )
+        if self._sampler is None:
+            return rows
+        waiting = list(rows)
+        return iter([waiting[place] for place in self._sampler.sampled(len(waiting), walk)])
 
     def get_col_names(self) -> list[str]:
         return self._children[0].get_col_names()
@@ -343,7 +290,7 @@ class ConcatDataset(Dataset):
             if size is None or size == ENDLESS:
                 return size
             total += size
-        return total
+        return total if self._sampler is None else self._sampler.sampled_count(total)
 
 
 def _checked_datasets(where: str, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
