@@ -189,7 +189,7 @@ def start(plan: Plan) -> GraphSession:
 def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
     layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
     hold = _hold(layout.metadata_dir.parent)
-    if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION):
+    if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
         log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
 
     guard.expect_folder(layout.metadata_dir.parent)

@@ -45,9 +45,13 @@ def open_mindspore(
     def plan(file: JsonFile | None) -> Plan | None:
         from msdump.config.environment import Environment
         from msdump.config.mindspore import plan_mindspore
+        from msdump.graph.primitive import provider_choice
 
         environment = Environment.from_os(_environment(file))
-        return plan_mindspore(environment, device_target, device_id, is_pynative, jit_level, file)
+        plan = plan_mindspore(environment, device_target, device_id, is_pynative, jit_level, file)
+        if plan is None or provider_choice == "auto":
+            return plan
+        return replace(plan, how=replace(plan.how, kernels=provider_choice))
 
     return _open_once(plan)
 

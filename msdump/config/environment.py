@@ -35,13 +35,14 @@ STRICT = "MSDUMP_STRICT"
 ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
 ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
+KERNELS = "MSDUMP_KERNELS"
 
 VARIABLES = (
     *(DUMP_CONFIG, DIAGNOSTIC_PATH, ACL_DUMP_CONFIG, RANK_ID, DEVICE_ID, RANK_SIZE, LOG_LEVEL),
     *(GE_GRAPH, GE_LEVEL, GE_PATH, GE_FORMAT),
     *(NPU_COLLECT_PATH, ASCEND_DUMP_SCENE, ASCEND_DUMP_PATH, ASCEND_WORK_PATH),
     *(TORCH_RANK, TORCH_LOCAL_RANK, TORCHAIR_CACHE, TORCH_DEBUG),
-    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION),
+    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS),
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
@@ -268,6 +269,14 @@ def disk_limits(environ: Mapping[str, str] = os.environ) -> DiskLimits:
         parse_size(FLOOR, floor, smallest=0) if floor else None,
         int(keep) if keep else None,
     )
+
+
+def kernels(environ: Mapping[str, str] = os.environ) -> str:
+    """The library that MSDUMP_KERNELS has compute operators, "auto" when unset or empty.   Raises: ConfigError."""
+    text = environ.get(KERNELS, "").strip().lower() or "auto"
+    if text not in ("auto", "numpy", "torch"):
+        raise ConfigError(f'environment variable {KERNELS}: expected auto, numpy or torch, got "{text}". Correct it.')
+    return text
 
 
 def async_buffer(environ: Mapping[str, str] = os.environ) -> int | None:

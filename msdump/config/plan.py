@@ -129,6 +129,7 @@ class How:
     jit_level        "" unless the script chose one; "O0" decides on the folders of a dump through ACL
     is_acl_dump      both variables of MindSpore name the same file
     has_graph_files  asynchronous: graph files lie beside the tensors; MindSpore's dump has none there
+    kernels          the library that was chosen to compute operators, "" when none was
     """
 
     engine: str = ASYNC
@@ -136,6 +137,7 @@ class How:
     jit_level: str = ""
     is_acl_dump: bool = False
     has_graph_files: bool = False
+    kernels: str = ""
 
 
 @dataclass(frozen=True)

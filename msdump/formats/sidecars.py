@@ -134,15 +134,19 @@ def write_metadata(
     config_text: bytes,
     device_target: str,
     ms_version: str,
+    kernels: str = "",
     mode: int = 0o400,
     dir_mode: int = 0o700,
 ) -> bool:
     """Write both files; False when an earlier run has left them, which are then kept as they are.
 
+    kernels   the library that was chosen to compute operators; "": none was, and MindSpore's file has no such key
+
     Raises: WriteError.
     Source: MindSpore 2.0.0: a byte copy of the user's JSON, and a compact config.json without a line end.
     """
-    config = json.dumps({"device_target": device_target, "ms_version": ms_version}, separators=(",", ":"))
+    facts = {"device_target": device_target, "ms_version": ms_version, **({"kernels": kernels} if kernels else {})}
+    config = json.dumps(facts, separators=(",", ":"))
     make_dirs(directory, dir_mode)
     is_new = True
     with Folder(directory) as folder:

@@ -72,6 +72,8 @@ class PrimitiveDef:
 # Libraries that compute operators, the reference first; and those in use, the preferred one first.
 PROVIDERS = ("numpy", "torch")
 _order: tuple[str, ...] = PROVIDERS
+provider_choice = "auto"
+"""What `choose_providers` was told last."""
 
 
 def choose_providers(name: str) -> None:
@@ -80,11 +82,11 @@ def choose_providers(name: str) -> None:
     name    "auto": numpy, and PyTorch for what numpy cannot; "torch": the other way round; "numpy": nothing else
     Raises: GraphError for another name.
     """
-    global _order
+    global _order, provider_choice
     orders = {"auto": PROVIDERS, "numpy": PROVIDERS[:1], "torch": PROVIDERS[::-1]}
     if name not in orders:
         raise GraphError(f"kernels: expected auto, numpy or torch, got {name!r}.")
-    _order = orders[name]
+    _order, provider_choice = orders[name], name
 
 
 REGISTRY: dict[str, PrimitiveDef] = {}

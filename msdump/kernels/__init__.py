@@ -19,4 +19,5 @@ from msdump.kernels import (  # noqa: F401
     random,
     reduction,
     softmax,
+    torch_kernels,
 )

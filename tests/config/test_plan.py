@@ -128,6 +128,7 @@ def test_all_fields(folder, caplog):
         "jit_level": "",
         "is_acl_dump": False,
         "has_graph_files": False,
+        "kernels": "",
     }
     assert (made.source.text, made.source.path) == (text, (folder / "data_dump.json").resolve())
     assert not caplog.records

@@ -180,3 +180,9 @@ def test_a_damaged_config_json(content: str, tmp_path: Path) -> None:
 def test_without_config_json_the_target_is_ascend(tmp_path: Path) -> None:
     (tmp_path / "data_dump.json").write_bytes(b"{}")
     assert read_metadata(tmp_path) == DumpMetadata(b"{}", "Ascend", None)
+
+
+def test_a_chosen_library_of_kernels_stands_in_the_metadata(tmp_path: Path) -> None:
+    write_metadata(tmp_path, b"{}", "CPU", "2.0.0", "torch")
+    assert (tmp_path / "config.json").read_bytes() == b'{"device_target":"CPU","ms_version":"2.0.0","kernels":"torch"}'
+    assert read_metadata(tmp_path).device_target == "CPU"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, StrictStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
+from msdump.config.environment import kernels
 from msdump.errors import did_you_mean
+from msdump.graph.primitive import choose_providers
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 _TARGETS = ["CPU", "GPU", "Ascend", "Davinci"]
@@ -58,6 +60,8 @@ class ContextSettings(BaseModel):
     ascend_config: dict[str, Any] | None = None
     disable_format_transform: StrictBool = False
     memory_offload: Literal["ON", "OFF"] = "OFF"
+    # msdump's own: which library computes.
+    kernel_backend: Literal["auto", "numpy", "torch"] = Field(default_factory=kernels, validate_default=True)
     enable_dump: StrictBool = False
     save_dump_path: StrictStr = "."
 
@@ -142,6 +146,7 @@ class JitConfig:
 
 
 _settings = ContextSettings()
+choose_providers(_settings.kernel_backend)
 
 
 def set_context(**kwargs: Any) -> None:
@@ -161,6 +166,8 @@ def set_context(**kwargs: Any) -> None:
         _settings = ContextSettings(**{**_settings.model_dump(), **kwargs})
     except ValidationError as error:
         raise _original_error(error, kwargs) from None
+    if "kernel_backend" in kwargs:
+        choose_providers(kwargs["kernel_backend"])
 
 
 def get_context(attr_key: str) -> Any:
@@ -182,6 +189,7 @@ def reset_context() -> None:
     """All settings back to their defaults."""
     global _settings
     _settings = ContextSettings()
+    choose_providers(_settings.kernel_backend)
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:

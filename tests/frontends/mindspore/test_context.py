@@ -7,8 +7,9 @@ from typing import Any
 import msdump.mindspore as ms
 import pytest
 
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, KernelNotFoundError
 from msdump.frontends.mindspore import communication
+from msdump.graph import primitive
 
 S = "For 'context.set_context', "
 GUIDE = "For detailed usage of 'set_context', please refer to the Mindspore official website."
@@ -96,3 +97,21 @@ def test_rank_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("RANK_ID", "three")
     with pytest.raises(ConfigError, match='RANK_ID: expected a number, got "three"'):
         communication.get_rank()
+
+
+def test_the_library_that_computes_is_chosen() -> None:
+    pytest.importorskip("torch")
+    product, inverse = primitive.definition_of("MatMul"), primitive.definition_of("Erfinv")
+    try:
+        ms.set_context(kernel_backend="torch")
+        assert product.kernel("here") is product.kernels["torch"]
+        ms.set_context(kernel_backend="auto")
+        assert product.kernel("here") is product.kernels["numpy"]
+        assert inverse.kernel("here") is inverse.kernels["torch"]
+        ms.set_context(kernel_backend="numpy")
+        with pytest.raises(KernelNotFoundError, match=r"^here: Erfinv has no kernel of numpy\.$"):
+            inverse.kernel("here")
+    finally:
+        ms.set_context(kernel_backend="auto")
+    with pytest.raises(ValueError, match="kernel_backend"):
+        ms.set_context(kernel_backend="jax")
