@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msdump.kernels import (  # noqa: F401
     activation,
+    adaptive,
     array,
     bias,
     communication,

@@ -62,12 +62,12 @@ def _copied(name: str, array: Array, dtype: np.dtype[np.generic]) -> Array:
     return copy
 
 
-def _number(array: Array) -> float:
+def number_of(array: Array) -> float:
     """The one element of a scalar operand."""
     return float(array.reshape(()))
 
 
-def _define(
+def def_update(
     op_type: str,
     names: Sequence[str],
     outputs: Sequence[str],
@@ -80,7 +80,7 @@ def _define(
     """Register an update.
 
     `state` slots are written, `like` slots have the weight's type, `scalars` one element; `numbers` are attributes
-    that must be there.
+    that must be there. What is in none of them may be anything.
     """
     aliases = {slot: state[slot] for slot in range(len(outputs))}
     def_primitive(op_type, names, outputs, mutates=state, aliases=aliases)
@@ -102,7 +102,7 @@ def _define(
 
 # -- momentum -----------------------------------------------------------------------------------------
 
-_define(
+def_update(
     "ApplyMomentum",
     ("variable", "accumulation", "learning_rate", "gradient", "momentum"),
     ("output",),
@@ -119,7 +119,7 @@ def _apply_momentum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array])
     Attrs: use_nesterov, use_locking (without meaning here), gradient_scale (1).
     """
     weight, accumulation, rate, gradient, factor = inputs
-    lr, momentum = _number(rate), _number(factor)
+    lr, momentum = number_of(rate), number_of(factor)
     scale, is_nesterov = float(attrs.get("gradient_scale", 1.0)), bool(attrs.get("use_nesterov", False))
 
     def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
@@ -140,7 +140,7 @@ def _apply_momentum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array])
     publish([weight], out)
 
 
-_define(
+def_update(
     "SGD",
     ("parameters", "gradient", "learning_rate", "accum", "momentum", "stat"),
     ("output",),
@@ -158,7 +158,7 @@ def _sgd(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     Edges: where stat is above 0 the accumulator starts as g itself and stat becomes 0; momentum 0 leaves both alone.
     """
     weight, gradient, rate, accumulation, factor, stat = inputs
-    lr, momentum = _number(rate), _number(factor)
+    lr, momentum = number_of(rate), number_of(factor)
     decay, kept = float(attrs.get("weight_decay", 0.0)), 1.0 - float(attrs.get("dampening", 0.0))
     is_nesterov = bool(attrs.get("nesterov", False))
 
@@ -188,7 +188,7 @@ def _sgd(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 # -- Adam ---------------------------------------------------------------------------------------------
 
-_define(
+def_update(
     "Adam",
     ("var", "m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "gradient"),
     ("var", "m", "v"),
@@ -205,8 +205,8 @@ def _adam(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     lr_t = lr * sqrt(1 - beta2_power) / (1 - beta1_power).   Attrs: use_nesterov (m * beta1 + (1 - beta1) * g for m).
     """
     var, m, v = inputs[:3]
-    power1, power2, rate, beta1, beta2, epsilon = (_number(array) for array in inputs[3:9])
-    lr = _corrected_rate(rate, power1, power2)
+    power1, power2, rate, beta1, beta2, epsilon = (number_of(array) for array in inputs[3:9])
+    lr = corrected_rate(rate, power1, power2)
     is_nesterov = bool(attrs.get("use_nesterov", False))
 
     def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
@@ -228,7 +228,7 @@ def _adam(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     publish([var, m, v], out)
 
 
-def _corrected_rate(rate: float, power1: float, power2: float) -> float:
+def corrected_rate(rate: float, power1: float, power2: float) -> float:
     """Edges: NaN or Inf where the powers leave [0, 1), as division and root of floats have it."""
     if not power2 <= 1.0:
         return math.nan
@@ -247,7 +247,7 @@ def _moments(mean: Array, square: Array, g: Array, beta1: float, beta2: float, s
     np.add(square, step, out=square)
 
 
-_define(
+def_update(
     "AdamWeightDecay",
     ("var", "m", "v", "lr", "beta1", "beta2", "epsilon", "decay", "gradient"),
     ("var", "m", "v"),
@@ -261,7 +261,7 @@ _define(
 def _adam_weight_decay(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """Moments as in Adam, without correction;  w -= lr * (m / (sqrt(v) + epsilon) + decay * w)."""
     var, m, v = inputs[:3]
-    lr, beta1, beta2, epsilon, decay = (_number(array) for array in inputs[3:8])
+    lr, beta1, beta2, epsilon, decay = (number_of(array) for array in inputs[3:8])
 
     def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
         (w, mean, square), (g,), (step, root) = states, reads, free
@@ -282,7 +282,7 @@ def _adam_weight_decay(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Arra
 
 _RMS_NUMBERS = ("rho", "momentum", "epsilon")
 
-_define(
+def_update(
     "ApplyRMSProp",
     ("var", "mean_square", "moment", "learning_rate", "grad"),
     ("output",),
@@ -291,7 +291,7 @@ _define(
     scalars=(3,),
     numbers=_RMS_NUMBERS,
 )
-_define(
+def_update(
     "ApplyCenteredRMSProp",
     ("var", "mean_gradient", "mean_square", "moment", "grad", "learning_rate"),
     ("output",),
@@ -309,7 +309,7 @@ def _rms_prop(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> No
     Attrs: rho, momentum, epsilon.
     """
     var, mean_square, moment, rate, gradient = inputs
-    lr, rho = _number(rate), float(attrs["rho"])
+    lr, rho = number_of(rate), float(attrs["rho"])
     momentum, epsilon = float(attrs["momentum"]), float(attrs["epsilon"])
 
     def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
@@ -326,7 +326,7 @@ def _rms_prop(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> No
 def _centered_rms_prop(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """As ApplyRMSProp with s - mean(g)^2 for s under the root; mean(g) runs with rho too."""
     var, mean_gradient, mean_square, moment, gradient, rate = inputs
-    lr, rho = _number(rate), float(attrs["rho"])
+    lr, rho = number_of(rate), float(attrs["rho"])
     momentum, epsilon = float(attrs["momentum"]), float(attrs["epsilon"])
 
     def update(states: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:

@@ -26,7 +26,6 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
     "dataset.vision.c_transforms": ("dataset.vision",),
     "dataset.vision.py_transforms": ("dataset.vision",),
     "dataset.vision.transforms": ("dataset.vision",),
-    "nn.dynamic_lr": ("nn.learning_rate_schedule",),
     "nn.layer.embedding": ("nn.layer.basic",),
     "nn.loss.loss": ("nn.loss",),
     "nn.metrics": ("train.metrics",),

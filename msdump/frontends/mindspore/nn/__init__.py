@@ -5,6 +5,15 @@ from __future__ import annotations
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.nn import layer, loss, optim, wrap
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.dynamic_lr import (
+    cosine_decay_lr,
+    exponential_decay_lr,
+    inverse_decay_lr,
+    natural_exp_decay_lr,
+    piecewise_constant_lr,
+    polynomial_decay_lr,
+    warmup_lr,
+)
 from msdump.frontends.mindspore.nn.layer import *
 from msdump.frontends.mindspore.nn.learning_rate_schedule import *
 from msdump.frontends.mindspore.nn.loss import *

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.dynamic_lr import check_rates, check_steps
 from msdump.frontends.mindspore.ops import function as F
 
 
@@ -18,19 +19,44 @@ class LearningRateSchedule(Cell):
         raise NotImplementedError(f"{self.cls_name}: expected a construct(global_step) method.")
 
 
-class ExponentialDecayLR(LearningRateSchedule):
-    """learning_rate * decay_rate ** (step / decay_steps)."""
+class _Decay(LearningRateSchedule):
+    """What falling rates share; with `is_stair` they fall once in `decay_steps` steps."""
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
         super().__init__()
+        check_rates(self.cls_name, learning_rate=learning_rate, decay_rate=decay_rate)
+        check_steps(self.cls_name, decay_steps=decay_steps)
         self.learning_rate, self.decay_rate, self.decay_steps = learning_rate, decay_rate, decay_steps
         self.is_stair = is_stair
 
+    def _part(self, global_step: Tensor) -> Tensor:
+        """The step in units of `decay_steps`."""
+        part = F.div(F.cast(global_step, "float32"), float(self.decay_steps))
+        return F.floor(part) if self.is_stair else part
+
+
+class ExponentialDecayLR(_Decay):
+    """learning_rate * decay_rate ** (step / decay_steps)."""
+
     def construct(self, global_step: Tensor) -> Tensor:
-        power = F.div(F.cast(global_step, "float32"), float(self.decay_steps))
+        return F.mul(F.pow(Tensor(self.decay_rate), self._part(global_step)), self.learning_rate)
+
+
+class NaturalExpDecayLR(_Decay):
+    """learning_rate * e ** (-decay_rate * step)."""
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        step = F.cast(global_step, "float32")
         if self.is_stair:
-            power = F.floor(power)
-        return F.mul(F.pow(Tensor(self.decay_rate), power), self.learning_rate)
+            step = F.mul(F.floor_div(step, float(self.decay_steps)), float(self.decay_steps))
+        return F.mul(F.pow(Tensor(math.e), F.mul(step, -self.decay_rate)), self.learning_rate)
+
+
+class InverseDecayLR(_Decay):
+    """learning_rate / (1 + decay_rate * step / decay_steps)."""
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return F.div(self.learning_rate, F.add(F.mul(self._part(global_step), self.decay_rate), 1.0))
 
 
 class CosineDecayLR(LearningRateSchedule):
@@ -38,6 +64,9 @@ class CosineDecayLR(LearningRateSchedule):
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
         super().__init__()
+        check_rates(self.cls_name, 0.0, min_lr=min_lr)
+        check_rates(self.cls_name, max_lr=max_lr)
+        check_steps(self.cls_name, decay_steps=decay_steps)
         if min_lr >= max_lr:
             raise ValueError(
                 f"For 'CosineDecayLR', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}."
@@ -45,9 +74,38 @@ class CosineDecayLR(LearningRateSchedule):
         self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
-        step = F.minimum(F.cast(global_step, "float32"), float(self.decay_steps))
-        wave = F.add(F.cos(F.mul(step, math.pi / self.decay_steps)), 1.0)
-        return F.add(F.mul(wave, 0.5 * (self.max_lr - self.min_lr)), self.min_lr)
+        step = F.cast(F.minimum(global_step, self.decay_steps), "float32")
+        wave = F.sin(F.mul(F.add(F.div(step, float(self.decay_steps)), 0.5), math.pi))
+        return F.add(F.mul(F.add(wave, 1.0), 0.5 * (self.max_lr - self.min_lr)), self.min_lr)
+
+
+class PolynomialDecayLR(LearningRateSchedule):
+    """From learning_rate to end_learning_rate; with `update_decay_steps` again from the start after decay_steps."""
+
+    def __init__(
+        self,
+        learning_rate: float,
+        end_learning_rate: float,
+        decay_steps: int,
+        power: float,
+        update_decay_steps: bool = False,
+    ) -> None:
+        super().__init__()
+        check_rates(self.cls_name, learning_rate=learning_rate, power=power)
+        check_rates(self.cls_name, 0.0, end_learning_rate=end_learning_rate)
+        check_steps(self.cls_name, decay_steps=decay_steps)
+        self.start_learning_rate, self.end_learning_rate = learning_rate, end_learning_rate
+        self.decay_steps, self.power, self.update_decay_steps = decay_steps, power, update_decay_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        step, length = F.cast(global_step, "float32"), float(self.decay_steps)
+        steps: Any = length
+        if self.update_decay_steps:
+            steps = F.mul(F.maximum(F.ceil(F.div(step, length)), 1.0), length)
+        else:
+            step = F.minimum(step, length)
+        rest = F.pow(F.sub(1.0, F.div(step, steps)), self.power)
+        return F.add(F.mul(rest, self.start_learning_rate - self.end_learning_rate), self.end_learning_rate)
 
 
 class WarmUpLR(LearningRateSchedule):
@@ -55,66 +113,13 @@ class WarmUpLR(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:
         super().__init__()
+        check_rates(self.cls_name, 0.0, learning_rate=learning_rate)
+        check_steps(self.cls_name, warmup_steps=warmup_steps)
         self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
-        part = F.minimum(F.div(F.cast(global_step, "float32"), float(self.warmup_steps)), 1.0)
-        return F.mul(part, self.learning_rate)
-
-
-def _check(total_step: int, step_per_epoch: int, decay_epoch: int) -> None:
-    for name, number in (("total_step", total_step), ("step_per_epoch", step_per_epoch), ("decay_epoch", decay_epoch)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"{name}: expected a positive int, got {number!r}.")
-
-
-def cosine_decay_lr(
-    min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
-) -> list[float]:
-    """From max_lr to min_lr along half a cosine of decay_epoch epochs."""
-    _check(total_step, step_per_epoch, decay_epoch)
-    if min_lr >= max_lr:
-        raise ValueError(
-            f"For 'cosine_decay_lr', the 'max_lr' must be greater than the 'min_lr', got {max_lr}, {min_lr}."
-        )
-    delta = 0.5 * (max_lr - min_lr)
-    epochs = (min(step // step_per_epoch, decay_epoch) for step in range(total_step))
-    return [min_lr + delta * (1 + math.cos(math.pi * epoch / decay_epoch)) for epoch in epochs]
-
-
-def exponential_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
-    """learning_rate * decay_rate ** (epoch / decay_epoch)."""
-    _check(total_step, step_per_epoch, decay_epoch)
-    powers = ((step // step_per_epoch) / decay_epoch for step in range(total_step))
-    return [learning_rate * decay_rate ** (math.floor(power) if is_stair else power) for power in powers]
-
-
-def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
-    """learning_rates[i] up to step milestone[i]."""
-    if len(milestone) != len(learning_rates) or not milestone:
-        raise ValueError(
-            f"piecewise_constant_lr: expected as many rates as milestones, got {milestone}, {learning_rates}."
-        )
-    rates: list[float] = []
-    for last, rate in zip(milestone, learning_rates, strict=True):
-        if last < len(rates):
-            raise ValueError(f"piecewise_constant_lr: expected rising milestones, got {milestone}.")
-        rates.extend([rate] * (last - len(rates)))
-    return rates
-
-
-def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """From 0 to learning_rate in warmup_epoch epochs."""
-    _check(total_step, step_per_epoch, max(warmup_epoch, 1))
-    epochs = (min(step // step_per_epoch, warmup_epoch) for step in range(total_step))
-    return [learning_rate * epoch / warmup_epoch if warmup_epoch else learning_rate for epoch in epochs]
+        step = F.cast(F.minimum(global_step, self.warmup_steps), "float32")
+        return F.mul(F.div(step, float(self.warmup_steps)), self.learning_rate)
 
 
 publish(__name__)

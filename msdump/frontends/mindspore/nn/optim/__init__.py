@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.nn.optim.adagrad import *
 from msdump.frontends.mindspore.nn.optim.adam import *
+from msdump.frontends.mindspore.nn.optim.composed import *
 from msdump.frontends.mindspore.nn.optim.momentum import *
 from msdump.frontends.mindspore.nn.optim.optimizer import *
 

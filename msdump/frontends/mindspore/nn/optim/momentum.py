@@ -19,7 +19,7 @@ class Momentum(Optimizer):
         params: Any,
         learning_rate: Any,
         momentum: float,
-        weight_decay: float = 0.0,
+        weight_decay: Any = 0.0,
         loss_scale: float = 1.0,
         use_nesterov: bool = False,
     ) -> None:
@@ -30,7 +30,7 @@ class Momentum(Optimizer):
         self.use_nesterov = use_nesterov
         self.moments = self.parameters.clone("moments", "zeros")
 
-    def update(self, index: int, gradient: Tensor, rate: Tensor) -> None:
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
         call(
             "ApplyMomentum",
             self.parameters[index],
@@ -53,7 +53,7 @@ class SGD(Optimizer):
         learning_rate: Any = 0.1,
         momentum: float = 0.0,
         dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        weight_decay: Any = 0.0,
         nesterov: bool = False,
         loss_scale: float = 1.0,
     ) -> None:
@@ -65,15 +65,20 @@ class SGD(Optimizer):
             raise ValueError(
                 "For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal to 0.0."
             )
+        if self.dynamic_weight_decay:
+            raise TypeError(
+                "For 'SGD', dynamic weight decay is currently not supported, the argument 'weight_decay' or "
+                "'weight_decay' set in grouped 'params' must be float or int type."
+            )
         self.dampening, self.nesterov = float(dampening), nesterov
         self.momentum = Parameter(Tensor(float(momentum)), "momentum", requires_grad=False)
         self.accum = self.parameters.clone("accum", "zeros")
         self.stat = self.parameters.clone("stat", "ones")
 
-    def _decayed(self, index: int, gradient: Tensor) -> Tensor:
+    def _decayed(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
         return gradient
 
-    def update(self, index: int, gradient: Tensor, rate: Tensor) -> None:
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
         call(
             "SGD",
             self.parameters[index],
@@ -101,7 +106,7 @@ class RMSProp(Optimizer):
         use_locking: bool = False,
         centered: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: float = 0.0,
+        weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         for name, number in (("decay", decay), ("momentum", momentum)):
@@ -117,7 +122,7 @@ class RMSProp(Optimizer):
         if centered:
             self.mg = self.parameters.clone("mean_grad", "zeros")
 
-    def update(self, index: int, gradient: Tensor, rate: Tensor) -> None:
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
         weight, square, moment = self.parameters[index], self.mean_square[index], self.moment[index]
         if self.centered:
             call("ApplyCenteredRMSProp", weight, self.mg[index], square, moment, gradient, rate, **self._numbers)

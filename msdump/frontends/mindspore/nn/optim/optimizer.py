@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,180 +10,215 @@ import numpy as np
 
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.dispatch import call, cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
-from msdump.frontends.mindspore.nn.learning_rate_schedule import LearningRateSchedule
+from msdump.frontends.mindspore.nn.optim.groups import Rate, trained_parameters
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.composite import HyperMap, Map
+from msdump.frontends.mindspore.ops.primitive import functional_classes
 from msdump.frontends.mindspore.tracer import current_tracer
 
-
-class _Rate(Cell):
-    """One learning rate: a number, a list with one number per step, or a schedule."""
-
-    def __init__(self, rate: Any, name: str) -> None:
-        super().__init__(auto_prefix=False)
-        self.schedule = rate if isinstance(rate, LearningRateSchedule) else None
-        self.rate = None if self.schedule is not None else Parameter(_rate_tensor(rate), name, requires_grad=False)
-        self.is_dynamic = self.rate is None or self.rate.ndim == 1
-
-    def construct(self, global_step: Tensor) -> Tensor:
-        if self.schedule is not None:
-            return F.reshape(self.schedule(global_step), ())
-        assert self.rate is not None
-        return F.reshape(call("Gather", self.rate, global_step, axis=0), ()) if self.is_dynamic else self.rate
-
-
-def _rate_tensor(rate: Any) -> Tensor:
-    """Raises: TypeError, ValueError for what is no learning rate."""
-    if isinstance(rate, Iterator):
-        rate = list(rate)
-    if isinstance(rate, bool) or not isinstance(rate, int | float | Tensor | np.ndarray | np.generic | list | tuple):
-        raise TypeError(
-            "For 'Optimizer', the argument 'learning_rate' must be a number, list, Tensor or schedule, "
-            f"got {type(rate)}."
-        )
-    array = rate.asnumpy() if isinstance(rate, Tensor) else np.asarray(rate)
-    if array.ndim > 1 or array.size == 0:
-        raise ValueError(
-            "For 'Optimizer', if 'learning_rate' is Tensor type, then the dimension of it must be 0 or 1, "
-            f"but got {array.ndim}."
-        )
-    if bool(np.any(array < 0)):
-        raise ValueError(f"For 'Optimizer', the argument 'learning_rate' must be >= 0, but got {float(array.min())}.")
-    return Tensor(array.astype(np.float32))
+# Source: gradients are centralized where the second axis has a multiple of this many elements.
+_CENTRALIZED_MULTIPLE = 16
 
 
 class Optimizer(Cell):
-    """Base of optimizers. Subclasses write `update(index, gradient, rate)`.
+    """Base of optimizers. Subclasses write `update(index, gradient, rate, decay)`, or a `construct` of their own out of
+    `get_lr`, `get_weight_decay`, `decay_weight`, `gradients_centralization` and `scale_grad`.
 
-    parameters   what is trained, in the order of the gradients that a call takes
+    parameters       what is trained, in the order of the gradients that a call takes
+    is_group         whether the script states groups of parameters
+    is_group_lr      whether parameters have learning rates of their own
+    dynamic_lr       whether a learning rate depends on the step
+    dynamic_weight_decay  whether a weight decay does
+    decay_flags      for each parameter, whether its weight decays
     """
 
     parameters: ParameterTuple
 
-    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: float = 0.0, loss_scale: float = 1.0) -> None:
+    # Whether updates run from the last parameter to the first.   Source: order of real runs of MindSpore.
+    is_reversed = True
+
+    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
         super().__init__(auto_prefix=False)
-        if weight_decay < 0:
-            raise ValueError(
-                f"For '{self.cls_name}', the argument 'weight_decay' must be >= 0, but got {weight_decay}."
+        if isinstance(loss_scale, bool) or not isinstance(loss_scale, int | float):
+            raise TypeError(
+                f"For '{self.cls_name}', the type of 'loss_scale' must be float, but got {type(loss_scale)}."
             )
         if loss_scale <= 0:
             raise ValueError(f"For '{self.cls_name}', the argument 'loss_scale' must be > 0, but got {loss_scale}.")
-        params, settings = _grouped(parameters)
-        self.parameters = ParameterTuple(params)
         self.loss_scale = float(loss_scale)
+        trained, self.is_group = trained_parameters(parameters, learning_rate, weight_decay)
+        self.parameters = ParameterTuple(each.parameter for each in trained)
+        self._set_rates([each.rate for each in trained])
         self.global_step = Parameter(Tensor(np.zeros(1, np.int32)), "global_step", requires_grad=False)
-        self._rates, self._rate_of = self._make_rates(learning_rate, settings)
-        self.is_dynamic_lr = any(rate.is_dynamic for rate in self._rates)
-        self._decays = [
-            float(own.get("weight_decay", weight_decay)) if _is_decayed(parameter) or "weight_decay" in own else 0.0
-            for parameter, own in zip(params, settings, strict=True)
-        ]
+        self._set_decays([each.decay for each in trained], [each.is_decayed for each in trained])
+        self.grad_centralization_flags = tuple(each.is_centralized for each in trained)
+        self.reciprocal_scale = Tensor(np.float32(1.0 / self.loss_scale))
+        self.need_scale = self.loss_scale != 1.0
+        self.param_length = len(trained)
+        self.optim_filter = (True,) * len(trained)
+        self.unique, self.target, self.use_parallel = True, "CPU", False
+        self.global_step_increase_tensor = Tensor(np.ones(1, np.int32))
+        self.assignadd = functional_classes["AssignAdd"]()
+        self.map_, self.map_reverse = Map(), Map(None, True)
+        self.hyper_map, self.hyper_map_reverse = HyperMap(), HyperMap(None, True)
 
-    def _make_rates(self, learning_rate: Any, settings: Sequence[dict[str, Any]]) -> tuple[list[_Rate], list[int]]:
-        """The distinct learning rates, and for each parameter which of them is its own."""
-        rates = [_Rate(learning_rate, "learning_rate")]
-        index_of: dict[int, int] = {}
-        rate_of: list[int] = []
-        for own in settings:
-            if "lr" not in own:
-                rate_of.append(0)
-                continue
-            if id(own) not in index_of:
-                index_of[id(own)] = len(rates)
-                rates.append(_Rate(own["lr"], f"learning_rate_group_{len(rates) - 1}"))
-            rate_of.append(index_of[id(own)])
-        # Not as child cells: their operators belong to the optimizer's own scope.
+    @property
+    def _parameters(self) -> ParameterTuple:
+        """As MindSpore's own optimizers name what they update."""
+        return self.parameters
+
+    def _set_rates(self, rates: Sequence[Rate]) -> None:
+        self._rate_of = tuple(rates)
+        self.is_group_lr = any("_group_" in rate.rate.name for rate in rates if rate.rate is not None)
+        self.is_group_lr |= len({id(rate) for rate in rates}) > 1
+        self.dynamic_lr = any(rate.is_dynamic for rate in rates)
+        # Rates are no child cells: their operators belong to the optimizer's own scope.
         for rate in rates:
             for parameter in rate.get_parameters():
                 self.insert_param_to_cell(parameter.name, parameter)
-        return rates, rate_of
+        sources = tuple(rate.source for rate in rates)
+        object.__setattr__(self, "learning_rate", sources if self.is_group_lr else sources[0])
+
+    def _set_decays(self, decays: Sequence[float | Cell], flags: Sequence[bool]) -> None:
+        self.decay_flags = tuple(flags)
+        self.exec_weight_decay = any(flags)
+        self.dynamic_weight_decay = any(isinstance(decay, Cell) for decay in decays)
+        self._decays = tuple(decays)
+        for number, decay in enumerate(dict.fromkeys(each for each in decays if isinstance(each, Cell))):
+            self.insert_child_to_cell(f"weight_decay{number or ''}", decay)
+        # Source: MindSpore decays gradients before it scales them back.
+        tensors = tuple(
+            decay if isinstance(decay, Cell) else Tensor(np.float32(decay * self.loss_scale)) for decay in decays
+        )
+        object.__setattr__(self, "weight_decay", tensors if self.is_group else tensors[0])
+
+    # -- one step -----------------------------------------------------------------------------------
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
         tracer = current_tracer()
         with nullcontext() if tracer is None else tracer.updating():
-            rates = self.get_lr()
+            decays = self._weight_decays()
+            rates = self._step_rates()
             self.prepare()
-            # Source: order of a real LeNet-5 run: the update nodes are made from the last parameter to the first.
-            for index in reversed(range(len(self.parameters))):
-                self.update(index, self._decayed(index, self._unscaled(gradients[index])), rates[self._rate_of[index]])
+            order = range(len(self.parameters))
+            for index in reversed(order) if self.is_reversed else order:
+                gradient = self._prepared(index, gradients[index], decays[index])
+                self.update(index, gradient, rates[index], decays[index])
         return True
-
-    def get_lr(self) -> list[Tensor]:
-        """Learning rates of this step, and one step more on the counter when one of them depends on it."""
-        rates = [rate.construct(self.global_step) for rate in self._rates]
-        if self.is_dynamic_lr:
-            call("AssignAdd", self.global_step, Tensor(np.ones(1, np.int32)))
-        return rates
 
     def prepare(self) -> None:
         """What happens once per step, before the first update; subclasses may write it."""
 
-    def update(self, index: int, gradient: Tensor, rate: Tensor) -> None:
-        """Update parameter `index`; subclasses write it."""
-        raise NotImplementedError(f"{self.cls_name}: expected an update(index, gradient, rate) method.")
+    def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
+        """Update parameter `index`; subclasses write it. `decay` is for those that decay weights by themselves."""
+        raise NotImplementedError(f"{self.cls_name}: expected an update(index, gradient, rate, decay) method.")
+
+    def _prepared(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
+        """The gradient as `update` gets it."""
+        gradient = self._decayed(index, gradient, decay)
+        gradient = self._centralized(index, gradient)
+        return self._unscaled(gradient)
+
+    def _step_rates(self) -> Sequence[Tensor]:
+        """Learning rates of this step, one per parameter."""
+        rates = self.get_lr()
+        return rates if isinstance(rates, tuple) else (rates,) * len(self.parameters)
+
+    def _weight_decays(self) -> Sequence[Tensor]:
+        decays = self.get_weight_decay()
+        return decays if isinstance(decays, tuple) else (decays,) * len(self.parameters)
+
+    def _decayed(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
+        """Source: weight decay in MindSpore's graphs: Mul and AddN."""
+        if not self.decay_flags[index]:
+            return gradient
+        weight = self.parameters[index]
+        return F.addn([F.mul(weight, cast(decay, weight.type_.dtype)), gradient])
+
+    def _centralized(self, index: int, gradient: Tensor) -> Tensor:
+        if not self.grad_centralization_flags[index] or gradient.ndim < 2:
+            return gradient
+        if gradient.shape[1] % _CENTRALIZED_MULTIPLE:
+            return gradient
+        return F.sub(gradient, F.mean(gradient, tuple(range(1, gradient.ndim)), True))
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
-        return gradient if self.loss_scale == 1.0 else F.mul(gradient, 1.0 / self.loss_scale)
+        return F.mul(gradient, cast(self.reciprocal_scale, gradient.type_.dtype)) if self.need_scale else gradient
 
-    def _decayed(self, index: int, gradient: Tensor) -> Tensor:
-        """Source: weight decay in MindSpore's graphs: Mul and AddN."""
-        if not self._decays[index]:
-            return gradient
-        return F.addn([F.mul(self.parameters[index], self._decays[index]), gradient])
+    # -- for the construct of subclasses ------------------------------------------------------------
+
+    def get_lr(self) -> Any:
+        """Learning rate of this step, for each parameter one when they differ; and one step more on the counter when
+        a rate or a weight decay depends on it."""
+        current: dict[int, Tensor] = {}
+        for rate in self._rate_of:
+            if id(rate) not in current:
+                current[id(rate)] = rate.construct(self.global_step)
+        if self.dynamic_lr or self.dynamic_weight_decay:
+            self._count()
+        if self.is_group_lr:
+            return tuple(current[id(rate)] for rate in self._rate_of)
+        return current[id(self._rate_of[0])]
+
+    def _count(self) -> None:
+        call("AssignAdd", self.global_step, self.global_step_increase_tensor)
+
+    def get_weight_decay(self) -> Any:
+        """Weight decay of this step times the loss scale: a tensor, with groups one per parameter."""
+        current: dict[int, Tensor] = {}
+        decays = self.weight_decay if self.is_group else (self.weight_decay,)
+        for decay in decays:
+            if isinstance(decay, Cell) and id(decay) not in current:
+                value = decay(self.global_step)
+                current[id(decay)] = F.mul(value, self.loss_scale) if self.need_scale else value
+        results = tuple(current.get(id(decay), decay) for decay in decays)
+        return results if self.is_group else results[0]
+
+    def get_lr_parameter(self, param: Any) -> Any:
+        """The learning rate of a parameter, or of each of a list.   Raises: TypeError, ValueError."""
+        if not isinstance(param, Parameter | list):
+            raise TypeError(
+                f"For 'get_lr_parameter', the 'param' must be 'Parameter' or 'list' type, but got {type(param)}."
+            )
+        rates = []
+        for each in param if isinstance(param, list) else [param]:
+            index = next((i for i, own in enumerate(self.parameters) if own is each), None)
+            if index is None:
+                raise ValueError(
+                    f"For 'get_lr_parameter', the parameter {getattr(each, 'name', each)} is not in optimizer, "
+                    "please check whether the argument 'param' is correct."
+                )
+            rates.append(self._rate_of[index].source)
+        return rates if isinstance(param, list) else rates[0]
+
+    def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Gradients with weight decay."""
+        if not self.exec_weight_decay:
+            return tuple(gradients)
+        decays = self._weight_decays()
+        return tuple(self._decayed(index, each, decays[index]) for index, each in enumerate(gradients))
+
+    def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Gradients without their means, for the groups that want it."""
+        return tuple(self._centralized(index, each) for index, each in enumerate(gradients))
+
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Gradients divided by the loss scale."""
+        return tuple(self._unscaled(each) for each in gradients)
+
+    def flatten_gradients(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The gradients: parameters lie one by one here."""
+        return gradients
+
+    def broadcast_params(self, optim_result: Any) -> Any:
+        """Parameters of all devices: there is one."""
+        return optim_result
 
     def __len__(self) -> int:
         return len(self.parameters)
-
-
-def _is_decayed(parameter: Parameter) -> bool:
-    """Source: default decay filter of MindSpore: no decay for normalisation parameters."""
-    return "beta" not in parameter.name and "gamma" not in parameter.name
-
-
-_GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
-
-
-def _grouped(parameters: Any) -> tuple[list[Parameter], list[dict[str, Any]]]:
-    """Parameters, and for each the settings of its group.
-
-    Raises: TypeError, ValueError for an empty list, other objects, unknown keys, or a parameter in two groups.
-    """
-    if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
-        raise TypeError(
-            f"For 'Optimizer', the argument 'parameters' must be Iterable type, but got {type(parameters)}."
-        )
-    items = list(parameters)
-    if not items:
-        raise ValueError("For 'Optimizer', the argument 'parameters' must not be empty. Does the net have parameters?")
-    if all(isinstance(item, Parameter) for item in items):
-        plain: dict[str, Any] = {}
-        return items, [plain] * len(items)
-    params: list[Parameter] = []
-    settings: list[dict[str, Any]] = []
-    order: list[Parameter] | None = None
-    for group in items:
-        if not isinstance(group, dict) or not set(group) <= set(_GROUP_KEYS):
-            raise TypeError(
-                f"For 'Optimizer', expected parameters or dicts with the keys {_GROUP_KEYS}, got {group!r}."
-            )
-        if "order_params" in group:
-            order = list(group["order_params"])
-            continue
-        for parameter in group["params"]:
-            if any(parameter is each for each in params):
-                raise RuntimeError(
-                    f"The {parameter.name} parameter already exists, it does not support repeated setting."
-                )
-            params.append(parameter)
-            settings.append(group)
-    if order is not None:
-        of = {id(parameter): own for parameter, own in zip(params, settings, strict=True)}
-        if {id(parameter) for parameter in order} != set(of):
-            raise ValueError("order_params: expected exactly the parameters of all groups.")
-        params, settings = order, [of[id(parameter)] for parameter in order]
-    return params, settings
 
 
 publish(__name__)
