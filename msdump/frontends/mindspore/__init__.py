@@ -52,23 +52,12 @@ from msdump.frontends.mindspore.context import (
 )
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.composite import grad, value_and_grad
-from msdump.frontends.mindspore.train import (
-    Callback,
-    CheckpointConfig,
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossMonitor,
-    LossScaleManager,
-    Model,
-    ModelCheckpoint,
-    RunContext,
-    TimeMonitor,
-    build_train_network,
-    export,
-    load_checkpoint,
-    load_param_into_net,
-    save_checkpoint,
-)
+from msdump.frontends.mindspore.train.amp import build_train_network
+from msdump.frontends.mindspore.train.callback import *
+from msdump.frontends.mindspore.train.loss_scale_manager import *
+from msdump.frontends.mindspore.train.metrics import *
+from msdump.frontends.mindspore.train.model import *
+from msdump.frontends.mindspore.train.serialization import *
 
 __version__ = "2.0.0"
 

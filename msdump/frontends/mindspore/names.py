@@ -13,26 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from msdump.errors import did_you_mean
+from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS
 
 ROOT = "msdump.frontends.mindspore"
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
-
-# Paths that scripts import from MindSpore and that have no file here -> modules whose names they show.
-OTHER_PATHS: dict[str, tuple[str, ...]] = {
-    "communication.management": ("communication",),
-    "dataset.transforms.c_transforms": ("dataset.transforms",),
-    "dataset.transforms.py_transforms": ("dataset.transforms",),
-    "dataset.transforms.transforms": ("dataset.transforms",),
-    "dataset.vision.c_transforms": ("dataset.vision",),
-    "dataset.vision.py_transforms": ("dataset.vision",),
-    "dataset.vision.transforms": ("dataset.vision",),
-    "nn.layer.embedding": ("nn.layer.basic",),
-    "nn.loss.loss": ("nn.loss",),
-    "nn.metrics": ("train.metrics",),
-    "nn.optim.rmsprop": ("nn.optim.momentum",),
-    "nn.optim.sgd": ("nn.optim.momentum",),
-    "ops.functional": ("ops.function", "ops.composite"),
-}
+_TOOLS = (__name__, "__future__", "abc", "collections.abc", "msdump.errors", "typing")
+_PARENTS = {path.rpartition(".")[0] for path in OTHER_PATHS}
 
 
 def publish(module_name: str, *also: str) -> None:
@@ -59,7 +45,11 @@ def publish_all(module_name: str, *also: str) -> None:
 
 
 def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> None:
-    vars(sys.modules[module_name])["__all__"] = sorted({*names, *also})
+    namespace = vars(sys.modules[module_name])
+    namespace["__all__"] = sorted({*names, *also})
+    if module_name.removeprefix(f"{ROOT}.") in _PARENTS:
+        # A plain module whose parts scripts import as modules.
+        namespace.setdefault("__path__", [])
 
 
 def _is_tool(value: Any) -> bool:
@@ -93,7 +83,8 @@ def explain_missing(
         if name.startswith("__"):
             raise AttributeError(f"module '{shown}' has no attribute '{name}'")
         public = sorted({*_public_names(namespace), *lazy})
-        hint = (hints or {}).get(name) or did_you_mean(name, public)
+        missing = NOT_HERE.get(path.removeprefix(f"{ROOT}."))
+        hint = missing or (hints or {}).get(name) or did_you_mean(name, public)
         message = f"module '{shown}' has no attribute '{name}' in msdump. {hint}".rstrip()
         message += f"\nSupported here: {', '.join(public)}."
         if _is_import_from(sys._getframe(1)):
@@ -120,8 +111,13 @@ class _OtherPaths(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        is_known = fullname.startswith(f"{ROOT}.") and fullname.removeprefix(f"{ROOT}.") in OTHER_PATHS
-        return ModuleSpec(fullname, self) if is_known else None
+        """Raises: ModuleNotFoundError for a module of MindSpore that is not here, with what to use instead."""
+        if not fullname.startswith(f"{ROOT}."):
+            return None
+        name = fullname.removeprefix(f"{ROOT}.")
+        if name in NOT_HERE:
+            raise ModuleNotFoundError(f"mindspore.{name}: not in msdump. {NOT_HERE[name]}", name=f"mindspore.{name}")
+        return ModuleSpec(fullname, self) if name in OTHER_PATHS else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """An ordinary module."""

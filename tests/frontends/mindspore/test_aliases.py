@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import msdump
 from msdump.errors import ConfigError
-from msdump.frontends.mindspore.names import OTHER_PATHS
+from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS
 
 ROOT = Path(msdump.__file__).parent.parent
 
@@ -110,6 +111,7 @@ def test_all_is_complete_and_true(name: str) -> None:
 @pytest.mark.parametrize("path", sorted(OTHER_PATHS))
 def test_paths_of_older_scripts_show_the_names_of_other_modules(path: str) -> None:
     module = importlib.import_module(f"msdump.mindspore.{path}")
+    assert getattr(module, "__file__", None) is None, "a file of its own: the line of OTHER_PATHS can go"
     assert module is importlib.import_module(f"msdump.frontends.mindspore.{path}")
     parent, _, name = path.rpartition(".")
     assert getattr(importlib.import_module(f"msdump.mindspore.{parent}".rstrip(".")), name) is module
@@ -122,6 +124,13 @@ def test_paths_of_older_scripts_show_the_names_of_other_modules(path: str) -> No
     ] == []
     with pytest.raises(AttributeError, match=f"module 'mindspore.{path}' has no attribute 'no_such_name'"):
         _ = module.no_such_name
+
+
+@pytest.mark.parametrize("path", sorted(NOT_HERE))
+def test_modules_that_are_not_here_say_what_to_use(path: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=re.escape(NOT_HERE[path])) as caught:
+        importlib.import_module(f"msdump.mindspore.{path}")
+    assert caught.value.name == f"mindspore.{path}"
 
 
 def test_an_operator_class_calls_the_function_that_declares_it() -> None:

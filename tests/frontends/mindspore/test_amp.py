@@ -204,3 +204,7 @@ def test_numbers_are_not_rounded_where_a_cell_left_its_dtype() -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     result = Third().to_float(ms.float16)(Tensor(np.ones(1, np.float32)))
     assert result.asnumpy().tolist() == [float(np.float32(1 / 3))]
+
+
+def test_mindspore_amp_is_the_module_with_the_scalers() -> None:
+    assert ms.amp is amp and ms.amp is not ms.train.amp

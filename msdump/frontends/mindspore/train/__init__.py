@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.train import amp, callback, loss_scale_manager, metrics, model, serialization
-from msdump.frontends.mindspore.train.amp import auto_mixed_precision, build_train_network
-from msdump.frontends.mindspore.train.callback import (
-    Callback,
-    CheckpointConfig,
-    LossMonitor,
-    ModelCheckpoint,
-    RunContext,
-    TimeMonitor,
-)
-from msdump.frontends.mindspore.train.loss_scale_manager import (
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
-)
-from msdump.frontends.mindspore.train.metrics import (
-    MAE,
-    MSE,
-    Accuracy,
-    Loss,
-    Metric,
-    Top1CategoricalAccuracy,
-    Top5CategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    get_metric_fn,
-)
-from msdump.frontends.mindspore.train.model import Model
-from msdump.frontends.mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
+from msdump.frontends.mindspore.train.amp import build_train_network
+from msdump.frontends.mindspore.train.callback import *
+from msdump.frontends.mindspore.train.loss_scale_manager import *
+from msdump.frontends.mindspore.train.metrics import *
+from msdump.frontends.mindspore.train.model import *
+from msdump.frontends.mindspore.train.serialization import *
 
 publish_all(__name__, "amp", "callback", "loss_scale_manager", "metrics", "model", "serialization")
 

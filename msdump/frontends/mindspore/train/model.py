@@ -224,12 +224,12 @@ def _batches(dataset: Any) -> Any:
 
 
 def _metrics_by_name(metrics: Any) -> dict[str, Metric]:
-    """Metrics by name, of a dict, a set or list of names, or None."""
+    """Metrics by name, of a dict of metrics, a set or list of names, or None.   Raises: TypeError for the rest."""
     if metrics is None:
         return {}
     if isinstance(metrics, Mapping):
         for name, metric in metrics.items():
-            if not isinstance(metric, Metric):
+            if not isinstance(name, str) or not isinstance(metric, Metric):
                 raise TypeError(f"metrics[{name!r}]: expected a Metric, got {type(metric).__name__}.")
         return dict(metrics)
     if isinstance(metrics, set | list | tuple):

@@ -1,0 +1,61 @@
+"""Module paths that scripts import from MindSpore and that have no file here.
+
+Source: modules of MindSpore 2.0.0 and 2.7.0.
+"""
+
+from __future__ import annotations
+
+_SAME = {
+    "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
+    "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
+    "nn.layer": (
+        "channel_shuffle", "combined", "dense", "embedding", "image", "math", "padding", "rnn_cells", "rnns",
+        "timedistributed", "transformer",
+    ),
+    "nn.loss": ("loss",),
+    "nn.optim": (
+        "ada_grad", "adadelta", "adafactor", "adamax", "adasum", "asgd", "ftrl", "lamb", "lars", "lazyadam",
+        "proximal_ada_grad", "rmsprop", "rprop", "sgd",
+    ),
+    "ops.operations": (
+        "array_ops", "comm_ops", "control_ops", "custom_ops", "debug_ops", "image_ops", "inner_ops", "linalg_ops",
+        "math_ops", "nn_ops", "other_ops", "random_ops", "rl_ops", "sparse_ops", "spectral_ops",
+    ),
+    "ops.function": (
+        "array_func", "clip_func", "debug_func", "fft_func", "grad", "image_func", "linalg_func", "math_func",
+        "nn_func", "other_func", "parameter_func", "random_func", "sparse_func", "sparse_unary_func", "spectral_func",
+        "vmap_func",
+    ),
+    "ops.composite": ("base", "math_ops", "multitype_ops"),
+    "numpy": ("array_creations", "array_ops", "logic_ops", "math_ops"),
+    "communication": ("management",),
+    "train.callback": (
+        "_backup_and_restore", "_callback", "_checkpoint", "_early_stop", "_history", "_lambda_callback",
+        "_landscape", "_loss_monitor", "_lr_scheduler_callback", "_on_request_exit", "_reduce_lr_on_plateau",
+        "_summary_collector", "_time_monitor",
+    ),
+    "train.metrics": (
+        "accuracy", "bleu_score", "confusion_matrix", "cosine_similarity", "dice", "error", "fbeta",
+        "hausdorff_distance", "loss", "mean_surface_distance", "metric", "occlusion_sensitivity", "perplexity",
+        "precision", "recall", "roc", "root_mean_square_surface_distance", "topk",
+    ),
+}  # fmt: skip
+
+# Path -> modules whose names it shows.
+OTHER_PATHS: dict[str, tuple[str, ...]] = {
+    f"{source}.{name}": (source,) for source, names in _SAME.items() for name in names
+}
+OTHER_PATHS |= {
+    "nn.metrics": ("train.metrics",),
+    "ops.functional": ("ops.function", "ops.composite"),
+}
+
+# Modules that real MindSpore has and msdump has not -> what to use.
+NOT_HERE = {
+    "boost": "Train without it: its levels change how fast a training is, not what it computes.",
+    "nn.probability": "Write the distribution with mindspore.ops.",
+    "nn.sparse": "Write it with dense tensors.",
+    "rewrite": "Change the network in Python instead of in its source.",
+    "safeguard": "Run the model as it is.",
+    "scipy": "Use mindspore.ops, mindspore.numpy, or scipy on arrays.",
+}
