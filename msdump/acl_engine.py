@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from msdump.report import MODELS, Report
+from msdump.sessions import ProcessOwned
 
 log = logging.getLogger("msdump")
 
@@ -45,7 +45,7 @@ _LARGEST_BUDGET_OF_STATISTICS = 16 << 20
 _NO_ORIGINALS: Mapping[str, tuple[str, ...]] = {}
 
 
-class AclDump:
+class AclDump(ProcessOwned):
     """What one acl.json asks for, from the moment when it was set to `close`. Any number of models, in any threads.
 
     root       folder that the dump goes to; the folder of its time is made with its first file. Of an exception
@@ -65,6 +65,7 @@ class AclDump:
         device_id: int = 0,
         callback: Callable[[DumpChunk], object] | None = None,
     ) -> None:
+        super().__init__()
         self.plan = plan
         self.root = Path(root)
         self.device_id = device_id
@@ -80,9 +81,6 @@ class AclDump:
         self._writers: list[Writer] = []
         self._exceptions: list[AclExceptionDumper] = []
         self._lock = threading.Lock()
-        self._is_closed = False
-        self._process_id = os.getpid()
-        self._has_told_fork = False
         self._noting_seconds = 0.0
 
     def observe_model(
@@ -98,7 +96,7 @@ class AclDump:
         """
         plan = self.plan
         model_names = [name for name in model_names if name]
-        if self._is_closed:
+        if self.has_ended:
             return ()
         if plan.trigger.exception:
             return self._keep(self._exception())
@@ -113,9 +111,9 @@ class AclDump:
 
     def observe_operators(self) -> tuple[Observer, ...]:
         """Who watches operators that are called one by one; () when `dump_op_switch` is off and none is to raise."""
-        if not self._is_closed and self.plan.trigger.exception:
+        if not self.has_ended and self.plan.trigger.exception:
             return self._keep(self._exception())
-        if self._is_closed or not self.plan.which.takes_single_operators:
+        if self.has_ended or not self.plan.which.takes_single_operators:
             return ()
         folder = OperatorFolder(self._folders)
 
@@ -128,7 +126,7 @@ class AclDump:
 
         def begins(_: int) -> bool:
             self._note_run("operators")
-            return self._may_dump()
+            return self.may_dump()
 
         parts = watch, begins, writers, self._delivery, self._tally, self._clock
         return self._keep(AclOperatorDumper(*parts))
@@ -144,29 +142,10 @@ class AclDump:
 
     def report(self) -> Report:
         """Counts up to now."""
-        tally = self._tally
         with self._lock:
             counted = [writer.counts for writer in self._writers] + [dumper.counts for dumper in self._exceptions]
-        counts = sum(counted, WriteCounts())
-        return Report(
-            str(self._folders.home or self.root),
-            MODELS,
-            iterations_asked=str(self.plan.when.iterations),
-            operators_seen=tally.operators_seen,
-            operators_selected=tally.operators_selected,
-            iterations_run=tally.iterations_run,
-            iterations_dumped=tally.iterations_dumped,
-            tensors_written=tally.tensors_written,
-            files=counts.files,
-            links=counts.links,
-            bytes_named=counts.bytes_named,
-            bytes_written=counts.bytes_written,
-            skipped=dict(tally.skipped),
-            overflows=None if tally.overflows is None else tuple(tally.overflows),
-            lost=tally.lost,
-            error=tally.error or None,
-            dump_seconds=tally.seconds,
-        )
+        home = str(self._folders.home or self.root)
+        return self._tally.report(home, MODELS, sum(counted, WriteCounts()), str(self.plan.when.iterations))
 
     @property
     def error(self) -> str:
@@ -189,17 +168,7 @@ class AclDump:
         """Wait until everything that was dumped so far is on disk."""
         self.pool.drain()
 
-    def close(self) -> None:
-        """Write what waits; models that still run are not dumped any more. Idempotent.
-
-        Raises: DumpError when the dump is not complete; the message counts what was lost.
-        """
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-        if not self.is_ours:
-            return
+    def _finish(self) -> None:
         for observer in self._observers:
             observer.close()
         self._delivery.close(self._writers)
@@ -231,7 +200,7 @@ class AclDump:
 
         def begins(iteration: int) -> bool:
             self._note_run(folder.model_name)
-            return self._may_dump() and folder.begins(iteration)
+            return self.may_dump() and folder.begins(iteration)
 
         writers = [self._writer(folder, self._guard.new_rotation())]
         parts = watch, begins, writers, self._delivery, self._tally, self._clock
@@ -256,20 +225,6 @@ class AclDump:
         return dumper
 
     # -- parts ------------------------------------------------------------------------------------
-
-    @property
-    def is_ours(self) -> bool:
-        """False in a process that was forked from the one that dumps: it has none of the threads that write."""
-        return self._process_id == os.getpid()
-
-    def _may_dump(self) -> bool:
-        """As `is_ours`; in a forked process that runs a model, a warning says once that nothing is dumped."""
-        if self.is_ours:
-            return True
-        if not self._has_told_fork:
-            self._has_told_fork = True
-            log.warning("Process %d was forked from one that dumps, and dumps nothing itself.", os.getpid())
-        return False
 
     def _note_run(self, name: str) -> None:
         """For a dry run, whose own work the tally takes for that of the dump."""

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msdump import measuring
@@ -31,9 +32,9 @@ from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import WriterPool
-from msdump.errors import ConfigError, DumpError
+from msdump.errors import DumpError
 from msdump.formats import bin, npy
-from msdump.formats.atomic import claim_dir, make_dirs
+from msdump.formats.atomic import claim_dir
 from msdump.formats.folders import FolderHold
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
@@ -45,13 +46,14 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
 from msdump.report import GRAPHS, Report
-from msdump.sessions import Session, lock, remarks, warn_of_fork
+from msdump.sessions import Session, lock, remarks
 
 log = logging.getLogger("msdump")
 
 # The MindSpore version that the metadata claims: the one whose output was compared with.
 MS_VERSION = "2.0.0"
 _ASYNC_MODE = 0o600
+_OTHER_RANKS = "Give each process a RANK_ID of its own, or a `path` of its own."
 
 Directory = Callable[[TensorRecord], Path]
 
@@ -62,6 +64,8 @@ class GraphSession(Session):
     pool   threads that write while the script goes on; None when there are none
     hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
     """
+
+    fork_advice = "fork it before the first graph is compiled, with a RANK_ID of its own"
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class GraphSession(Session):
         self._hold = hold
         self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
-        self._run_seconds = 0.0
+        self._final: Report | None = None
 
     @property
     def folder(self) -> str:
@@ -103,8 +107,7 @@ class GraphSession(Session):
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
-        if self.is_foreign:
-            warn_of_fork()
+        self.may_dump()  # to warn: a graph of a forked process runs as it is
         with lock:
             measuring.note_run("session", self)
             self._next_iteration += 1
@@ -125,40 +128,30 @@ class GraphSession(Session):
         self._tally.error = "The session belongs to the process that this one was forked from."
 
     def _finish(self) -> None:
-        for observer in self.observers:
-            observer.close()
-        self._run_seconds = time.perf_counter() - self._started
-        if self._tally.error:
+        try:
+            for observer in self.observers:
+                observer.close()
+        finally:
+            self._final = self.report()
+            # The session stays on the list; what its dumpers hold of graphs and tensors does not.
+            self.observers, self._writers, self.pool = (), (), None
+            self._tally = Tally(error=self._tally.error)
+        if self._final.error:
             raise DumpError(
-                f"{self.plan.where.path}: the dump is not complete, {self._tally.lost} tensors of the step "
-                f"that failed are missing and later steps were not dumped. {self._tally.error}"
+                f"{self.plan.where.path}: the dump is not complete, {self._final.lost} tensors of the step "
+                f"that failed are missing and later steps were not dumped. {self._final.error}"
             )
 
     def report(self) -> Report:
-        tally = self._tally
-        counts = sum((writer.counts for writer in self._writers), WriteCounts())
-        unmatched = self.plan.which.unmatched(tally.names_seen)
-        return Report(
-            self.folder,
-            GRAPHS,
-            iterations_asked=str(self.plan.when.iterations),
-            iterations_run=tally.iterations_run,
-            iterations_dumped=tally.iterations_dumped,
-            operators_seen=tally.operators_seen,
-            operators_selected=tally.operators_selected,
-            tensors_written=tally.tensors_written,
-            files=counts.files,
-            links=counts.links,
-            bytes_named=counts.bytes_named,
-            bytes_written=counts.bytes_written,
-            skipped=dict(tally.skipped),
+        if self._final is not None:
+            return replace(self._final, outside=remarks())
+        written = sum((writer.counts for writer in self._writers), WriteCounts())
+        unmatched = self.plan.which.unmatched(self._tally.names_seen)
+        return replace(
+            self._tally.report(self.folder, GRAPHS, written, str(self.plan.when.iterations)),
             unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
             advice=self._advice(),
-            overflows=None if tally.overflows is None else tuple(tally.overflows),
-            lost=tally.lost,
-            error=tally.error or None,
-            dump_seconds=tally.seconds,
-            run_seconds=self._run_seconds or time.perf_counter() - self._started,
+            run_seconds=time.perf_counter() - self._started,
             outside=remarks(),
         )
 
@@ -188,7 +181,7 @@ def start(plan: Plan) -> GraphSession:
 
 def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
     layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
-    hold = _hold(layout.metadata_dir.parent)
+    hold = FolderHold.make(layout.metadata_dir.parent, _OTHER_RANKS)
     if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
         log.warning("%s: holds an earlier dump; files of both runs will lie side by side.", layout.metadata_dir.parent)
 
@@ -208,17 +201,6 @@ def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
     tally = Tally()
     dumper = SyncDumper(plan, layout, writers, constants, tally)
     return GraphSession(plan, (dumper,), (*writers, constants), tally, hold=hold)
-
-
-def _hold(folder: Path) -> FolderHold:
-    make_dirs(folder)
-    hold = FolderHold.take(folder)
-    if hold is None:
-        raise ConfigError(
-            f"{folder}: expected one process for each rank, got another process that dumps into this folder now. Give "
-            "each process a RANK_ID of its own, or a `path` of its own."
-        )
-    return hold
 
 
 def _start_async(plan: Plan, guard: DiskGuard) -> GraphSession:

@@ -42,17 +42,63 @@ class Pool(Protocol):
     def state(self) -> PoolState: ...
 
 
-class Session(ABC):
+class ProcessOwned(ABC):
+    """A dump, or a part of one, that belongs to the process that made it and ends once."""
+
+    def __init__(self) -> None:
+        self._process_id = os.getpid()
+        self._is_closed = False
+        self._closing = threading.Lock()
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Write what waits. Called once, in the process that began.   Raises: DumpError when something is lost."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to the process that this one was forked from: nothing is dumped here."""
+        return self._process_id != os.getpid()
+
+    def may_dump(self) -> bool:
+        """Not `is_foreign`; what runs in a forked process is told once that nothing is dumped."""
+        if self.is_foreign:
+            warn_of_fork(self.fork_advice)
+        return not self.is_foreign
+
+    # How to have the tensors of a forked process.
+    fork_advice = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Finish what is pending; what runs later is not dumped. Idempotent, and nothing in a forked process.
+
+        Raises: DumpError when the dump is not complete; the message counts what was lost.
+        """
+        if self.is_foreign:
+            return
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._end()
+
+    def _end(self) -> None:
+        self._finish()
+
+
+class Session(ProcessOwned):
     """One dump of this process, of one configuration. It is on the list from `begin` on, also after its end."""
 
     # Whether threads write while the script goes on, which a signal must not cut off.
     has_threads = False
 
     def __init__(self) -> None:
-        self._process_id = os.getpid()
+        super().__init__()
         self._outbox: Outbox | None = None
-        self._is_closed = False
-        self._closing = threading.Lock()
 
     @property
     @abstractmethod
@@ -62,10 +108,6 @@ class Session(ABC):
     @abstractmethod
     def report(self) -> Report:
         """Counts up to now."""
-
-    @abstractmethod
-    def _finish(self) -> None:
-        """Write what waits. Called once, in the process that began.   Raises: DumpError when something is lost."""
 
     @property
     def is_used(self) -> bool:
@@ -83,41 +125,21 @@ class Session(ABC):
             if self._outbox is None and not self.is_foreign:
                 self._outbox = Outbox(self.folder)
 
-    def settle(self) -> None:  # noqa: B027
+    def settle(self) -> None:
         """Wait for what the script began and that is still to be dumped. Called before all sessions are closed."""
 
-    def leave_to_parent(self) -> None:  # noqa: B027
+    def leave_to_parent(self) -> None:
         """In a process that was forked: dump nothing and finish nothing, as threads and files are the parent's."""
 
-    def let_go(self) -> None:  # noqa: B027
+    def let_go(self) -> None:
         """Let other processes dump into the folder."""
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether the session belongs to the process that this one was forked from: nothing is dumped here."""
-        return self._process_id != os.getpid()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it was closed."""
-        return self._is_closed
 
     def flush(self) -> None:
         """Wait until everything that was dumped so far is on disk."""
         for pool in self.pools:
             pool.drain()
 
-    def close(self) -> None:
-        """Finish what is pending; what runs later is not dumped. Idempotent, and nothing in a forked process.
-
-        Raises: DumpError when the dump is not complete; the message counts what was lost.
-        """
-        if self.is_foreign:
-            return
-        with self._closing:
-            if self._is_closed:
-                return
-            self._is_closed = True
+    def _end(self) -> None:
         try:
             self._finish()
         finally:
@@ -266,15 +288,15 @@ def _leave_all_to_parent() -> None:
     _is_closing_at_exit = _has_warned = False
 
 
-def warn_of_fork() -> None:
-    """A graph runs in a process that was forked from one that dumps. Said once."""
+def warn_of_fork(advice: str = "") -> None:
+    """Something runs in a process that was forked from one that dumps. Said once.   advice: how to have its tensors"""
     global _has_warned
     if not _has_warned:
         _has_warned = True
         log.warning(
-            "Process %d was forked from one that dumps, and dumps nothing itself: fork it before the first graph is "
-            "compiled, with a RANK_ID of its own, to have its tensors.",
+            "Process %d was forked from one that dumps, and dumps nothing itself%s.",
             os.getpid(),
+            f": {advice}, to have its tensors" if advice else "",
         )
 
 
@@ -296,11 +318,11 @@ def call_at_reset(function: Callable[[], None]) -> None:
 
 def reset_for_tests() -> None:
     """Forget the sessions, so that one process can be configured again."""
-    global _is_closing_at_exit, _has_own_configuration
+    global _is_closing_at_exit, _has_own_configuration, _has_warned
     for session in _sessions:
         session.let_go()
     _sessions.clear()
     termination.forget(_close_at_exit)
-    _is_closing_at_exit = _has_own_configuration = False
+    _is_closing_at_exit = _has_own_configuration = _has_warned = False
     for function in _at_reset:
         function()

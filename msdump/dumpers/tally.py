@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from msdump.errors import MsdumpError, unwritten
+from msdump.formats.writer import WriteCounts
 from msdump.graph.graph import Graph
+from msdump.report import Kind, Report
 
 log = logging.getLogger("msdump")
 
@@ -132,6 +134,37 @@ class Tally:
             self.operators_selected += sum(mask != 0 for mask in masks)
             self.names_seen.update(node.full_name for node in graph.kernels)
             self.names_seen.update(value.name for value in graph.dumped_parameters())
+
+    def report(self, path: str, kind: Kind, written: WriteCounts, iterations_asked: str = "") -> Report:
+        """Counts up to now, with what the dump's writers have written."""
+        with self._lock:
+            return Report(
+                path,
+                kind,
+                iterations_asked,
+                iterations_run=self.iterations_run,
+                iterations_dumped=self.iterations_dumped,
+                operators_seen=self.operators_seen,
+                operators_selected=self.operators_selected,
+                tensors_written=self.tensors_written,
+                files=written.files,
+                links=written.links,
+                bytes_named=written.bytes_named,
+                bytes_written=written.bytes_written,
+                skipped=dict(self.skipped),
+                overflows=None if self.overflows is None else tuple(self.overflows),
+                lost=self.lost,
+                error=self.error or None,
+                dump_seconds=self.seconds,
+            )
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: count from here on; an error stays."""
+        self._lock = threading.Lock()
+        self.operators_seen = self.operators_selected = self.tensors_written = self.lost = 0
+        self.iterations_run = self.iterations_dumped = 0
+        self.seconds = 0.0
+        self.skipped = Counter()
 
 
 class Attempt:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import stat
 
-from msdump.errors import WriteError
+from msdump.errors import ConfigError, WriteError
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -180,6 +180,21 @@ class FolderHold:
                 FolderHold(descriptor).leave_to_parent()
                 return None
         return FolderHold(descriptor)
+
+    @staticmethod
+    def make(path: str | os.PathLike[str], advice: str, mode: int = 0o700) -> FolderHold:
+        """Make a folder where it is missing, and hold it for this rank.   advice: how to have another folder
+
+        Raises: ConfigError when another process has it; WriteError when it cannot be made or opened.
+        """
+        make_dirs(path, mode)
+        hold = FolderHold.take(path)
+        if hold is None:
+            raise ConfigError(
+                f"{os.fspath(path)}: expected one process for each rank, got another process that dumps into this "
+                f"folder now. {advice}"
+            )
+        return hold
 
     def release(self) -> None:
         """Let others have the folder. Idempotent."""

@@ -45,6 +45,14 @@ class WriteCounts:
             self.bytes_written + other.bytes_written,
         )
 
+    def __sub__(self, other: WriteCounts) -> WriteCounts:
+        return WriteCounts(
+            self.files - other.files,
+            self.links - other.links,
+            self.bytes_named - other.bytes_named,
+            self.bytes_written - other.bytes_written,
+        )
+
 
 class Writer(Protocol):
     """Seam between dumpers and files. Any thread may call a writer, and records of several iterations may be under way.

@@ -31,7 +31,7 @@ from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
-from msdump.sessions import lock, warn_of_fork
+from msdump.sessions import lock
 
 if TYPE_CHECKING:
     from msdump.engine import GraphSession
@@ -120,10 +120,7 @@ class GraphRunner:
             model.link = link[0]
 
     def __call__(self, args: list[Any]) -> Any:
-        if self._model.session.is_foreign:
-            warn_of_fork()
-            return self._program.run(args)
-        if self._model.session.has_ended:
+        if not self._model.session.may_dump() or self._model.session.has_ended:
             return self._program.run(args)
         if self._stage == BACKWARD:
             gaps.stop()

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from msdump import measuring, sessions
@@ -16,7 +17,7 @@ from msdump.errors import DumpError, WriteError
 from msdump.formats.writer import WriteCounts, Writer
 from msdump.frontends.torchair.ranks import rank_folders
 from msdump.records import TensorRecord
-from msdump.report import CAPTURED, EAGER, Kind, Report
+from msdump.report import CAPTURED, EAGER, Kind, Report, merged
 
 _SKIPPED = "without a file"
 MakeWriter = Callable[[Callable[[TensorRecord], Path], int, int, Callable[[], None]], Writer]
@@ -69,7 +70,7 @@ class FileDump:
         files = make_writer(lambda record: self._folder(record)[0], 0o666 & ~mask, self._dir_mode, self._count_skipped)
         self.writer = LimitedWriter(files, guard, footprint, lambda record: self._folder(record)[1])
         # What a process that this one was forked from has counted.
-        self._before = self._state()
+        self._before = WriteCounts()
         kind.add(self)
 
     def enter(self, rank: str, values: int = 0) -> bool:
@@ -98,41 +99,16 @@ class FileDump:
     def end_run(self, graph_id: int, iteration: int) -> None:
         self._folders.pop((graph_id, iteration), None)
 
-    @property
-    def counts(self) -> WriteCounts:
-        """What this process has written."""
-        counts, before = self.writer.counts, self._before[0]
-        return WriteCounts(
-            counts.files - before.files,
-            counts.links - before.links,
-            counts.bytes_named - before.bytes_named,
-            counts.bytes_written - before.bytes_written,
-        )
-
-    @property
-    def lost(self) -> int:
-        return self.tally.lost - self._before[1]
-
-    @property
-    def runs(self) -> int:
-        return self.tally.iterations_dumped - self._before[2]
-
-    @property
-    def seconds(self) -> float:
-        return self.tally.seconds - self._before[3]
-
-    @property
-    def skipped(self) -> int:
-        """Values that have no file."""
-        return self.tally.skipped[_SKIPPED] - self._before[4]
+    def report(self) -> Report:
+        """Counts of this process up to now. Values that have no file are skipped, not written."""
+        written = self.writer.counts - self._before
+        report = self.tally.report(self.root, self.kind.kind, written)
+        return replace(report, tensors_written=written.files + written.links)
 
     def forget(self) -> None:
         """Count from here on."""
-        self._before = self._state()
-
-    def _state(self) -> tuple[WriteCounts, int, int, float, int]:
-        tally = self.tally
-        return self.writer.counts, tally.lost, tally.iterations_dumped, tally.seconds, tally.skipped[_SKIPPED]
+        self._before = self.writer.counts
+        self.tally.leave_to_parent()
 
     def _count_skipped(self) -> None:
         self.tally.count_skipped(_SKIPPED)
@@ -171,37 +147,16 @@ class FileDumps:
 
     @property
     def error(self) -> str:
-        return next((dump.tally.error for dump in self._all() if dump.tally.error), "")
+        return self.report().error or ""
 
-    @property
-    def lost(self) -> int:
-        return sum(dump.lost for dump in self._all())
-
-    def report(self, folder: str) -> Report:
+    def report(self, folder: str = "") -> Report:
         """Counts up to now; `folder` stands there while there are no files."""
-        dumps = self._all()
-        counts = sum((dump.counts for dump in dumps), WriteCounts())
-        skipped = sum(dump.skipped for dump in dumps)
-        runs = sum(dump.runs for dump in dumps)
-        return Report(
-            ", ".join(sorted(dump.root for dump in dumps if dump.counts.files)) or folder,
-            self.kind,
-            iterations_run=runs,
-            iterations_dumped=runs,
-            tensors_written=counts.files + counts.links,
-            files=counts.files,
-            links=counts.links,
-            bytes_named=counts.bytes_named,
-            bytes_written=counts.bytes_written,
-            skipped={_SKIPPED: skipped} if skipped else {},
-            lost=self.lost,
-            error=self.error or None,
-            dump_seconds=sum(dump.seconds for dump in dumps),
-        )
+        reports = [dump.report() for dump in list(self._begun.values())]
+        return merged(", ".join(sorted(each.path for each in reports if each.files)) or folder, self.kind, reports)
 
     def counts(self) -> measuring.Counts:
         """What was written up to now."""
-        report = self.report("")
+        report = self.report()
         return measuring.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
 
     def flush(self) -> None:
@@ -214,9 +169,6 @@ class FileDumps:
             dump.forget()
         self._begun = {}
         self._session = None
-
-    def _all(self) -> list[FileDump]:
-        return list(self._begun.values())
 
 
 class _FilesSession(sessions.Session):
@@ -235,10 +187,10 @@ class _FilesSession(sessions.Session):
         return self._dumps.report(self._folder)
 
     def _finish(self) -> None:
-        error = self._dumps.error
-        if error:
-            lost = self._dumps.lost
-            raise DumpError(f"{self._folder}: the dump is not complete, {lost} values are missing. {error}")
+        report = self.report()
+        if report.error:
+            text = f"the dump is not complete, {report.lost} values are missing. {report.error}"
+            raise DumpError(f"{self._folder}: {text}")
 
 
 # One for each kind: backends of a process may share folders.

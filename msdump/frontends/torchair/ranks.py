@@ -11,8 +11,8 @@ import sys
 import threading
 from contextlib import suppress
 
-from msdump.errors import ConfigError
-from msdump.formats.folders import FolderHold, make_dirs
+from msdump.formats.folders import FolderHold
+from msdump.sessions import warn_of_fork
 
 
 def process_rank() -> tuple[int, int]:
@@ -31,6 +31,8 @@ def process_rank() -> tuple[int, int]:
 
 log = logging.getLogger("msdump")
 
+_OTHER_RANKS = "Give each process a path of its own, or start torch.distributed, which gives each a rank."
+
 
 class RankFolders:
     """The folders of ranks that this process dumps into, each held until the process ends. Any thread may call it.
@@ -42,7 +44,6 @@ class RankFolders:
         self._holds: dict[str, FolderHold] = {}
         self._of_parents: set[str] = set()
         self._lock = threading.Lock()
-        self._has_warned = False
 
     def enter(self, path: str, mode: int, clash: str) -> bool:
         """Make and hold a folder; False where the process that this one was forked from dumps into it.
@@ -56,16 +57,15 @@ class RankFolders:
             if path in self._holds:
                 return True
             if path in self._of_parents:
-                self._warn_of_fork()
+                warn_of_fork("fork it before the first graph runs, as a rank of torch.distributed")
                 return False
-            self._holds[path] = _hold(path, mode)
+            self._holds[path] = FolderHold.make(path, _OTHER_RANKS, mode)
         _warn_of_earlier_files(path, clash)
         return True
 
     def leave_to_parent(self) -> None:
         """In a process that was forked."""
         self._lock = threading.Lock()
-        self._has_warned = False
         self._of_parents |= self._holds.keys()
         for hold in self._holds.values():
             hold.leave_to_parent()
@@ -77,26 +77,6 @@ class RankFolders:
             hold.release()
         self._holds.clear()
         self._of_parents.clear()
-
-    def _warn_of_fork(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            log.warning(
-                "Process %d was forked from one that dumps into the same folder, and dumps nothing itself: fork it "
-                "before the first graph runs, as a rank of torch.distributed, to have its tensors.",
-                os.getpid(),
-            )
-
-
-def _hold(path: str, mode: int) -> FolderHold:
-    make_dirs(path, mode)
-    hold = FolderHold.take(path)
-    if hold is None:
-        raise ConfigError(
-            f"{path}: expected one process for each rank, got another process that dumps into this folder now. Give "
-            "each process a path of its own, or start torch.distributed, which gives each a rank."
-        )
-    return hold
 
 
 def _warn_of_earlier_files(path: str, clash: str) -> None:

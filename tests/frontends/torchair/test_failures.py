@@ -184,7 +184,7 @@ def test_what_a_failure_costs_is_counted(
     torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "whole"))(X)
     in_one_run = len(list((tmp_path / "whole").rglob("*.npy")))
     compiled = torch.compile(lambda x: x + 1, backend=backend_for(tmp_path / "cut"))
-    before = eager.lost
+    before = eager.report().lost
 
     def fail(self: Folder, *_: object, **__: object) -> int:
         raise WriteError("somewhere: expected to write, got a full disk.")
@@ -195,5 +195,5 @@ def test_what_a_failure_costs_is_counted(
             assert torch.equal(compiled(X), X + 1)
     (error,) = errors_of(caplog)
     assert error.endswith("got a full disk.")
-    assert eager.lost - before == runs_lost * in_one_run
+    assert eager.report().lost - before == runs_lost * in_one_run
     assert len(list((tmp_path / "cut").rglob("*.npy"))) == (1 - runs_lost) * in_one_run

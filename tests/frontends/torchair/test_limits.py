@@ -67,13 +67,13 @@ def test_a_limit_ends_the_dump_and_the_model_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv(variable, value)
-    lost = eager.lost + captured.lost
+    lost = eager.report().lost + captured.report().lost
     run(make_backend(tmp_path), 40)
     (error,) = errors_of(caplog)
     assert text in error
     sizes = [path.stat().st_size for path in tensor_files(tmp_path)]
     assert sum(sizes) <= 6000 and bool(sizes) == (variable == "MSDUMP_DISK_BUDGET")
-    assert eager.lost + captured.lost > lost
+    assert eager.report().lost + captured.report().lost > lost
 
 
 @both

@@ -103,10 +103,13 @@ def test_values_of_captured_graphs_are_counted(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "file").write_text("")
     tensor_saving.save_npugraph_tensor(X, str(tmp_path / "x.pt"))
     (size,) = [path.stat().st_size for path in tmp_path.glob("*.pt")]
-    assert captured.counts()[:3] == (1, 0, size) and (captured.lost, captured.error) == (0, "")
+    assert captured.counts()[:3] == (1, 0, size) and (captured.report().lost, captured.error) == (0, "")
     for _ in range(2):
         tensor_saving.save_npugraph_tensor(X, str(tmp_path / "file" / "x.pt"))
-    assert (captured.counts().files, captured.lost) == (1, 1) and "expected a folder, got a file" in captured.error
+    assert (captured.counts().files, captured.report().lost) == (
+        1,
+        1,
+    ) and "expected a folder, got a file" in captured.error
     captured.forget()
     assert captured.report("").is_empty and not captured.is_configured
 
@@ -123,7 +126,7 @@ def test_threads_that_save_captured_values_lose_none(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("*.pt")) == sorted(
         f"{name}_device_0_{number}.pt" for name in "abcd" for number in range(30)
     )
-    assert (captured.lost, captured.error) == (0, "")
+    assert (captured.report().lost, captured.error) == (0, "")
 
 
 def test_a_backend_without_a_dump_configures_none(tmp_path: Path) -> None:
