@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msdump import measuring
 from msdump.graph.run import FinishedStep, Observer
@@ -18,6 +16,7 @@ from msdump.sessions import Session, begin, close_all
 
 if TYPE_CHECKING:
     from msdump.acl_engine import AclDump
+    from msdump.config.acl import Source
     from msdump.config.plan import Plan
     from msdump.dumpers.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
@@ -26,22 +25,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("msdump")
 
 Deliver = Callable[["DumpChunk"], None]
-Source = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
 def plan_of(source: Source) -> Plan | None:
-    """What an acl.json asks for, or a mapping that holds what such a file would; None when it asks for nothing.
+    """What an acl.json asks for, as `load_acl_config`; None when it asks for nothing.
 
     What is odd but no error goes to the log.   Raises: AclConfigError.
     """
-    from msdump.config.acl import load_acl_config, parse_acl_config, plan_acl
-    from msdump.config.json_file import JsonFile
+    from msdump.config.acl import load_acl_config, plan_acl
 
-    if isinstance(source, Mapping):
-        text = json.dumps(source)
-        config = parse_acl_config(JsonFile(Path("acl.json"), text.encode(), json.loads(text)))
-    else:
-        config = load_acl_config(source)
+    config = load_acl_config(source)
     for warning in config.warnings:
         log.warning(warning)
     return plan_acl(config)

@@ -5,7 +5,6 @@ A block's configuration counts before that of the environment, and the innermost
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from abc import ABC, abstractmethod
@@ -91,10 +90,7 @@ def is_decided() -> bool:
 def current() -> GraphSession | None:
     """The session for graphs that run now, if one was compiled with Dump on."""
     session = _graphs[-1].session
-    if session is not None and session.is_foreign:
-        sessions.warn_of_fork()
-        return None
-    return session
+    return session if session is not None and session.may_dump() else None
 
 
 def is_current(session: GraphSession | None) -> bool:
@@ -192,9 +188,7 @@ class _Models(_Block):
 
     @property
     def path(self) -> Path | None:
-        from msdump.acl_session import AclSession
-
-        return None if self._plan is None else AclSession(self._plan).root
+        return None if self.session is None else self.session.root
 
     def begin(self) -> None:
         from msdump.acl_session import open_session
@@ -274,33 +268,25 @@ def dump(config: Config) -> Dump:
              DumpError when the dump is not complete.
     """
     from msdump.config.acl_rules import DUMP
+    from msdump.config.json_file import mapping_as_file, read_json_file
     from msdump.config.mindspore import parse_mindspore_config
     from msdump.config.plan import Plan
     from msdump.config.sections import COMMON
 
     if isinstance(config, Plan):
         return Dump(_Graphs(plan=config) if COMMON in (config.source.value or ()) else _Models(config))
-    file = _file(config)
+    file = mapping_as_file(config, "dump.json") if isinstance(config, Mapping) else read_json_file(config)
     if isinstance(file.value, dict) and DUMP in file.value:
-        return dump_models(config)
+        return dump_models(config if isinstance(config, Mapping) else file)
     parse_mindspore_config(file)
     return Dump(_Graphs(file))
 
 
-def dump_models(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:
+def dump_models(config: str | os.PathLike[str] | Mapping[str, Any] | JsonFile) -> Dump:
     """As `dump`, for what can be an acl.json only.   Raises: AclConfigError."""
     from msdump.acl_session import plan_of
 
     return Dump(_Models(plan_of(config)))
-
-
-def _file(config: str | os.PathLike[str] | Mapping[str, Any]) -> JsonFile:
-    from msdump.config.json_file import JsonFile, parse_json, read_json_file
-
-    if not isinstance(config, Mapping):
-        return read_json_file(config)
-    path, text = Path("dump.json"), json.dumps(config).encode()
-    return JsonFile(path, text, *parse_json(text, path))
 
 
 def _forget() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,27 @@ def test_a_block_in_a_block_and_beside_the_environment(configured: Path, tmp_pat
     assert opening.current() is of_environment is not None and not of_environment.has_ended
 
 
+def test_a_block_that_has_ended_keeps_no_dumper(tmp_path: Path) -> None:
+    import msdump.mindspore as ms
+
+    class Net(ms.nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return ms.ops.relu(x)
+
+    dumpers = []
+    for number in range(5):
+        with opening.dump(settings(tmp_path / str(number))) as dump:
+            Net()(ms.Tensor(np.ones(2, np.float32)))
+            session = opening.current()
+            assert session is not None
+            dumpers += [weakref.ref(observer) for observer in session.observers]
+        report = dump.report()
+        assert report is not None and report.iterations_dumped == 1 and report.files > 0
+    del session
+    gc.collect()
+    assert len(dumpers) == 5 and not any(dumper() for dumper in dumpers)
+
+
 def test_a_plan_in_place_of_a_file(tmp_path: Path) -> None:
     with opening.dump(settings(tmp_path / "first")):
         session = opening.open_mindspore("CPU", 0)
@@ -134,6 +157,37 @@ def test_a_plan_in_place_of_a_file(tmp_path: Path) -> None:
     with opening.dump(session.plan):
         again = opening.current()
     assert again is not None and again is not session and again.plan == session.plan
+
+
+def test_an_acl_json_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "acl.json"
+    path.write_text(json.dumps({"dump": {"dump_path": str(tmp_path), "dump_list": [{}]}}))
+    read: list[Path] = []
+    read_bytes = Path.read_bytes
+
+    def note(path: Path) -> bytes:
+        read.append(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    opening.dump(path)
+    assert read == [path]
+
+
+@pytest.mark.parametrize("function", [opening.dump, opening.dump_models])
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ({"dump_path": "/", "dump_step": float("nan")}, "NaN"),
+        ({"dump_path": "/", "dump_list": [{}], "dump_mode": {1, 2}}, "expected values that a JSON file can hold"),
+        ({"deep": [{"": [{"": [{"": [{"": [{"": [{"": [{"": [{"": [{"": {}}]}]}]}]}]}]}]}]}]}, "nested too deeply"),
+    ],
+)
+def test_a_mapping_is_read_as_strictly_as_a_file(
+    function: Callable[[Any], opening.Dump], section: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        function({"dump": section})
 
 
 def test_an_acl_json_dumps_models(tmp_path: Path) -> None:

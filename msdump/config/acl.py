@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msdump import measuring
-from msdump.config.acl_file import CONTENT, AclConfigError, item_refusal, read_acl_file
+from msdump.config.acl_file import CONTENT, AclConfigError, acl_file, item_refusal, read_acl_file
 from msdump.config.acl_rules import (
     ALL,
     DUMP,
@@ -31,7 +32,7 @@ from msdump.config.acl_rules import (
     unknown_keys,
 )
 from msdump.config.environment import BRIEF, DETAIL, NORM
-from msdump.config.json_file import JsonFile
+from msdump.config.json_file import JsonFile, mapping_as_file
 from msdump.config.plan import OVERFLOW_ALL, How, Operands, Plan, Saved, Trigger, When, Where
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.config.selection import NO_POSITIONS, NameRange, OperatorList, Position, Which
@@ -40,6 +41,8 @@ from msdump.errors import did_you_mean
 
 _POSITION = re.compile(r"(input|output)([0-9]+)")
 _LARGEST_SLOT = 10**9
+
+Source = str | os.PathLike[str] | Mapping[str, Any] | JsonFile | None
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,18 @@ class AclConfig:
     warnings: tuple[str, ...] = ()
 
 
-def load_acl_config(path: str | os.PathLike[str] | None) -> AclConfig:
-    """Read and check an acl.json; None stands for a null pointer.   Raises: AclConfigError."""
-    return parse_acl_config(read_acl_file(path))
+def load_acl_config(source: Source) -> AclConfig:
+    """Read and check an acl.json: its path, the file where it was read already, a mapping that holds what such a file
+    would, or None, which stands for a null pointer.
+
+    Raises: AclConfigError; ConfigError for a mapping that no file can hold.
+    """
+    if isinstance(source, Mapping):
+        source = mapping_as_file(source, "acl.json")
+    elif isinstance(source, JsonFile) and measuring.acl_json is not None:
+        source = source.path
+    file = acl_file(source.text, source.path) if isinstance(source, JsonFile) else read_acl_file(source)
+    return parse_acl_config(file)
 
 
 def parse_acl_config(file: JsonFile) -> AclConfig:

@@ -94,33 +94,36 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
         )
     real_path = _real_path(path)
     try:
-        size = _size(real_path)
-        if size > LARGEST_FILE:
-            raise file_refusal(
-                INVALID_FILE,
-                real_path,
-                "the file is too large",
-                f"at most {LARGEST_FILE} bytes",
-                f"{size} bytes",
-            )
+        _check_size(_size(real_path), real_path)
         text = real_path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
         raise file_refusal(
             INVALID_FILE, real_path, "the file cannot be read", "a file that can be read", reason
         ) from error
-    check_nesting(text, real_path)
+    return acl_file(text, real_path)
+
+
+def acl_file(text: bytes, path: Path) -> JsonFile:
+    """An acl.json by its content, with the edges and errors of `read_acl_file`."""
+    _check_size(len(text), path)
+    check_nesting(text, path)
     if not text:
-        return JsonFile(real_path, text, {})
+        return JsonFile(path, text, {})
     try:
-        value, duplicate_keys = parse_json(text, real_path)
+        return JsonFile(path, text, *parse_json(text, path))
     except ConfigError as error:
         # The first line is MindSpore's; what follows is line, column and advice.
         advice = str(error).partition("\n")[2]
         raise AclConfigError(
-            f"{SYNTAX}: {real_path}: the file cannot be parsed\n{advice}", INVALID_DUMP_CONFIG, SYNTAX
+            f"{SYNTAX}: {path}: the file cannot be parsed\n{advice}", INVALID_DUMP_CONFIG, SYNTAX
         ) from None
-    return JsonFile(real_path, text, value, duplicate_keys)
+
+
+def _check_size(size: int, path: Path) -> None:
+    if size > LARGEST_FILE:
+        limit = f"at most {LARGEST_FILE} bytes"
+        raise file_refusal(INVALID_FILE, path, "the file is too large", limit, f"{size} bytes")
 
 
 def check_nesting(text: bytes, path: Path) -> None:

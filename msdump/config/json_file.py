@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,6 +45,19 @@ def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
         ) from error
     value, duplicate_keys = parse_json(text, real_path)
     return JsonFile(real_path, text, value, duplicate_keys)
+
+
+def mapping_as_file(config: Mapping[str, Any], name: str) -> JsonFile:
+    """A mapping as the JSON file that would hold it.   name: for messages
+
+    Raises: ConfigError for values that JSON cannot write, and as `parse_json`.
+    """
+    try:
+        text = json.dumps(dict(config)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        advice = "Use dictionaries, lists, texts, numbers, True, False and None."
+        raise ConfigError(f"{name}: expected values that a JSON file can hold, got: {error}. {advice}") from error
+    return JsonFile(Path(name), text, *parse_json(text, Path(name)))
 
 
 def parse_json(text: bytes, path: Path) -> tuple[Any, tuple[str, ...]]:
