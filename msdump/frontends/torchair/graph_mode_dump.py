@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +69,6 @@ class _AclSession(Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.skipped: Counter[str] = Counter()
         self.acl: AclDump | None = None
 
     @abstractmethod
@@ -209,13 +207,9 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
         found = dump.observe(graph)
         originals: Mapping[str, tuple[str, ...]] = _originals(graph)
         observers = () if found is None else found.observe_model(graph.graph_id, [graph.name], originals)
-    if not observers:
+    if found is None or not observers:
         return None
-
-    def report(reason: str, count: int) -> None:
-        dump.skipped[reason] += count
-
-    return DumpedGraph(graph, observers, report)
+    return DumpedGraph(graph, observers, found.count_skipped)
 
 
 def _dump_of(config: CompilerConfig) -> _AclSession | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,7 +34,9 @@ class DumpedGraph:
     report   told why tensors cannot be shown, and how many
     """
 
-    def __init__(self, graph: GeGraph, observers: Sequence[Observer], report: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, graph: GeGraph, observers: Sequence[Observer], report: Callable[[Mapping[str, int]], None]
+    ) -> None:
         self._graph = graph
         self._module = GeModule(graph)
         self._program = FxProgram(self._module)
@@ -52,7 +54,7 @@ class DumpedGraph:
             observed = self._observed(args)
             watched = observed.seen.begin(iteration)
             if watched is not None:
-                return observed.run(watched, args, copies_for(args), lambda reason: self._report(reason, 1))
+                return observed.run(watched, args, copies_for(args), lambda reason: self._report({reason: 1}))
         return self._program.run(args)
 
     def _observed(self, args: list[Any]) -> ObservedFxProgram:
@@ -60,8 +62,7 @@ class DumpedGraph:
         signature = frozenset(sizes.items())
         if signature not in self._programs:
             fx_graph = graph_from_ge(self._graph, self._module, sizes, next(_watched_ids))
-            for reason, count in fx_graph.skipped.items():
-                self._report(reason, count)
+            self._report(fx_graph.skipped)
             if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
                 # What observers get of a device are copies already.
                 fx_graph.graph.held, fx_graph.graph.borrowed = set(fx_graph.roots), set()
