@@ -99,17 +99,8 @@ class DumpDir:
         rank: int | Collection[int] | None = None,
         graph: int | str | Collection[int] | None = None,
         iteration: int | Collection[int] | None = None,
-        op_type: str | Collection[str] | None = None,
-        op_name: str | None = None,
-        io: str | None = None,
-        slot: int | Collection[int] | None = None,
     ) -> Iterator[DumpedFile]:
-        """Data files whose names fit; none is opened.
-
-        graph     an id, or a glob of the net or model name
-        op_name   a glob of the name in the file name or of the full name
-        io, slot  names that tell them are tested, files that hold several tensors always come
-        """
+        """Data files of the folders that fit; none is opened.   graph: an id, or a glob of the net or model name"""
         for folder in self._walk():
             place = folder.place
             if not (_is_one_of(place.rank_id, rank) and _is_one_of(place.iteration, iteration)):
@@ -119,14 +110,7 @@ class DumpDir:
                     continue
             elif not _is_one_of(place.graph_id, graph):
                 continue
-            for file in self._files_of(folder):
-                if (
-                    _is_one_of(file.op_type, op_type)
-                    and (op_name is None or _has_name(file, op_name))
-                    and (io is None or file.io in (None, io))
-                    and (file.slot is None or _is_one_of(file.slot, slot))
-                ):
-                    yield file
+            yield from self._files_of(folder)
 
     def tensors(
         self,
@@ -139,14 +123,18 @@ class DumpDir:
         io: str | None = None,
         slot: int | Collection[int] | None = None,
     ) -> Iterator[DumpedTensor]:
-        """Tensors whose identity fits, see `files`; a file's header is read when its turn comes.
+        """Tensors whose identity fits; a file's header is read when its turn comes.
 
-        Raises: FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
+        graph    an id, or a glob of the net or model name
+        op_name  a glob of the name in the file name or of the full name
+        Raises:  FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
         """
-        files = self.files(
-            rank=rank, graph=graph, iteration=iteration, op_type=op_type, op_name=op_name, io=io, slot=slot
-        )
-        for file in files:
+        for file in self.files(rank=rank, graph=graph, iteration=iteration):
+            if not _is_one_of(file.op_type, op_type) or not (op_name is None or _has_name(file, op_name)):
+                continue
+            # Names of files that hold several tensors do not tell these.
+            if not (io is None or file.io in (None, io)) or not (file.slot is None or _is_one_of(file.slot, slot)):
+                continue
             for tensor in self.read(file):
                 if (io is None or tensor.io == io) and _is_one_of(tensor.slot, slot):
                     yield tensor

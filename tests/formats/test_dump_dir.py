@@ -273,7 +273,7 @@ def test_listing_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for number in range(20):
         (tmp_path / plain_name(f"Add-op{number}")).write_bytes(b"")
     monkeypatch.setattr("msdump.formats.dump_tensor.read_npy", lambda path: pytest.fail("opened"))
-    assert len(list(DumpDir.open(tmp_path).files(op_name="Add-op1*"))) == 11
+    assert len(list(DumpDir.open(tmp_path).files())) == 20
 
 
 def test_long_names_are_restored(tmp_path: Path) -> None:
