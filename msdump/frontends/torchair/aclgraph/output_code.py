@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import math
 import textwrap
 import types
@@ -15,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from msdump.frontends.torch.convert import bytes_of
+
+log = logging.getLogger("msdump")
 
 FILE = "output_code.py"
 MODE = 0o600
@@ -209,7 +212,8 @@ def first_run_sizes(module: GraphModule, real: Sequence[Any]) -> list[Any]:
             with torch.no_grad(), mode:
                 constants = GraphModule(module, module.graph)
                 torch.fx.Interpreter(_faked(constants, mode)).run(*made_up)
-        except Exception:  # noqa: BLE001 - any complaint means that the graph wants other sizes
+        except Exception as error:  # noqa: BLE001 - any complaint means that the graph wants other sizes
+            log.debug("%s: the sizes of the first run stand in it, as %s", FILE, error)
             return actual
     return made_up
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from msdump.frontends.torchair.ge.graph import CONST, DATA, AtenCall, GeTensor
 from msdump.frontends.torchair.ge.registry import converter_of
 from msdump.frontends.torchair.passes.fake_values import are_same, is_same, tensor_of
 from msdump.frontends.torchair.scope import is_marked
+
+log = logging.getLogger("msdump")
 
 _RESHAPES = frozenset(("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default"))
 _TRANSPOSES = frozenset(("aten.permute.default", "aten.transpose.int", "aten.t.default"))
@@ -106,7 +109,9 @@ class ViewChains:
         self._find_sizes()
         try:
             result = self._operators(view)
-        except Exception:  # noqa: BLE001 - sizes that torch cannot reckon with: the views one by one are as good
+        except (LookupError, RuntimeError) as error:
+            # Sizes that torch cannot reckon with: the views one by one are as good.
+            log.debug("%s: its views stay operators each, as %s", node.name, error)
             self._ge.graph.take_back(start)
             result = self._plain(view)
         self._finish(node, result)
@@ -122,7 +127,8 @@ class ViewChains:
         try:
             with self._ge.fake_mode, enable_python_dispatcher(), torch.no_grad():
                 virtual = target(view.virtual, *args)
-        except Exception:  # noqa: BLE001 - it says in many ways that it cannot
+        except (AssertionError, IndexError, RuntimeError, TypeError, ValueError) as error:
+            log.debug("%s: not a view of the chain before it, as %s", node.name, error)
             return None
         is_view = virtual.untyped_storage()._cdata == view.virtual.untyped_storage()._cdata
         if not is_view or any(_hint(number) is None for number in (*virtual.shape, *virtual.stride())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.node import map_arg
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+log = logging.getLogger("msdump")
 
 
 def tensor_of(value: Any) -> torch.Tensor | None:
@@ -68,7 +71,8 @@ def computed(target: Any, args: Any, kwargs: Any) -> Any:
     try:
         with mode, torch.no_grad():
             return target(*fake_args, **fake_kwargs)
-    except Exception:  # noqa: BLE001 - whatever an operator says to fakes: the call is then left as it is
+    except Exception as error:  # noqa: BLE001 - whatever an operator says to fakes: the call is then left as it is
+        log.debug("%s: its value is not known when the graph is compiled, as %s", target, error)
         return None
 
 
