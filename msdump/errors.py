@@ -5,6 +5,8 @@ MsdumpError
 +- DtypeError (TypeError)                   a dtype that this place cannot take
 +- LayoutError (ValueError)                 a device format that does not fit the shape
 +- GraphError (RuntimeError)                the program is wrong
+|  +- OperandValueError (ValueError)        ... operands of shapes or values that an operator cannot take
+|  +- OperandTypeError (TypeError)          ... operands of dtypes that an operator cannot take
 |  +- KernelNotFoundError                   nobody knows how to compute this operator
 |  +- ExecutionError                        an operator failed while it ran
 +- DumpError (RuntimeError)                 a dump is incomplete
@@ -42,6 +44,14 @@ class LayoutError(MsdumpError, ValueError):
 
 class GraphError(MsdumpError, RuntimeError):
     """A program that is not well formed."""
+
+
+class OperandValueError(GraphError, ValueError):
+    """Operands whose shape, number or value an operator cannot take.   Source: MindSpore raises ValueError."""
+
+
+class OperandTypeError(GraphError, TypeError):
+    """Operands whose dtype an operator cannot take.   Source: MindSpore raises TypeError."""
 
 
 class KernelNotFoundError(GraphError):

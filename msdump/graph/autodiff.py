@@ -104,14 +104,21 @@ def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | Non
              without `sens` the loss's gradient is the constant 1, which costs no node.
     Raises:  GraphError for an operator on the way that cannot be differentiated, with its source line.
     """
+    return gradients_of_sum(graph, [(loss, sens)], wrt)
+
+
+def gradients_of_sum(
+    graph: Graph, losses: Sequence[tuple[Value, Value | None]], wrt: Sequence[Value]
+) -> list[Value | None]:
+    """As `gradients`, for the sum of all elements of several losses, each with its `sens`."""
     forward_nodes = list(graph.nodes)
     needed = _needed(forward_nodes, wrt)
-    if loss.id not in needed:
-        return [None] * len(wrt)
-    if sens is None:
-        ones = np.ones(loss.type.shape, dtypes.dtype(loss.type.dtype).numpy)
-        sens = graph.add_constant(ones, loss.type.dtype)
-    pending: dict[int, list[Value]] = {loss.id: [sens]}
+    pending: dict[int, list[Value]] = {}
+    # Value id -> the last operator that gave it a gradient.
+    givers: dict[int, Node] = {}
+    for loss, sens in losses:
+        if loss.id in needed:
+            pending.setdefault(loss.id, []).append(sens or _ones(graph, loss.type))
     for node in reversed(forward_nodes):
         if not any(value.id in pending for value in node.outputs):
             continue
@@ -120,7 +127,9 @@ def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | Non
             continue
         builder = GradBuilder(graph, node, wanted)
         outer = [_total(builder, pending.pop(value.id, [])) for value in node.outputs]
-        bprop = definition_of(node.op_type).bprop
+        bprop = node.definition.bprop
+        if bprop is None and not any(dtypes.dtype(value.type.dtype).is_float for value in node.outputs):
+            continue
         if bprop is None:
             raise GraphError(f"{node.where}: {node.op_type} has no gradient rule (bprop).")
         inner = bprop(builder, node, outer)
@@ -130,17 +139,59 @@ def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | Non
             if gradient.type != value.type:
                 raise GraphError(f"{node.where}: expected a gradient {value.type}, got {gradient.type}.")
             pending.setdefault(value.id, []).append(gradient)
+            givers[value.id] = node
     results: list[Value | None] = []
     for value in wrt:
         parts = pending.get(value.id, [])
         if len(parts) > 1:
-            forward = parts[-1].node.forward if parts[-1].node else None
+            forward = (parts[-1].node.forward if parts[-1].node else None) or givers.get(value.id)
             if forward is None:
-                raise GraphError(f"%{value.name or value.id}: gradients without a forward node cannot be added.")
-            parts = [_added(GradBuilder(graph, forward, ()), parts)]
+                # The value is itself a loss, more than once.
+                node = graph.add_node(Primitive("AddN"), parts, "Gradients/Default", stage="backward")
+                parts = list(node.outputs)
+            else:
+                parts = [_added(GradBuilder(graph, forward, ()), parts)]
             pending[value.id] = parts
         results.append(parts[0] if parts else None)
     return results
+
+
+def keep_read_values(graph: Graph, first: int) -> None:
+    """Let gradients read a parameter as its forward operator read it, though the program writes it later.
+
+    first   index of the first backward node
+    Source: MindSpore moves such a value to memory of its own: TensorMove.
+    """
+    place = {node.id: index for index, node in enumerate(graph.nodes[:first])}
+    writers = [node for node in graph.nodes[:first] if node.definition.mutates]
+    moved: dict[tuple[int, int], Value] = {}
+    for node in graph.nodes[first:] if writers else ():
+        for slot, value in enumerate(node.inputs):
+            if value.parameter is None or node.forward is None or slot in node.definition.mutates:
+                continue
+            read_at = place.get(node.forward.id, first)
+            writer = next((each for each in writers if place[each.id] > read_at and _writes(each, value)), None)
+            if writer is None:
+                continue
+            key = (value.id, writer.id)
+            if key not in moved:
+                moved[key] = _moved(graph, value, writer)
+            node.inputs = (*node.inputs[:slot], moved[key], *node.inputs[slot + 1 :])
+
+
+def _writes(node: Node, value: Value) -> bool:
+    return any(node.inputs[slot] is value for slot in node.definition.mutates)
+
+
+def _moved(graph: Graph, value: Value, before: Node) -> Value:
+    """A copy of a parameter, made before another operator runs."""
+    node = graph.add_node(Primitive("TensorMove"), [value], before.scope, before.source)
+    graph.nodes.insert(graph.nodes.index(before), graph.nodes.pop())
+    return node.outputs[0]
+
+
+def _ones(graph: Graph, type: TensorType) -> Value:
+    return graph.add_constant(np.ones(type.shape, dtypes.dtype(type.dtype).numpy), type.dtype)
 
 
 def _needed(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[int]:

@@ -181,7 +181,7 @@ class Graph:
 
         Raises: KernelNotFoundError for an unknown type, GraphError when operands do not fit.
         """
-        definition = definition_of(primitive.op_type)
+        definition = primitive.definition or definition_of(primitive.op_type)
         node = Node(self._new_id(), primitive, tuple(inputs), (), scope, tuple(source), forward, stage)
         if definition.infer is None:
             raise GraphError(f"{node.where}: {primitive.op_type} has no shape rule (infer).")

@@ -22,7 +22,8 @@ Kernel = Callable[[Sequence[Array], Attrs, Sequence[Array]], None]
 class Primitive:
     """Operator type and attributes, no data. Attribute values are plain: bool, int, float, str, dtype name, tuples.
 
-    definition  what is known about an operator of another library; None: it stands in the registry
+    definition  what is known about an operator of another library, or about this one alone; None: it stands in the
+                registry
     """
 
     op_type: str

@@ -412,6 +412,6 @@ def _cast(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 @def_bprop("Cast")
 def _cast_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
     gradient, x = outer[0], node.inputs[0].type.dtype
-    if gradient is None or x not in FLOATS or gradient.type.dtype not in FLOATS:
+    if gradient is None or x not in FLOATS:
         return [None]
     return [gradient if gradient.type.dtype == x else builder.add("Cast", [gradient], {"dtype": x})]

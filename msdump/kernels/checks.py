@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from msdump import dtypes
-from msdump.errors import GraphError
+from msdump.errors import GraphError, OperandTypeError, OperandValueError
 from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
 
@@ -19,9 +19,9 @@ INDICES = frozenset({"int32", "int64"})
 
 
 def expect(condition: bool, expected: str, got: Any) -> None:
-    """Raises: GraphError("expected {wanted}, got {got}.") unless `condition`; the graph puts the node before it."""
+    """Raises: OperandValueError("expected {expected}, got {got}.") unless `condition`; graphs put the node before."""
     if not condition:
-        raise GraphError(f"expected {expected}, got {got}.")
+        raise OperandValueError(f"expected {expected}, got {got}.")
 
 
 def expect_count(types: Sequence[TensorType], count: int) -> None:
@@ -32,7 +32,7 @@ def expect_count(types: Sequence[TensorType], count: int) -> None:
 def expect_dtype(type: TensorType, allowed: Collection[str], what: str) -> None:
     """`type.dtype` is one of `allowed`."""
     if type.dtype not in allowed:
-        raise GraphError(f"expected {what} of dtype {one_of(allowed)}, got {type}.")
+        raise OperandTypeError(f"expected {what} of dtype {one_of(allowed)}, got {type}.")
 
 
 def expect_same_dtype(types: Sequence[TensorType]) -> None:
@@ -40,7 +40,7 @@ def expect_same_dtype(types: Sequence[TensorType]) -> None:
     for type in types[1:]:
         if type.dtype != types[0].dtype:
             listed = ", ".join(str(t) for t in types)
-            raise GraphError(f"expected operands of one dtype, got {listed}. Put a Cast before the operator.")
+            raise OperandTypeError(f"expected operands of one dtype, got {listed}. Put a Cast before the operator.")
 
 
 def expect_shape(type: TensorType, shape: Sequence[int], what: str) -> None:
@@ -88,13 +88,13 @@ def int_tuple(value: Any, what: str) -> tuple[int, ...]:
         items = tuple(value)
         if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
             return items
-    raise GraphError(f"expected {what} to be an int or a tuple of ints, got {value!r}.")
+    raise OperandTypeError(f"expected {what} to be an int or a tuple of ints, got {value!r}.")
 
 
 def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """Axis counted from the front.   Raises: GraphError outside [-ndim, ndim)."""
+    """Axis counted from the front.   Raises: OperandValueError outside [-ndim, ndim)."""
     if not isinstance(axis, int) or not -ndim <= axis < ndim:
-        raise GraphError(f"expected {what} in [{-ndim}, {ndim}), got {axis!r}.")
+        raise OperandValueError(f"expected {what} in [{-ndim}, {ndim}), got {axis!r}.")
     return axis % ndim
 
 
@@ -111,7 +111,7 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Common shape of operands, aligned at the last axis.   Raises: GraphError naming the shapes."""
+    """Common shape of operands, aligned at the last axis.   Raises: OperandValueError naming the shapes."""
     ndim = max((len(shape) for shape in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -120,6 +120,6 @@ def broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
                 continue
             if result[axis] != 1:
                 listed = " and ".join(str(s) for s in shapes)
-                raise GraphError(f"expected shapes that broadcast, got {listed}.")
+                raise OperandValueError(f"expected shapes that broadcast, got {listed}.")
             result[axis] = size
     return tuple(result)

@@ -27,6 +27,7 @@ Grads = Sequence["Value | None"]
 def_primitive("Print", ("x",), has_side_effect=True)
 def_primitive("Depend", ("value", "expression"), views={0: 0}, is_kernel=False)
 def_primitive("StopGradient", ("x",), views={0: 0}, is_kernel=False)
+def_primitive("TensorMove", ("x",))
 
 
 @def_infer("Print")
@@ -95,7 +96,7 @@ def _depend_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType
     return (types[0],)
 
 
-@def_infer("StopGradient")
+@def_infer("StopGradient", "TensorMove")
 def _stop_gradient_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 1)
     return (types[0],)
@@ -103,6 +104,16 @@ def _stop_gradient_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Ten
 
 def_kernel("Depend")(copy_view)
 def_kernel("StopGradient")(copy_view)
+
+
+@def_kernel("TensorMove")
+def _tensor_move(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    np.copyto(out[0], inputs[0])
+
+
+@def_bprop("TensorMove")
+def _tensor_move_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    return outer
 
 
 @def_bprop("Depend")

@@ -35,6 +35,7 @@ class CompiledGraph:
 
     cells   every cell that took part with the flags it was traced with: other flags need another graph
     draw    counter that random operators read, None when there are none
+    writes  cells and names of attributes that a run sets; their values come behind what the function returned
     lock    held while the graph runs: its memory, and the observers of the process, take one run at a time
     """
 
@@ -43,6 +44,7 @@ class CompiledGraph:
     cells: tuple[tuple[TracedCell, tuple[object, ...]], ...]
     session: GraphSession | None
     draw: Parameter | None = None
+    writes: tuple[tuple[object, str], ...] = ()
     lock: AbstractContextManager[object] = field(default_factory=threading.RLock)
 
     @property
@@ -58,7 +60,10 @@ class CompiledGraph:
                 self.draw.memory.array += 1
             is_observed = self.session is not None and not self.session.is_foreign
             arrays = self.executor.run([leaf.array for leaf in leaves], iteration, is_observed)
-        return unflatten(self.outputs, iter([Tensor.of_array(array) for array in arrays]))
+        result, values = unflatten(self.outputs, iter([Tensor.of_array(array) for array in arrays]))
+        for (cell, name), value in zip(self.writes, values, strict=True):
+            object.__setattr__(cell, name, value)
+        return result
 
 
 @dataclass
@@ -155,7 +160,9 @@ def _compile(
     tracer = Tracer(graph, has_cell_scopes=cell is not None)
     result = trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
     leaves: list[Tensor] = []
-    outputs = flatten(_without_parameters(result, tracer), leaves)
+    writes = tuple((cell, name) for (_, name), cell in tracer.writes.items())
+    written = tuple(getattr(cell, name) for cell, name in writes)
+    outputs = flatten((_without_parameters(result, tracer), written), leaves)
     graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
     order_parameters(graph, tracer, cell)
     graph.graph_id = _next_graph_id
@@ -167,7 +174,7 @@ def _compile(
     announce_marks(session, graph)
     executor = Executor(graph, session.observers if session is not None else ())
     lock = threading.RLock() if session is None else sessions.lock
-    return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, lock)
+    return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, writes, lock)
 
 
 def announce_marks(session: GraphSession | None, graph: Graph) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,13 @@ from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.structure import flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
-from msdump.graph.autodiff import gradients
-from msdump.graph.graph import CONSTANT, Graph, Node, Value
+from msdump.graph.autodiff import gradients_of_sum, keep_read_values
+from msdump.graph.graph import CONSTANT, Graph, Value
 
 
 @dataclass(frozen=True)
 class Differentiated:
-    """What a function gave, and the gradients of its first output.
+    """What a function gave, and the gradients of its loss: the sum of its outputs, or its first output.
 
     outputs           what the function returned
     input_gradients   one per wanted position, of the structure of that argument
@@ -38,14 +38,15 @@ def differentiate(
     args: Sequence[Any],
     positions: Sequence[int] = (),
     weights: Sequence[Parameter] = (),
-    sens: Tensor | float | None = None,
+    sens: Any = None,
     has_aux: bool = False,
 ) -> Differentiated:
     """Run `function(*args)` and take the gradients of its loss.
 
-    Edges:   zeros where the loss does not depend on something; without `sens` the gradient of the loss is ones;
-             with `has_aux` only the first of the outputs is the loss.
-    Raises:  GraphError when the loss is not one tensor, or an operator on the way has no gradient.
+    sens     gradient of the loss: a number, a tensor, or a structure of tensors like the outputs; None: ones
+    Edges:   zeros where the loss does not depend on something; with several outputs the loss is the sum of all their
+             elements, with `has_aux` only the first of the outputs is the loss.
+    Raises:  GraphError when there is no tensor, or an operator on the way has no gradient.
     """
     outer = current_tracer()
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
@@ -53,14 +54,16 @@ def differentiate(
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
         inner, inputs = _inner_args(tracer, args, set(positions))
         outputs = function(*inner)
-        loss = tracer.value_of(_loss_of(outputs, has_aux))
+        losses = [tracer.value_of(loss) for loss in _losses_of(outputs, has_aux)]
+        senses = [_sens_value(tracer, *pair) for pair in zip(losses, _each_sens(sens, len(losses)), strict=True)]
         wrt = [value for position in positions for value in inputs[position]] + [
             tracer.value_of(weight) for weight in weights
         ]
         first = len(tracer.graph.nodes)
-        results = gradients(tracer.graph, loss, wrt, _sens_value(tracer, loss, sens))
-        if tracer.is_recording:
-            tracer.run(_needed(tracer.graph.nodes[first:], results))
+        results = gradients_of_sum(tracer.graph, list(zip(losses, senses, strict=True)), wrt)
+        tracer.catch_up([value for value in results if value is not None])
+        if not tracer.is_recording:
+            keep_read_values(tracer.graph, first)
         tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, results, strict=True)]
     leaves = iter(tensors)
     per_input = []
@@ -101,17 +104,39 @@ def _recorded(tracer: Tracer, leaf: Tensor, name: str) -> Tensor:
     return leaf if value is not None and value.kind != CONSTANT else tracer.add_input(name, leaf)
 
 
-def _loss_of(outputs: Any, has_aux: bool) -> Tensor:
-    loss = outputs[0] if isinstance(outputs, tuple | list) and (has_aux or len(outputs) == 1) and outputs else outputs
-    if not isinstance(loss, Tensor):
+def _losses_of(outputs: Any, has_aux: bool) -> list[Tensor]:
+    """Tensors whose elements are added up: those of all outputs, or of the first.
+
+    Edges: bools take no part, as no gradient flows through them.
+    """
+    parts = list(_tensors(outputs[0] if has_aux and isinstance(outputs, tuple | list) and outputs else outputs))
+    if not parts:
         raise GraphError(
-            f"gradient: expected the function to return one tensor, the loss, got {type(loss).__name__}. "
+            f"gradient: expected the function to return a tensor, the loss, got {type(outputs).__name__}. "
             "Return the loss first and set has_aux=True for further results."
         )
-    return loss
+    return [part for part in parts if part.type_.dtype != "bool"]
 
 
-def _sens_value(tracer: Tracer, loss: Value, sens: Tensor | float | None) -> Value | None:
+def _tensors(thing: Any) -> Iterator[Tensor]:
+    if isinstance(thing, Tensor):
+        yield thing
+    elif isinstance(thing, tuple | list | dict):
+        for item in thing.values() if isinstance(thing, dict) else thing:
+            yield from _tensors(item)
+
+
+def _each_sens(sens: Any, count: int) -> list[Any]:
+    """The gradient of each loss, from one for all or from a structure like that of the outputs."""
+    if not isinstance(sens, tuple | list | dict):
+        return [sens] * count
+    parts = list(_tensors(sens))
+    if len(parts) != count:
+        raise ValueError(f"sens: expected one gradient for each of the {count} outputs, got {len(parts)}.")
+    return parts
+
+
+def _sens_value(tracer: Tracer, loss: Value, sens: Any) -> Value | None:
     if sens is None or (not isinstance(sens, Tensor) and sens == 1):
         return None
     if isinstance(sens, Tensor):
@@ -128,14 +153,3 @@ def _gradient(tracer: Tracer, value: Value, gradient: Value | None) -> Tensor:
         return tracer.tensor_of(gradient)
     zeros = np.zeros(value.type.shape, dtypes.dtype(value.type.dtype).numpy)
     return tracer.tensor_of(tracer.graph.add_constant(zeros, value.type.dtype))
-
-
-def _needed(nodes: Sequence[Node], results: Sequence[Value | None]) -> list[Node]:
-    """Those of `nodes` that lead to the results, in order."""
-    needed = {value.id for value in results if value is not None}
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if any(value.id in needed for value in node.outputs):
-            needed.update(value.id for value in node.inputs)
-            kept.append(node)
-    return kept[::-1]

@@ -21,7 +21,7 @@ def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorTyp
              input's bytes under another shape is a copy, so that later writes to one do not show in the other.
     Raises:  GraphError when operands do not fit, KernelNotFoundError, what the kernel raises.
     """
-    definition = definition_of(primitive.op_type)
+    definition = primitive.definition or definition_of(primitive.op_type)
     if definition.compute is not None:
         return list(definition.compute(inputs, primitive.attrs))
     if types is None:
@@ -35,7 +35,7 @@ def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorTyp
 
 def allocated(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorType]) -> list[Array]:
     """Memory for the outputs of `primitive`; those that show an input hold its bytes already."""
-    definition = definition_of(primitive.op_type)
+    definition = primitive.definition or definition_of(primitive.op_type)
     outputs: list[Array] = []
     for index, type_ in enumerate(types):
         if index in definition.aliases:
@@ -49,7 +49,7 @@ def allocated(primitive: Primitive, inputs: Sequence[Array], types: Sequence[Ten
 
 def launch(primitive: Primitive, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     """Compute `primitive` into memory that `allocated` gave."""
-    definition = definition_of(primitive.op_type)
+    definition = primitive.definition or definition_of(primitive.op_type)
     if not outputs or any(index not in definition.views for index in range(len(outputs))):
         definition.kernel(primitive.op_type)(inputs, primitive.attrs, outputs)
 

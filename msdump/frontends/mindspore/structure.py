@@ -40,6 +40,13 @@ class _Fixed:
 _COMPARED = (bool, int, float, complex, str, bytes, type(None))
 
 
+def is_same_constant(first: Any, second: Any) -> bool:
+    """Are they one object, or equal numbers, strings or tuples of them?"""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(is_same_constant, first, second))
+    return _Fixed(first) == _Fixed(second)
+
+
 def flatten(thing: Any, leaves: list[Tensor]) -> Structure:
     """Describe `thing` and append its tensors to `leaves`. Parameters and other objects are constants."""
     if isinstance(thing, Tensor) and not isinstance(thing, Parameter):

@@ -67,6 +67,7 @@ class Tracer:
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
     weights           parameters with respect to which a gradient was taken
+    writes            (identity, name) -> cell whose attribute of that name the program sets
     draw_counter      what random operators read so that every run draws anew; None when there are none
     """
 
@@ -85,11 +86,13 @@ class Tracer:
         self.cells: dict[int, tuple[TracedCell, tuple[object, ...]]] = {}
         self.weights: list[Parameter] = []
         self.draw_counter: Parameter | None = None
+        self.writes: dict[tuple[int, str], Any] = {}
         self._owner = object()
         self._path: list[TracedCell] = []
         self._scopes = ["Default"]
         self._marks = [False]
         self._stage = "forward"
+        self._forward: Node | None = None
         self._gradients = 0
         self._value_by_tensor: dict[int, tuple[Tensor, Value]] = {}
 
@@ -138,6 +141,21 @@ class Tracer:
             self._stage = before
 
     @contextmanager
+    def backward_of(self, node: Node) -> Iterator[None]:
+        """While this is open, operators are the gradient of `node`, in its scope.
+
+        Source: MindSpore: operators of a cell's `bprop` bear the scope of the cell.
+        """
+        before = self._stage, self._forward
+        self._stage, self._forward = "backward", node
+        self._scopes.append(node.scope)
+        try:
+            yield
+        finally:
+            self._stage, self._forward = before
+            self._scopes.pop()
+
+    @contextmanager
     def differentiating(self) -> Iterator[None]:
         """While this is open, a gradient of what runs is wanted."""
         self._gradients += 1
@@ -145,6 +163,11 @@ class Tracer:
             yield
         finally:
             self._gradients -= 1
+
+    @property
+    def is_differentiating(self) -> bool:
+        """Is a gradient of what runs wanted?"""
+        return self._gradients > 0
 
     @property
     def is_binding(self) -> bool:
@@ -159,10 +182,10 @@ class Tracer:
         """Add one operator; its outputs.   Raises: GraphError with the user's line when operands do not fit."""
         values = [self.value_of(tensor) for tensor in inputs]
         lines = () if self.is_recording and self.recorder is None else source_lines()
-        if definition_of(primitive.op_type).compute is not None:
-            return self._add_computed(primitive, values, lines)
         try:
-            node = self.graph.add_node(primitive, values, self.scope, lines, stage=self._stage)
+            if (primitive.definition or definition_of(primitive.op_type)).compute is not None:
+                return self._add_computed(primitive, values, lines)
+            node = self.graph.add_node(primitive, values, self.scope, lines, self._forward, self._stage)
         except KernelNotFoundError as error:
             place = f"{lines[-1]}: " if lines else ""
             raise KernelNotFoundError(f"{place}{error}") from error
@@ -203,6 +226,14 @@ class Tracer:
                     eager.launch(node.primitive, arrays, results)
             self.arrays.update((value.id, array) for value, array in zip(node.outputs, results, strict=True))
 
+    def catch_up(self, values: Sequence[Value]) -> None:
+        """Compute what a recording has still to compute for these values: Python code is about to see them."""
+        if self.is_recording:
+            self.run(leading_to(values, [node for node in self.graph.nodes if not self._has_run(node)]))
+
+    def _has_run(self, node: Node) -> bool:
+        return any(value.id in self.arrays for value in node.outputs)
+
     def _array_of(self, value: Value) -> Array:
         if value.parameter is not None:
             return value.parameter.array
@@ -228,6 +259,10 @@ class Tracer:
         """The tensor that shows a value of this graph."""
         array = self._array_of(value) if self.is_recording else None
         return Tensor.of_value(value, self._owner, array)
+
+    def note_write(self, cell: Any, name: str) -> None:
+        """The program sets an attribute of a cell; what it holds in the end is a result of the graph."""
+        self.writes[id(cell), name] = cell
 
     def draw(self) -> Parameter:
         """The counter of runs for random operators."""
@@ -276,6 +311,17 @@ class Tracer:
                 if is_scalar and data is not None and data.tobytes() == array.tobytes():
                     return value
         return self.graph.add_constant(array, dtype)
+
+
+def leading_to(results: Sequence[Value | None], nodes: Sequence[Node]) -> list[Node]:
+    """Those of `nodes` that lead to the results, in order."""
+    needed = {value.id for value in results if value is not None}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if any(value.id in needed for value in node.outputs):
+            needed.update(value.id for value in node.inputs)
+            kept.append(node)
+    return kept[::-1]
 
 
 def _components(parent: TracedCell, cell: TracedCell) -> list[str]:

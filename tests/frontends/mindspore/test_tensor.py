@@ -158,8 +158,12 @@ def test_parameters_keep_their_memory() -> None:
     assert before.tolist() == [1.0, 2.0]
     with pytest.raises(GraphError, match=r"expected data of shape \(2,\), got \(3,\)"):
         parameter.set_data(Tensor([1.0, 2.0, 3.0]))
-    with pytest.raises(GraphError, match="expected data of dtype float32, got int64"):
-        parameter.set_data(Tensor([1, 2]))
+    with pytest.raises(ValueError, match="expected data of shape"):
+        parameter.set_data(1.0)
+    with pytest.raises(TypeError, match="expected data of dtype float32, got complex64"):
+        parameter.set_data(Tensor(np.array([1, 2], np.complex64)))
+    parameter.set_data(Tensor([1, 2]))
+    assert parameter.memory.array is memory and memory.tolist() == [1.0, 2.0]
 
 
 def test_parameter_tuples_have_distinct_names() -> None:

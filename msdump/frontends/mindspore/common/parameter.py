@@ -9,13 +9,15 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.errors import GraphError
+from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType
 from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer, attached_functions, attached_initializer
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
 
 DEFAULT_NAME = "Parameter"
+# Data of a kind fits a parameter of the same or a later kind.
+_KINDS = {dtypes.BOOL: 0, dtypes.UINT: 1, dtypes.INT: 2, dtypes.FLOAT: 3, dtypes.COMPLEX: 4}
 
 
 class Parameter(Tensor):
@@ -69,21 +71,37 @@ class Parameter(Tensor):
         return Tensor.of_array(self.array.copy())
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
-        """Take over the values of `data`.   Raises: GraphError when shape differs, or dtype in a lossy way."""
+        """Take over the values of `data`, a tensor or a number, in the dtype of this parameter.
+
+        Raises: TypeError for other data, or a dtype whose kind this one cannot hold (a float for integers);
+                ValueError for another shape, but for one element.
+        """
+        if not isinstance(data, Tensor | int | float):
+            raise TypeError(
+                f"Parameter {self.name}: expected data as a Tensor, an int or a float, got {type(data).__name__}. "
+                "Wrap it: Tensor(data)."
+            )
         array = (data if isinstance(data, Tensor) else Tensor(data)).array
         if array.shape != self.shape and array.size == 1 and self.size == 1:
             array = array.reshape(self.shape)
         if array.shape != self.shape:
-            raise GraphError(f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}.")
+            raise OperandValueError(
+                f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}. Its memory "
+                "is fixed; make a new Parameter for another shape."
+            )
         ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
-        if ours.kind != theirs.kind:
-            raise GraphError(f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it.")
+        if _KINDS[theirs.kind] > _KINDS[ours.kind]:
+            raise OperandTypeError(
+                f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it."
+            )
         tracer = active_tracer.get()
         if tracer is not None and tracer.recorder is not None:
             # In a step that is dumped the write shows, as the operator that it is.
-            attached_functions().assign(self, Tensor.of_array(array.astype(self.memory.array.dtype)))
+            is_fitting = isinstance(data, Tensor) and data.type_ == self.type_
+            converted = data if is_fitting else Tensor.of_array(array.astype(self.memory.array.dtype))
+            attached_functions().assign(self, converted)
         else:
-            np.copyto(self.memory.array, array, casting="same_kind")
+            np.copyto(self.memory.array, array.astype(self.memory.array.dtype))
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:

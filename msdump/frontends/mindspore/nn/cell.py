@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
 from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.dtype import DType, bfloat16, dtype_name, float16, float32, float64
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
-from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.common.tensor import Tensor, attached_functions
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.dispatch import cast
+from msdump.frontends.mindspore.hooks import CellHooks, Hook, HookHandle, check_hook
+from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
 from msdump.frontends.mindspore.pynative import run_step, step_session
-from msdump.frontends.mindspore.structure import check_inputs, has_open_shape
+from msdump.frontends.mindspore.sources import user_line
+from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, is_same_constant
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
 
 
@@ -41,6 +45,8 @@ class Cell:
         set_plain(self, "_precision", None)
         set_plain(self, "_jit_level", "")
         set_plain(self, "_declared_inputs", None)
+        set_plain(self, "_hooks", CellHooks())
+        set_plain(self, "_written", set())
         set_plain(self, "cls_name", type(self).__name__)
         set_plain(self, "scope_name", "")
         set_plain(self, "training", False)
@@ -63,16 +69,37 @@ class Cell:
             if self._declared_inputs is not None:
                 check_inputs(self._declared_inputs, args)
             if get_context("mode") == GRAPH_MODE:
-                return compiled_call(self.construct, self._cache, args, kwargs, self, self._jit_level)
+                return compiled_call(self._body(None), self._cache, args, kwargs, self, self._jit_level)
             session = step_session(self._jit_level)
             if session is not None:
-                return run_step(session, self.construct, self._cache, args, kwargs, self)
+                return run_step(session, self._body(None), self._cache, args, kwargs, self)
         with self.entered(tracer):
-            return self.construct(*self.cast_inputs(args), **kwargs)
+            return self._body(tracer)(*self.cast_inputs(args), **kwargs)
+
+    def _body(self, tracer: Tracer | None) -> Callable[..., Any]:
+        """What a call runs: `construct`, with the gradient and the hooks that the script gave this cell.
+
+        tracer   of the program that calls this cell; None: the cell is the program
+        """
+        body: Callable[..., Any] = self.construct
+        bprop = getattr(type(self), "bprop", None)
+        if tracer is not None and bprop is not None and tracer.is_differentiating:
+            body = partial(self._with_bprop, tracer)
+        if not self._hooks:
+            return body
+
+        @wraps(self.construct)
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            return self._hooks.run(self, current_tracer(), body, args, kwargs)
+
+        return hooked
+
+    def _with_bprop(self, tracer: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return with_bprop(tracer, self.cls_name, self.bprop, self.construct, args, kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
-        compile_only(self.construct, self._cache, args, kwargs, self, self._jit_level)
+        compile_only(self._body(None), self._cache, args, kwargs, self, self._jit_level)
 
     @contextmanager
     def entered(self, tracer: Tracer | None) -> Iterator[None]:
@@ -93,7 +120,13 @@ class Cell:
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
-        return (self.training, self._precision, self._flags.get(MARK), self.has_open_inputs)
+        return (
+            self.training,
+            self._precision,
+            self._flags.get(MARK),
+            self.has_open_inputs,
+            self._hooks.state() if self._hooks else (),
+        )
 
     # -- attributes ---------------------------------------------------------------------------------
 
@@ -105,6 +138,12 @@ class Cell:
                 "Please use 'super().__init__()'."
             )
         if cells is not None and params is not None:
+            tracer = current_tracer()
+            is_graph = tracer is not None and not tracer.is_recording
+            if name in params and self._is_assigned(name, value, is_graph):
+                return
+            if tracer is not None and is_graph:
+                self._note_write(tracer, name, value)
             cells.pop(name, None)
             params.pop(name, None)
         if isinstance(value, Parameter):
@@ -118,7 +157,57 @@ class Cell:
         else:
             object.__setattr__(self, name, value)
 
+    def _is_assigned(self, name: str, value: Any, is_graph: bool) -> bool:
+        """Write a tensor, or in a graph also a number, to the parameter of this name.
+
+        Edges:  outside of a graph another Parameter or None takes the parameter's place.
+        Raises: TypeError for anything else.   Source: MindSpore: an assignment is the operator Assign.
+        """
+        parameter = self._params[name]
+        if is_graph:
+            if not isinstance(value, Tensor | int | float):
+                raise TypeError(
+                    f"{user_line() or self.cls_name}: expected a Tensor or a number for the parameter '{name}', got "
+                    f"{type(value).__name__}. A parameter stays a parameter while a graph runs."
+                )
+            attached_functions().assign(parameter, value)
+            return True
+        if isinstance(value, Parameter) or value is None:
+            return False
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Parameter '{name}' already exists in network, can not assign this type: '{type(value)}' as a "
+                "parameter."
+            )
+        attached_functions().assign(parameter, value)
+        return True
+
+    def _note_write(self, tracer: Tracer, name: str, value: Any) -> None:
+        """A construct that is traced sets an attribute: it will get its value anew at each run of the graph.
+
+        Raises: TypeError for an attribute that was there before with another value: a graph would not see that it
+                changes.   Source: MindSpore 2.0.
+        """
+        if isinstance(getattr(type(self), name, None), property):
+            return
+        before = getattr(self, name) if name in self.__dict__ or hasattr(type(self), name) else _MISSING
+        if before is not _MISSING and name not in self._written and not is_same_constant(before, value):
+            raise TypeError(
+                f"{user_line() or self.cls_name}: 'self.{name}' should be initialized as a 'Parameter' type in the "
+                f"'__init__' function, but got '{before}' with type '{type(before).__name__}'. A compiled graph "
+                "computes the same at each call; only parameters change between calls."
+            )
+        if before is _MISSING or name in self._written:
+            self._written.add(name)
+            tracer.note_write(self, name)
+
     def __delattr__(self, name: str) -> None:
+        tracer = current_tracer()
+        if tracer is not None and not tracer.is_recording:
+            raise RuntimeError(
+                f"{user_line() or self.cls_name}: expected no 'del' of an attribute while a graph is traced, got "
+                f"'{name}'. Delete it before the cell is called."
+            )
         self._cells.pop(name, None)
         self._params.pop(name, None)
         object.__delattr__(self, name)
@@ -226,6 +315,29 @@ class Cell:
         """Parameter by name."""
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
 
+    # -- hooks --------------------------------------------------------------------------------------
+
+    def register_forward_pre_hook(self, hook_fn: Hook, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook_fn(cell, inputs)` before `construct`; what it returns, unless None, becomes the inputs."""
+        check_hook(hook_fn, "register_forward_pre_hook")
+        return HookHandle(self._hooks.before, (hook_fn, with_kwargs))
+
+    def register_forward_hook(self, hook_fn: Hook, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook_fn(cell, inputs, output)` after `construct`; what it returns, unless None, becomes the output."""
+        check_hook(hook_fn, "register_forward_hook")
+        return HookHandle(self._hooks.after, (hook_fn, with_kwargs))
+
+    def register_backward_pre_hook(self, hook_fn: Hook) -> HookHandle:
+        """Call `hook_fn(cell, grad_output)` before the cell's backward pass; it may return other gradients."""
+        check_hook(hook_fn, "register_backward_pre_hook")
+        return HookHandle(self._hooks.before_backward, (hook_fn,))
+
+    def register_backward_hook(self, hook_fn: Hook) -> HookHandle:
+        """Call `hook_fn(cell, grad_input, grad_output)` after the cell's backward pass; it may return other gradients
+        of the inputs."""
+        check_hook(hook_fn, "register_backward_hook")
+        return HookHandle(self._hooks.after_backward, (hook_fn,))
+
     # -- switches -----------------------------------------------------------------------------------
 
     def set_train(self, mode: bool = True) -> Cell:
@@ -323,6 +435,9 @@ def _cast_floats(arg: Any, dtype: str) -> Any:
     if isinstance(arg, tuple | list):
         return type(arg)(_cast_floats(item, dtype) for item in arg)
     return cast(arg, dtype) if isinstance(arg, Tensor) and arg.dtype in _CASTABLE else arg
+
+
+_MISSING = object()
 
 
 def _walk(cell: Cell, prefix: str, seen: set[int]) -> Iterator[tuple[str, Cell]]:

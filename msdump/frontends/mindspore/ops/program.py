@@ -6,10 +6,11 @@ from typing import Any
 
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import as_tensor, call
+from msdump.frontends.mindspore.dispatch import as_tensor, call, common_dtype, scalar_dtype
 from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.primitive import operator_class
+from msdump.frontends.mindspore.sources import user_line
 
 
 @operator_class("StopGradient")
@@ -24,22 +25,48 @@ def depend(value: Any, expr: Any) -> Any:
     return call("Depend", value, expr) if isinstance(value, Tensor) and isinstance(expr, Tensor) else value
 
 
+def _operand(op_type: str, variable: Parameter, value: Any) -> Tensor:
+    """`value` in the dtype of the parameter that it is written to."""
+    tensor = as_tensor(value)
+    ours, theirs = variable.type_.dtype, tensor.type_.dtype
+    wider = scalar_dtype(ours, value) if isinstance(value, bool | int | float) else common_dtype(ours, theirs)
+    if wider != ours:
+        raise TypeError(
+            f"{op_type}{_here()}: expected a value that {ours}, the dtype of the parameter, can hold, got {theirs}. "
+            "A parameter keeps its dtype: cast the value."
+        )
+    return as_tensor(value, ours) if not isinstance(value, Tensor) else _cast(tensor, ours)
+
+
+def _here() -> str:
+    line = user_line()
+    return f" at {line}" if line else ""
+
+
 @operator_class("Assign")
 def assign(variable: Parameter, value: Any) -> Tensor:
-    """Write `value` to a parameter."""
-    return call("Assign", variable, _cast(as_tensor(value, variable.type_.dtype), variable.type_.dtype))
+    """Write `value` to a parameter.
+
+    Raises: TypeError when the parameter's dtype cannot hold that of `value`, ValueError for another shape.
+    """
+    tensor = _operand("Assign", variable, value)
+    if tensor.shape != variable.shape:
+        raise ValueError(
+            f"Assign{_here()}: expected 'value' of the same shape as 'variable', {variable.shape}, got {tensor.shape}."
+        )
+    return call("Assign", variable, tensor)
 
 
 @operator_class("AssignAdd")
 def assign_add(variable: Parameter, value: Any) -> Tensor:
     """Add `value` to a parameter in place."""
-    return call("AssignAdd", variable, _cast(as_tensor(value, variable.type_.dtype), variable.type_.dtype))
+    return call("AssignAdd", variable, _operand("AssignAdd", variable, value))
 
 
 @operator_class("AssignSub")
 def assign_sub(variable: Parameter, value: Any) -> Tensor:
     """Subtract `value` from a parameter in place."""
-    return call("AssignSub", variable, _cast(as_tensor(value, variable.type_.dtype), variable.type_.dtype))
+    return call("AssignSub", variable, _operand("AssignSub", variable, value))
 
 
 @operator_class("Print")

@@ -1,0 +1,169 @@
+"""Hooks of cells run around the call and its backward pass, in both modes, and are part of what is dumped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msdump.mindspore as ms
+import numpy as np
+import pytest
+
+from msdump import sessions
+from msdump.frontends.mindspore import Parameter, Tensor, nn
+from tests.frontends.mindspore.conftest import execution_order
+
+pytestmark = pytest.mark.usefixtures("either_mode")
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X.copy())
+
+
+class Net(nn.Cell):
+    """relu(2 * a), with 2 as a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.r = nn.ReLU()
+        self.w = Parameter(Tensor(np.full(3, 2, np.float32)), name="w")
+
+    def construct(self, a: Tensor) -> Tensor:
+        return self.r(a * self.w)
+
+
+def values(tensor: Tensor) -> list[float]:
+    return [float(value) for value in tensor.asnumpy()]
+
+
+def test_a_hook_before_may_change_the_inputs_until_it_is_removed() -> None:
+    net = Net()
+    handle = net.r.register_forward_pre_hook(lambda cell, inputs: inputs[0] + 10)
+    assert values(net(x())) == [12, 6, 16]
+    handle.remove()
+    handle.remove()
+    assert values(net(x())) == [2, 0, 6]
+
+
+def test_a_hook_after_may_change_the_output_and_its_gradient() -> None:
+    net = Net()
+    handle = net.r.register_forward_hook(lambda cell, inputs, output: output * 100)
+    assert values(net(x())) == [200, 0, 600]
+    assert values(ms.grad(net)(x())) == [200, 0, 200]
+    handle.remove()
+    assert values(ms.grad(net)(x())) == [2, 0, 2]
+
+
+def test_hooks_run_in_the_order_in_which_they_came() -> None:
+    net, seen = Net(), []
+    for name in ("after 1", "after 2"):
+        net.r.register_forward_hook(lambda cell, inputs, output, name=name: seen.append(name))
+    for name in ("before 1", "before 2"):
+        net.r.register_forward_pre_hook(lambda cell, inputs, name=name: seen.append(name))
+    for name in ("gradient 1", "gradient 2"):
+        net.r.register_backward_hook(lambda cell, of_inputs, of_outputs, name=name: seen.append(name))
+    net.r.register_backward_pre_hook(lambda cell, of_outputs: seen.append("before gradient"))
+    ms.grad(net)(x())
+    assert seen == ["before 1", "before 2", "after 1", "after 2", "before gradient", "gradient 1", "gradient 2"]
+
+
+def test_hooks_of_the_cell_that_is_called_run_too() -> None:
+    net = Net()
+    net.register_forward_hook(lambda cell, inputs, output: output * 100)
+    assert values(net(x())) == [200, 0, 600]
+
+
+def test_keywords_are_shown_when_wanted() -> None:
+    class Scale(nn.Cell):
+        def construct(self, a: Tensor, by: int = 1) -> Tensor:
+            return a * by
+
+    net = Scale()
+    net.register_forward_pre_hook(lambda cell, args, kwargs: (args, {"by": kwargs["by"] + 1}), with_kwargs=True)
+    net.register_forward_hook(lambda cell, args, kwargs, output: output * kwargs["by"], with_kwargs=True)
+    assert values(net(x(), by=2)) == [9, -18, 27]
+
+
+@pytest.mark.parametrize("is_tuple", [True, False])
+def test_backward_hooks_may_change_gradients(is_tuple: bool) -> None:
+    net = Net()
+    after = net.r.register_backward_hook(
+        lambda cell, of_inputs, of_outputs: (of_inputs[0] * 100,) if is_tuple else of_inputs[0] * 100
+    )
+    before = net.r.register_backward_pre_hook(
+        lambda cell, of_outputs: (of_outputs[0] * 10,) if is_tuple else of_outputs[0] * 10
+    )
+    assert values(ms.grad(net)(x())) == [2000, 0, 2000]
+    after.remove()
+    assert values(ms.grad(net)(x())) == [20, 0, 20]
+    before.remove()
+    assert values(ms.grad(net)(x())) == [2, 0, 2]
+
+
+class Two(nn.Cell):
+    def construct(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return a * b, a + b
+
+
+class AroundTwo(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.two = Two()
+
+    def construct(self, a: Tensor, b: Tensor) -> Tensor:
+        product, total = self.two(a, b)
+        return product * 2 + total
+
+
+def test_backward_hooks_see_all_gradients(either_mode: int) -> None:
+    if either_mode == ms.GRAPH_MODE:
+        pytest.skip("values are there when the graph runs")
+    net, seen = AroundTwo(), []
+    net.two.register_backward_hook(lambda cell, of_inputs, of_outputs: seen.append((of_inputs, of_outputs)))
+    ms.grad(net, (0, 1))(x(), Tensor(X + 1))
+    (((of_a, of_b), (of_product, of_total)),) = seen
+    assert (values(of_a), values(of_b)) == ([5, -1, 9], [3, -3, 7])
+    assert (values(of_product), values(of_total)) == ([2, 2, 2], [1, 1, 1])
+
+
+def test_no_backward_hook_runs_without_a_gradient() -> None:
+    net, seen = Net(), []
+    net.r.register_backward_hook(lambda cell, of_inputs, of_outputs: seen.append(1))
+    net(x())
+    assert seen == []
+
+
+WRONG: list[tuple[Callable[..., Any], type[Exception]]] = [
+    (lambda cell, of_inputs, of_outputs: (of_inputs[0], of_inputs[0]), TypeError),
+    (lambda cell, of_inputs, of_outputs: 5, TypeError),
+    (lambda cell, of_inputs, of_outputs: of_inputs[0][0:2], ValueError),
+]
+
+
+@pytest.mark.parametrize(("hook", "kind"), WRONG, ids=["two", "number", "shape"])
+def test_gradients_that_do_not_fit_are_refused(hook: Callable[..., Any], kind: type[Exception]) -> None:
+    net = Net()
+    net.r.register_backward_hook(hook)
+    with pytest.raises(kind, match="ReLU: backward hook: expected"):
+        ms.grad(net)(x())
+
+
+@pytest.mark.parametrize("kind", ["forward_pre_hook", "forward_hook", "backward_pre_hook", "backward_hook"])
+def test_a_hook_is_a_function(kind: str) -> None:
+    with pytest.raises(TypeError, match=f"register_{kind}.*must be python function, but got <class 'int'>"):
+        getattr(Net(), f"register_{kind}")(5)
+
+
+def test_operators_of_hooks_are_dumped(sync_dump: Callable[..., Path]) -> None:
+    root = sync_dump()
+    net = Net()
+    net.r.register_forward_hook(lambda cell, inputs, output: output * 100)
+    net.r.register_backward_hook(lambda cell, of_inputs, of_outputs: of_inputs[0] + 1)
+    step = nn.TrainOneStepCell(net, nn.SGD(net.trainable_params(), 0.1))
+    step(x())
+    sessions.close_all()
+    names = execution_order(root)
+    assert names.count("Default/network-Net/r-ReLU/Mul") == 1
+    assert names.count("Default/network-Net/r-ReLU/Add") == 1
