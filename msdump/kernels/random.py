@@ -103,3 +103,44 @@ def _dropout_grad_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads
     if outer[0] is None:
         return [None, None]
     return [builder.add("DropoutGrad", [outer[0], node.inputs[1]], dict(node.primitive.attrs)), None]
+
+
+# -- whole channels at once ---------------------------------------------------------------------------
+
+_CHANNELS = {"Dropout2D": 4, "Dropout3D": 5}
+for _name in _CHANNELS:
+    def_primitive(_name, ("x", "draw"), ("output", "mask"))
+
+
+def _define_channel_dropout(op_type: str, ndim: int) -> None:
+    """Zeros for whole channels of (N, C, ...): the mask is bool, of the shape of x.   Attrs: keep_prob, Seed0."""
+
+    @def_infer(op_type)
+    def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+        expect(len(types) in (1, 2), "x, or x and draw", f"{len(types)} operands")
+        expect_dtype(types[0], FLOATS, "x")
+        expect(len(types[0].shape) == ndim, f"x of {ndim} axes", types[0].shape)
+        _keep_prob(attrs)
+        return (types[0], TensorType("bool", types[0].shape))
+
+    @def_kernel(op_type)
+    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        x, (output, mask) = inputs[0], out
+        draw = int(inputs[1].reshape(())) if len(inputs) == 2 else 0
+        kept = np.empty(x.shape[:2], bool)
+        fill_mask(kept, _keep_prob(attrs), (int(attrs.get("Seed0", 0)), 0, draw))
+        np.copyto(mask, kept.reshape(*x.shape[:2], *(1,) * (ndim - 2)))
+        _scaled(x, mask.astype(x.dtype), _keep_prob(attrs), output)
+
+    @def_bprop(op_type)
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+        if outer[0] is None:
+            return [None] * len(node.inputs)
+        dtype = outer[0].type.dtype
+        mask = builder.add("Cast", [node.outputs[1]], {"dtype": dtype})
+        scaled = builder.add("Mul", [outer[0], builder.constant(1.0 / _keep_prob(node.primitive.attrs), dtype)])
+        return [builder.add("Mul", [scaled, mask]), *[None] * (len(node.inputs) - 1)]
+
+
+for _name, _ndim in _CHANNELS.items():
+    _define_channel_dropout(_name, _ndim)

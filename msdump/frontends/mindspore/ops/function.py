@@ -8,9 +8,11 @@ from msdump.frontends.mindspore.common.initializer import initializer as _initia
 from msdump.frontends.mindspore.common.tensor import attach as _attach
 from msdump.frontends.mindspore.indexing import take as _take
 from msdump.frontends.mindspore.names import publish_all
+from msdump.frontends.mindspore.ops.activations import *
 from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.array import *
 from msdump.frontends.mindspore.ops.elementary import *
+from msdump.frontends.mindspore.ops.losses import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.program import *

@@ -82,6 +82,39 @@ def dropout_with_mask(input: Tensor, keep_prob: float, seed: int | None = None, 
     return execute("Dropout", [input, tracer.draw()], attrs)
 
 
+def _channels_dropped(op_type: str, input: Tensor, p: float) -> Tensor:
+    """Whole channels zero with probability p."""
+    if isinstance(p, bool) or not isinstance(p, float):
+        raise TypeError(f"For '{op_type}', the p should be float, but got {type(p).__name__}.")
+    if not 0 <= p < 1:
+        raise ValueError(f"For '{op_type}', the 'p' must be in range [0, 1), but got {p}.")
+    attrs = {"keep_prob": 1.0 - p, "Seed0": int(random_generator().integers(1, 2**31))}
+    tracer = current_tracer()
+    draws = [] if tracer is None or tracer.is_recording else [tracer.draw()]
+    return execute(op_type, [input, *draws], attrs)[0]
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Channels of (N, C, L) or (C, L) zero with probability p."""
+    if not training:
+        return input
+    if input.ndim not in (2, 3):
+        raise ValueError(f"For 'dropout1d', input must be a 2D or 3D tensor, but got {input.ndim}D.")
+    batched = input if input.ndim == 3 else expand_dims(input, 0)
+    result = squeeze(_channels_dropped("Dropout2D", expand_dims(batched, -1), p), -1)
+    return result if input.ndim == 3 else squeeze(result, 0)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Channels of (N, C, H, W) zero with probability p."""
+    return _channels_dropped("Dropout2D", input, p) if training else input
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Channels of (N, C, D, H, W) zero with probability p."""
+    return _channels_dropped("Dropout3D", input, p) if training else input
+
+
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return mean(loss)

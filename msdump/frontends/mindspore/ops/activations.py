@@ -1,0 +1,134 @@
+"""Activation functions beyond those of `arithmetic` and `network`, under MindSpore's types of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.arithmetic import (
+    greater,
+    log,
+    maximum,
+    minimum,
+    mul,
+    select,
+    sigmoid,
+    sub,
+    tanh,
+)
+from msdump.frontends.mindspore.ops.array import cast, full
+from msdump.frontends.mindspore.ops.declaration import operator
+
+
+def _activation(op_type: str, torch_name: str, doc: str) -> Any:
+    """Operator of one operand that `torch.nn.functional` has under this name."""
+
+    def function(torch: Any, input: Tensor) -> Tensor:
+        result: Tensor = getattr(torch.nn.functional, torch_name)(input)
+        return result
+
+    function.__doc__ = doc
+    function.__name__ = torch_name
+    return operator(op_type)(function)
+
+
+selu = _activation("SeLU", "selu", "Scaled exponential linear unit.")
+hardswish = _activation("HSwish", "hardswish", "input * min(max(input + 3, 0), 6) / 6.")
+hardsigmoid = _activation("HSigmoid", "hardsigmoid", "min(max(input + 3, 0), 6) / 6.")
+mish = _activation("Mish", "mish", "input * tanh(log(1 + e ** input)).")
+softsign = _activation("Softsign", "softsign", "input / (1 + |input|).")
+_softplus = _activation("Softplus", "softplus", "log(1 + e ** input).")
+
+
+def silu(input: Tensor) -> Tensor:
+    """input * sigmoid(input).   Source: MindSpore 2.0 composes it of Sigmoid and Mul."""
+    return mul(input, sigmoid(input))
+
+
+@operator("Elu")
+def elu(torch: Any, input_x: Tensor, alpha: float = 1.0) -> Tensor:
+    """input above zero, alpha * (e ** input - 1) below."""
+    result: Tensor = torch.nn.functional.elu(input_x, alpha)
+    return result
+
+
+@operator("CeLU")
+def celu(torch: Any, x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x above zero, alpha * (e ** (x / alpha) - 1) below.   Raises: ValueError for alpha 0, as MindSpore."""
+    if alpha == 0:
+        raise ValueError("For 'CeLU', the 'alpha' must not be 0.")
+    result: Tensor = torch.nn.functional.celu(x, alpha)
+    return result
+
+
+@operator("HShrink")
+def hardshrink(torch: Any, x: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 between -lambd and lambd, x elsewhere."""
+    result: Tensor = torch.nn.functional.hardshrink(x, lambd)
+    return result
+
+
+@operator("SoftShrink")
+def softshrink(torch: Any, x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x drawn toward 0 by lambd, and 0 between."""
+    result: Tensor = torch.nn.functional.softshrink(x, lambd)
+    return result
+
+
+@operator("FastGeLU")
+def fast_gelu(torch: Any, x: Tensor) -> Tensor:
+    """x / (1 + e ** (-1.702 * x)), the quick form of GeLU.   Source: formula of MindSpore's FastGeLU."""
+    size: Any = torch.abs(x)
+    result: Tensor = x / (1 + torch.exp(-1.702 * size)) * torch.exp(0.851 * (x - size))
+    return result
+
+
+@operator("PReLU")
+def prelu(torch: Any, input: Tensor, weight: Tensor) -> Tensor:
+    """input above zero, weight * input below; one weight, or one per channel (axis 1)."""
+    result: Tensor = torch.nn.functional.prelu(input, weight)
+    return result
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + e ** (beta * input)) / beta; input itself where beta * input is above the threshold."""
+    if beta == 0:
+        raise ValueError("For 'softplus', the beta cannot be 0.")
+    scaled = mul(input, beta)
+    return select(greater(scaled, threshold), input, mul(_softplus(scaled), 1 / beta))
+
+
+def softmin(x: Tensor, axis: int = -1, *, dtype: Any = None) -> Tensor:
+    """Softmax of -x."""
+    return call("Softmax", mul(x if dtype is None else cast(x, dtype), -1), axis=axis)
+
+
+def logsigmoid(x: Tensor) -> Tensor:
+    """Logarithm of sigmoid(x)."""
+    return log(sigmoid(x))
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)."""
+    return sub(input, tanh(input))
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """input kept between two bounds."""
+    return minimum(maximum(input, min_val), max_val)
+
+
+def threshold(input: Tensor, thr: float, value: float) -> Tensor:
+    """input above `thr`, `value` elsewhere."""
+    return select(greater(input, thr), input, full(input.shape, value, dtype=input.dtype))
+
+
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """First half along an axis, times sigmoid of the second."""
+    first, second = execute("Split", [x], {"axis": axis, "output_num": 2})
+    return mul(first, sigmoid(second))
+
+
+publish(__name__)
