@@ -2,6 +2,43 @@
 
 from __future__ import annotations
 
+from msdump.frontends.mindspore.dataset.transforms import not_random
+from msdump.frontends.mindspore.dataset.vision.boxes import (
+    BoundingBoxAugment,
+    RandomCropWithBBox,
+    RandomHorizontalFlipWithBBox,
+    RandomResizedCropWithBBox,
+    RandomResizeWithBBox,
+    RandomVerticalFlipWithBBox,
+    ResizeWithBBox,
+)
+from msdump.frontends.mindspore.dataset.vision.channels import ConvertColor, Grayscale, RandomGrayscale
+from msdump.frontends.mindspore.dataset.vision.color import (
+    AdjustBrightness,
+    AdjustContrast,
+    AdjustGamma,
+    AdjustHue,
+    AdjustSaturation,
+    AdjustSharpness,
+    AutoContrast,
+    Equalize,
+    HsvToRgb,
+    Invert,
+    Posterize,
+    RgbToHsv,
+    Solarize,
+)
+from msdump.frontends.mindspore.dataset.vision.files import (
+    encode_jpeg,
+    encode_png,
+    get_image_num_channels,
+    get_image_size,
+    read_file,
+    read_image,
+    write_file,
+    write_jpeg,
+    write_png,
+)
 from msdump.frontends.mindspore.dataset.vision.geometry import (
     CenterCrop,
     Crop,
@@ -15,11 +52,23 @@ from msdump.frontends.mindspore.dataset.vision.geometry import (
     Resize,
     VerticalFlip,
 )
+from msdump.frontends.mindspore.dataset.vision.mixing import CutMixBatch, MixUp, MixUpBatch
+from msdump.frontends.mindspore.dataset.vision.normal import LinearTransformation, NormalizePad
+from msdump.frontends.mindspore.dataset.vision.patches import (
+    CutOut,
+    Erase,
+    FiveCrop,
+    GaussianBlur,
+    PadToSize,
+    RandomErasing,
+    RandomResize,
+    ResizedCrop,
+    SlicePatches,
+    TenCrop,
+)
 from msdump.frontends.mindspore.dataset.vision.pixels import (
     HWC2CHW,
     Decode,
-    Grayscale,
-    Invert,
     Normalize,
     Rescale,
     ToNumpy,
@@ -27,7 +76,42 @@ from msdump.frontends.mindspore.dataset.vision.pixels import (
     ToTensor,
     ToType,
 )
-from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter
+from msdump.frontends.mindspore.dataset.vision.policies import (
+    AutoAugment,
+    RandAugment,
+    RandomSelectSubpolicy,
+    TrivialAugmentWide,
+    UniformAugment,
+)
+from msdump.frontends.mindspore.dataset.vision.randoms import (
+    RandomAdjustSharpness,
+    RandomAutoContrast,
+    RandomColor,
+    RandomColorAdjust,
+    RandomEqualize,
+    RandomInvert,
+    RandomLighting,
+    RandomPosterize,
+    RandomSharpness,
+    RandomSolarize,
+)
+from msdump.frontends.mindspore.dataset.vision.utils import (
+    AutoAugmentPolicy,
+    Border,
+    ConvertMode,
+    ImageBatchFormat,
+    ImageReadMode,
+    Inter,
+    SliceMode,
+)
+from msdump.frontends.mindspore.dataset.vision.warp import (
+    Affine,
+    Perspective,
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
+    Rotate,
+)
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
 publish_all(__name__)

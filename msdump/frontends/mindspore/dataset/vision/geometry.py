@@ -12,12 +12,20 @@ from msdump.arrays import Array
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform
+from msdump.frontends.mindspore.dataset.vision.base import ImageTransform
 from msdump.frontends.mindspore.dataset.vision.pixels import Decode
 from msdump.frontends.mindspore.dataset.vision.resample import resize
-from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter, image_array
+from msdump.frontends.mindspore.dataset.vision.utils import (
+    Border,
+    Inter,
+    image_array,
+    is_pillow,
+    pillow,
+    pillow_filter,
+)
 
 
-class Resize:
+class Resize(ImageTransform):
     """Another size; one int: the shorter side gets it, the other keeps the proportion.
 
     Dtypes: kept; uint8 is rounded to the nearest.
@@ -26,16 +34,21 @@ class Resize:
     def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
         self._size = checks.size_pair("Resize(size)", size)
         self._keeps_proportion = not isinstance(size, Sequence)
-        self._interpolation = _inter("Resize(interpolation)", interpolation)
+        self._interpolation = inter_of("Resize(interpolation)", interpolation)
 
-    def __call__(self, image: Any) -> Array:
-        array = image_array("Resize", image)
+    def of_array(self, image: Array) -> Array:
+        return resize(image, *self._new_size(*image.shape[:2]), self._interpolation)
+
+    def of_pillow(self, image: Any) -> Any:
+        height, width = self._new_size(image.height, image.width)
+        return image.resize((width, height), pillow_filter("Resize", self._interpolation))
+
+    def _new_size(self, old_height: int, old_width: int) -> tuple[int, int]:
         height, width = self._size
         if self._keeps_proportion:
-            old_height, old_width = array.shape[:2]
             shorter = min(old_height, old_width)
             height, width = old_height * height // shorter, old_width * width // shorter
-        return resize(array, height, width, self._interpolation)
+        return height, width
 
 
 class Crop:
@@ -49,28 +62,35 @@ class Crop:
         self._size = checks.size_pair("Crop(size)", size)
 
     def __call__(self, image: Any) -> Array:
-        return _crop("Crop", image_array("Crop", image), self._row, self._column, *self._size)
+        return crop("Crop", image_array("Crop", image), self._row, self._column, *self._size)
 
 
-class CenterCrop:
+class CenterCrop(ImageTransform):
     """The middle part of `size`. A side that is too short is padded with zeros on both ends."""
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self._height, self._width = checks.size_pair("CenterCrop(size)", size)
 
-    def __call__(self, image: Any) -> Array:
-        array = image_array("CenterCrop", image)
-        missing_rows = max(self._height - array.shape[0], 0)
-        missing_columns = max(self._width - array.shape[1], 0)
-        if missing_rows or missing_columns:
-            left, top = missing_columns // 2, missing_rows // 2
-            array = _pad(array, (left, top, missing_columns - left, missing_rows - top), (0,), Border.CONSTANT)
+    def of_pillow(self, image: Any) -> Any:
+        array = self._filled(np.asarray(image))
+        row, column = round((array.shape[0] - self._height) / 2), round((array.shape[1] - self._width) / 2)
+        return from_array(array[row : row + self._height, column : column + self._width])
+
+    def of_array(self, image: Array) -> Array:
+        array = self._filled(image)
         row = (array.shape[0] - self._height) // 2
         column = (array.shape[1] - self._width) // 2
-        return _crop("CenterCrop", array, row, column, self._height, self._width)
+        return crop("CenterCrop", array, row, column, self._height, self._width)
+
+    def _filled(self, array: Array) -> Array:
+        rows, columns = max(self._height - array.shape[0], 0), max(self._width - array.shape[1], 0)
+        if not rows and not columns:
+            return array
+        left, top = columns // 2, rows // 2
+        return pad(array, (left, top, columns - left, rows - top), (0,), Border.CONSTANT)
 
 
-class Pad:
+class Pad(ImageTransform):
     """A border around the image: one width, (left and right, top and bottom), or (left, top, right, bottom)."""
 
     def __init__(
@@ -80,11 +100,14 @@ class Pad:
         padding_mode: Border | str = Border.CONSTANT,
     ) -> None:
         self._borders = checks.borders("Pad(padding)", padding)
-        self._fill = _fill_values("Pad(fill_value)", fill_value)
-        self._mode = _border("Pad(padding_mode)", padding_mode)
+        self._fill = fill_values("Pad(fill_value)", fill_value)
+        self._mode = border_of("Pad(padding_mode)", padding_mode)
 
-    def __call__(self, image: Any) -> Array:
-        return _pad(image_array("Pad", image), self._borders, self._fill, self._mode)
+    def of_array(self, image: Array) -> Array:
+        return pad(image, self._borders, self._fill, self._mode)
+
+    def of_pillow(self, image: Any) -> Any:
+        return from_array(self.of_array(np.asarray(image)))
 
 
 class RandomCrop(RandomTransform):
@@ -99,22 +122,32 @@ class RandomCrop(RandomTransform):
         padding_mode: Border | str = Border.CONSTANT,
     ) -> None:
         self._height, self._width = checks.size_pair("RandomCrop(size)", size)
-        self._borders = None if padding is None else checks.borders("RandomCrop(padding)", padding)
+        self._borders = (0, 0, 0, 0) if padding is None else checks.borders("RandomCrop(padding)", padding)
         self._pads_if_needed = bool(pad_if_needed)
-        self._fill = _fill_values("RandomCrop(fill_value)", fill_value)
-        self._mode = _border("RandomCrop(padding_mode)", padding_mode)
+        self.fill = fill_values("RandomCrop(fill_value)", fill_value)
+        self.mode = border_of("RandomCrop(padding_mode)", padding_mode)
 
-    def draw(self, generator: np.random.Generator, *values: Any) -> Array:
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomCrop", image)
-        if self._borders is not None:
-            array = _pad(array, self._borders, self._fill, self._mode)
+        borders, row, column, height, width = self.plan(generator, array.shape[0], array.shape[1])
+        if any(borders):
+            array = pad(array, borders, self.fill, self.mode)
+        return like(image, crop("RandomCrop", array, row, column, height, width))
+
+    def plan(
+        self, generator: np.random.Generator, rows: int, columns: int
+    ) -> tuple[tuple[int, int, int, int], int, int, int, int]:
+        """Borders to add, then row, column, height and width of the part, for an image of `rows` x `columns`."""
+        left, top, right, bottom = self._borders
+        rows, columns = rows + top + bottom, columns + left + right
         if self._pads_if_needed:
-            rows, columns = max(self._height - array.shape[0], 0), max(self._width - array.shape[1], 0)
-            array = _pad(array, (columns, rows, columns, rows), self._fill, self._mode)
-        row = int(generator.integers(max(array.shape[0] - self._height, 0) + 1))
-        column = int(generator.integers(max(array.shape[1] - self._width, 0) + 1))
-        return _crop("RandomCrop", array, row, column, self._height, self._width)
+            down, across = max(self._height - rows, 0), max(self._width - columns, 0)
+            left, top, right, bottom = left + across, top + down, right + across, bottom + down
+            rows, columns = rows + 2 * down, columns + 2 * across
+        row = int(generator.integers(max(rows - self._height, 0) + 1))
+        column = int(generator.integers(max(columns - self._width, 0) + 1))
+        return (left, top, right, bottom), row, column, self._height, self._width
 
 
 class RandomResizedCrop(RandomTransform):
@@ -131,16 +164,20 @@ class RandomResizedCrop(RandomTransform):
         self._size = checks.size_pair("RandomResizedCrop(size)", size)
         self._scale = _range("RandomResizedCrop(scale)", scale)
         self._ratio = _range("RandomResizedCrop(ratio)", ratio)
-        self._interpolation = _inter("RandomResizedCrop(interpolation)", interpolation)
+        self._interpolation = inter_of("RandomResizedCrop(interpolation)", interpolation)
         self._max_attempts = checks.whole_number("RandomResizedCrop(max_attempts)", max_attempts)
 
-    def draw(self, generator: np.random.Generator, *values: Any) -> Array:
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomResizedCrop", image)
-        row, column, height, width = self._part(generator, array.shape[0], array.shape[1])
+        row, column, height, width = self.part(generator, array.shape[0], array.shape[1])
+        if is_pillow(image):
+            part = image.crop((column, row, column + width, row + height))
+            return part.resize(self._size[::-1], pillow_filter("RandomResizedCrop", self._interpolation))
         return resize(array[row : row + height, column : column + width], *self._size, self._interpolation)
 
-    def _part(self, generator: np.random.Generator, rows: int, columns: int) -> tuple[int, int, int, int]:
+    def part(self, generator: np.random.Generator, rows: int, columns: int) -> tuple[int, int, int, int]:
+        """Row, column, height and width of the part, for an image of `rows` x `columns`."""
         low, high = (math.log(bound) for bound in self._ratio)
         for _ in range(self._max_attempts):
             area = rows * columns * generator.uniform(*self._scale)
@@ -157,7 +194,7 @@ class RandomResizedCrop(RandomTransform):
 class RandomCropDecodeResize(RandomResizedCrop):
     """`RandomResizedCrop` of an image that is still encoded."""
 
-    def draw(self, generator: np.random.Generator, *values: Any) -> Array:
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (encoded,) = values
         return super().draw(generator, Decode()(encoded))
 
@@ -182,10 +219,10 @@ class RandomHorizontalFlip(RandomTransform):
     def __init__(self, prob: float = 0.5) -> None:
         self._probability = checks.probability("RandomHorizontalFlip(prob)", prob)
 
-    def draw(self, generator: np.random.Generator, *values: Any) -> Array:
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomHorizontalFlip", image)
-        return HorizontalFlip()(array) if generator.random() < self._probability else array
+        return like(image, array[:, ::-1]) if generator.random() < self._probability else image
 
 
 class RandomVerticalFlip(RandomTransform):
@@ -194,13 +231,23 @@ class RandomVerticalFlip(RandomTransform):
     def __init__(self, prob: float = 0.5) -> None:
         self._probability = checks.probability("RandomVerticalFlip(prob)", prob)
 
-    def draw(self, generator: np.random.Generator, *values: Any) -> Array:
+    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
         array = image_array("RandomVerticalFlip", image)
-        return VerticalFlip()(array) if generator.random() < self._probability else array
+        return like(image, array[::-1]) if generator.random() < self._probability else image
 
 
-def _crop(where: str, array: Array, row: int, column: int, height: int, width: int) -> Array:
+def like(image: Any, array: Array) -> Any:
+    """`array` as a Pillow image when `image` is one, else whole in memory."""
+    return from_array(array) if is_pillow(image) else np.ascontiguousarray(array)
+
+
+def from_array(array: Array) -> Any:
+    """A Pillow image."""
+    return pillow("vision").fromarray(np.ascontiguousarray(array))
+
+
+def crop(where: str, array: Array, row: int, column: int, height: int, width: int) -> Array:
     if row + height > array.shape[0] or column + width > array.shape[1]:
         raise ConfigError(
             f"{where}: expected an image of at least {row + height} x {column + width} pixels, got "
@@ -209,13 +256,13 @@ def _crop(where: str, array: Array, row: int, column: int, height: int, width: i
     return np.ascontiguousarray(array[row : row + height, column : column + width])
 
 
-def _pad(array: Array, borders: tuple[int, int, int, int], fill: tuple[float, ...], mode: Border) -> Array:
+def pad(array: Array, borders: tuple[int, int, int, int], fill: tuple[float, ...], mode: Border) -> Array:
     left, top, right, bottom = borders
     widths = [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - 2)
     if mode is not Border.CONSTANT:
         return np.pad(array, widths, mode=mode.value)
     channels = array.shape[2] if array.ndim == 3 else 1
-    if len(fill) not in (1, channels):
+    if array.ndim == 3 and len(fill) not in (1, channels):
         raise ConfigError(f"fill_value: expected 1 or {channels} values for {array.shape}, got {len(fill)}.")
     shape = (array.shape[0] + top + bottom, array.shape[1] + left + right, *array.shape[2:])
     padded = np.empty(shape, array.dtype)
@@ -224,14 +271,14 @@ def _pad(array: Array, borders: tuple[int, int, int, int], fill: tuple[float, ..
     return padded
 
 
-def _inter(where: str, value: Any) -> Inter:
+def inter_of(where: str, value: Any) -> Inter:
     if not isinstance(value, Inter):
         names = ", ".join(f"Inter.{member.name}" for member in Inter)
         raise TypeError(f"{where}: expected one of {names}, got {type(value).__name__} {value!r}.")
     return value
 
 
-def _border(where: str, value: Any) -> Border:
+def border_of(where: str, value: Any) -> Border:
     try:
         return Border(value)
     except ValueError as error:
@@ -241,7 +288,7 @@ def _border(where: str, value: Any) -> Border:
         ) from error
 
 
-def _fill_values(where: str, value: Any) -> tuple[float, ...]:
+def fill_values(where: str, value: Any) -> tuple[float, ...]:
     values = tuple(value) if isinstance(value, Sequence) else (value,)
     for number in values:
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 255:

@@ -11,7 +11,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
-from msdump.frontends.mindspore.dataset.vision.utils import image_array, pillow
+from msdump.frontends.mindspore.dataset.vision.utils import image_array, is_pillow, pillow
 
 
 class Rescale:
@@ -79,7 +79,9 @@ class ToTensor:
     def __call__(self, image: Any) -> Array:
         array = image_array("ToTensor", image)
         planes = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
-        return (planes.astype(np.float32) / np.float32(255.0)).astype(self._dtype, copy=False)
+        if is_pillow(image):  # MindSpore has two ways, which differ in the last bit
+            return np.asarray((planes / self._dtype.type(255)).astype(self._dtype, copy=False))
+        return (planes.astype(np.float32) * np.float32(1.0 / 255.0)).astype(self._dtype, copy=False)
 
 
 class ToType:
@@ -132,34 +134,6 @@ class ToNumpy:
 
     def __call__(self, image: Any) -> Array:
         return np.array(image)
-
-
-class Grayscale:
-    """Luminance (ITU-R 601), in 1 or 3 equal channels.
-
-    Shapes: (H, W, 3) -> (H, W) or (H, W, 3)
-    """
-
-    def __init__(self, num_output_channels: int = 1) -> None:
-        if num_output_channels not in (1, 3):
-            raise ConfigError(f"Grayscale(num_output_channels): expected 1 or 3, got {num_output_channels!r}.")
-        self._channels = num_output_channels
-
-    def __call__(self, image: Any) -> Array:
-        array = image_array("Grayscale", image)
-        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
-            raise ConfigError(f"Grayscale: expected uint8 (H, W, 3), got {array.dtype} {array.shape}.")
-        # Source: Pillow's conversion to "L", 16-bit fixed point.
-        gray = ((array.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32) + 0x8000) >> 16).astype(np.uint8)
-        return gray if self._channels == 1 else np.repeat(gray[:, :, None], 3, axis=2)
-
-
-class Invert:
-    """`255 - image`."""
-
-    def __call__(self, image: Any) -> Array:
-        array = image_array("Invert", image)
-        return np.asarray(array.dtype.type(255) - array)
 
 
 def _number(where: str, value: Any) -> float:

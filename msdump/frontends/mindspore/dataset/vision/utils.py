@@ -11,7 +11,15 @@ from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.names import explain_missing
 
-__all__ = ["Border", "Inter"]
+__all__ = [
+    "AutoAugmentPolicy",
+    "Border",
+    "ConvertMode",
+    "ImageBatchFormat",
+    "ImageReadMode",
+    "Inter",
+    "SliceMode",
+]
 
 
 class Inter(IntEnum):
@@ -34,6 +42,58 @@ class Border(str, Enum):
     SYMMETRIC = "symmetric"
 
 
+class AutoAugmentPolicy(str, Enum):
+    """Which data a policy of `AutoAugment` was learned from."""
+
+    IMAGENET = "imagenet"
+    CIFAR10 = "cifar10"
+    SVHN = "svhn"
+
+
+class ConvertMode(IntEnum):
+    """From which order of channels to which."""
+
+    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
+    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
+    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
+    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
+    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
+    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
+    COLOR_BGR2GRAY = 6
+    COLOR_RGB2GRAY = 7
+    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
+    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
+    COLOR_BGRA2GRAY = 10
+    COLOR_RGBA2GRAY = 11
+
+
+class ImageBatchFormat(IntEnum):
+    """Where the channels of a batch of images are."""
+
+    NHWC = 0
+    NCHW = 1
+
+
+class ImageReadMode(IntEnum):
+    """Which channels `read_image` gives."""
+
+    UNCHANGED = 0
+    GRAYSCALE = 1
+    COLOR = 2
+
+
+class SliceMode(IntEnum):
+    """What `SlicePatches` does with an image that does not divide: pad it, or drop the rest."""
+
+    PAD = 0
+    DROP = 1
+
+
+def is_pillow(image: Any) -> bool:
+    """Is it an image of Pillow? Does not import Pillow."""
+    return type(image).__module__.partition(".")[0] == "PIL"
+
+
 def image_array(where: str, image: Any) -> Array:
     """An (H, W) or (H, W, C) array of an array or a Pillow image.   Raises: TypeError, ConfigError."""
     array = np.asarray(image)
@@ -45,6 +105,14 @@ def image_array(where: str, image: Any) -> Array:
     if 0 in array.shape:
         raise ConfigError(f"{where}: expected an image with pixels, got shape {array.shape}.")
     return array
+
+
+def pillow_filter(where: str, inter: Inter) -> int:
+    """Pillow's number of a way to interpolate.   Raises: TypeError for one that Pillow has not."""
+    numbers = {Inter.NEAREST: 0, Inter.BILINEAR: 2, Inter.BICUBIC: 3, Inter.ANTIALIAS: 1}
+    if inter not in numbers:
+        raise TypeError(f"{where}: expected NEAREST, BILINEAR, BICUBIC or ANTIALIAS for a Pillow image, got {inter!r}.")
+    return numbers[inter]
 
 
 def pillow(where: str) -> Any:
