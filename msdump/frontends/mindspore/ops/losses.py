@@ -32,6 +32,11 @@ from msdump.frontends.mindspore.ops.network import _reduced
 from msdump.frontends.mindspore.ops.reductions import mean, sum
 
 
+def _whole(loss: Any, reduction: str) -> Any:
+    """A tensor of PyTorch as `reduction` says."""
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
 @operator("SmoothL1Loss", operands=COMMON)
 def smooth_l1_loss(torch: Any, input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Half the squared difference over beta where it is below beta, the difference less beta / 2 elsewhere."""
@@ -42,14 +47,14 @@ def smooth_l1_loss(torch: Any, input: Tensor, target: Tensor, beta: float = 1.0,
 @operator("SoftMarginLoss")
 def soft_margin_loss(torch: Any, input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + e ** (-target * input)) for targets 1 and -1."""
-    result: Tensor = torch.nn.functional.soft_margin_loss(input, target, reduction=reduction)
+    result: Tensor = _whole(torch.nn.functional.softplus(-target * input), reduction)
     return result
 
 
 @operator("KLDivLoss")
 def _kl_div(torch: Any, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     """labels * (log(labels) - logits), 0 where labels are 0."""
-    result: Tensor = torch.nn.functional.kl_div(logits, labels, reduction=reduction)
+    result: Tensor = _whole(torch.nn.functional.kl_div(logits, labels, reduction="none"), reduction)
     return result
 
 
@@ -126,8 +131,7 @@ def _triplet_margin_loss(
     far: Any = torch.nn.functional.pairwise_distance(x, negative, p, eps)
     if swap:
         far = torch.minimum(far, torch.nn.functional.pairwise_distance(positive, negative, p, eps))
-    loss = torch.clamp(near - far + margin, min=0)
-    result: Tensor = loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+    result: Tensor = _whole(torch.clamp(near - far + margin, min=0), reduction)
     return result
 
 
