@@ -67,7 +67,7 @@ def launch_callback(fn: Callable[[Any], Any], args: Any, block_type: int, stream
     report = PendingCallback(fn, args, threading.Event())
 
     def work() -> None:
-        reports.put(report)
+        process.subscriptions.deliver(report, reports)
         if block_type == _BLOCK:
             report.done.wait()
 

@@ -113,6 +113,14 @@ class Subscriptions:
                 while not waiting.empty():
                     waiting.get().done.set()
 
+    def deliver(self, report: PendingCallback, reports: queue.SimpleQueue[PendingCallback]) -> None:
+        """Let a callback wait for its thread, or go at once when no thread takes it from there any more."""
+        with self._lock:
+            if any(reports is other for other in self._reports_by_thread.values()):
+                reports.put(report)
+            else:
+                report.done.set()
+
     def reports(self, thread_id: int) -> queue.SimpleQueue[PendingCallback] | None:
         """What waits for a thread; None for one that is not subscribed."""
         with self._lock:
