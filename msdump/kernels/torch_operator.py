@@ -62,14 +62,17 @@ def def_torch_operator(
     on_arrays: ArrayCompute | None = None,
     has_gradient: bool = True,
     is_sized_by_data: bool = False,
+    is_update: bool = False,
 ) -> None:
     """Register an op type whose results are those of `compute`.
 
     on_arrays         the same without PyTorch, which is the reference then: it needs PyTorch for the gradient alone
     has_gradient      False: no gradient flows through it
     is_sized_by_data  only the data decide the shapes of the results, so that it has no place in a compiled graph
+    is_update         its result is written to its first operand
     """
-    definition = def_primitive(op_type, input_names)
+    updated = {"mutates": (0,), "aliases": {0: 0}} if is_update else {}
+    definition = def_primitive(op_type, input_names, **updated)  # type: ignore[arg-type]
     op_types.add(op_type)
     if on_arrays is not None:
         def_kernel(op_type)(_array_kernel(on_arrays))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.frontends import mindspore as ms
 from msdump.frontends.mindspore.ops.declaration import DECLARATIONS
 
 
@@ -36,6 +37,8 @@ def whole(*shape: int, low: int = 1, high: int = 9, seed: int = 0, dtype: Any = 
     return np.random.default_rng(seed).integers(low, high, shape).astype(dtype)
 
 
+# Operands of test cases that several operators share.
+IMAGE, IMAGES = numbers(1, 2, 4, 4), numbers(1, 8, 2, 2)
 _WHOLE = ("Gcd", "Lcm", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert")
 CASES: dict[str, list[Case]] = {
     "Acosh": [Case((numbers(3, 4, low=1.1, high=3),))],
@@ -48,6 +51,45 @@ CASES: dict[str, list[Case]] = {
     "Ldexp": [Case((numbers(3, 4), whole(4)))],
     "Real": [Case((numbers(3),)), Case((numbers(3).astype(np.complex64),))],
     "Conj": [Case((numbers(3),)), Case(((numbers(3) * 1j).astype(np.complex64),))],
+    "ReverseV2": [Case((numbers(3, 4), (0, 1)), is_exact=True)],
+    "Roll": [Case((numbers(3, 4), 1), is_exact=True), Case((numbers(3, 4), (1, -1), (0, 1)), is_exact=True)],
+    "ReverseSequence": [Case((numbers(3, 4), whole(3, high=4, dtype=np.int64), 1), is_exact=True)],
+    "Meshgrid": [Case(([numbers(3), numbers(2)], indexing), is_exact=True) for indexing in ("xy", "ij")],
+    **{name: [Case((numbers(2, 3, 4), offset), is_exact=True) for offset in (0, 1)] for name in ("Tril", "Triu")},
+    **{name: [Case((3, 4, -1, ms.int32), is_exact=True)] for name in ("TrilIndices", "TriuIndices")},
+    "MatrixBandPart": [Case((numbers(2, 3, 4), 1, 0)), Case((numbers(3, 3), -1, 1))],
+    "Diag": [Case((numbers(2, 3),), is_exact=True)],
+    "DiagPart": [Case((numbers(2, 3, 2, 3),), is_exact=True)],
+    "Diagonal": [Case((numbers(2, 3, 4), 1, 1, 2), is_exact=True)],
+    "Trace": [Case((numbers(3, 4),)), Case((whole(3, 3),))],
+    "FillDiagonal": [Case((numbers(5, 2), 0.5, True))],
+    "MatrixDiagV3": [
+        Case((numbers(2, 3), 1, -1, -1, 0.5), is_exact=True),
+        Case((numbers(2, 3, 3), (-1, 1)), is_exact=True),
+    ],
+    "MatrixDiagPartV3": [
+        Case((numbers(2, 3, 4), (-1, 2), 0.5, align), is_exact=True) for align in ("RIGHT_LEFT", "LEFT_RIGHT")
+    ],
+    "MatrixSetDiagV3": [
+        Case((numbers(2, 3, 4), numbers(2, 3)), is_exact=True),
+        Case((numbers(3, 4), numbers(2, 3), (0, 1))),
+    ],
+    "PadV3": [
+        Case((numbers(3, 4), (1, 2, 0, -1), 0.5)),
+        Case((numbers(1, 3, 4), (1, 1), None, "reflect")),
+        Case((numbers(3, 4), (1, 2, 3, 0), 0.5, "constant", False)),
+    ],
+    "MirrorPad": [Case((numbers(3, 4), ((1, 2), (0, 1)), mode), is_exact=True) for mode in ("REFLECT", "SYMMETRIC")],
+    "Padding": [Case((numbers(2, 1), 4))],
+    "SpaceToDepth": [Case((IMAGE, 2), is_exact=True)],
+    "DepthToSpace": [Case((IMAGES, 2), is_exact=True)],
+    "SpaceToBatchND": [Case((numbers(2, 1, 4, 3), (2, 2), ((0, 0), (0, 1))), is_exact=True)],
+    "BatchToSpaceND": [Case((numbers(8, 1, 2, 2), (2, 2), ((0, 1), (1, 0))), is_exact=True)],
+    "SpaceToBatch": [Case((IMAGE, 2, ((0, 0), (1, 1))))],
+    "BatchToSpace": [Case((numbers(4, 1, 2, 2), 2, ((0, 1), (0, 0))))],
+    "ChannelShuffle": [Case((IMAGES, 2), is_exact=True)],
+    "Im2Col": [Case((IMAGE, (2, 3), 2, 1, 1))],
+    "Col2Im": [Case((numbers(1, 2, 4, 9), (4, 4), 2))],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

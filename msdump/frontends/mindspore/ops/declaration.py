@@ -17,13 +17,19 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
+from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, cast, common_dtype, execute, scalar_dtype
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 from msdump.kernels.torch_operator import def_torch_operator, torch_of
 
 # Annotations of a parameter that is an operand, that may be absent, that is a sequence of operands, that is a dtype.
-_OPERAND, _OPTIONAL, _SEQUENCE, _DTYPE = "Tensor", "Tensor | None", "Sequence[Tensor]", ("DType", "DType | None")
+_OPERAND, _OPTIONAL, _SEQUENCE, _DTYPE = (
+    "Tensor",
+    "Tensor | None",
+    "Sequence[Tensor]",
+    ("DType", "DType | None", "Type", "Type | None"),
+)
 # Attributes that say how operands of a node stand for parameters: which are absent, and how many a sequence has.
 _ABSENT, _LENGTH = "absent", "operands"
 
@@ -39,6 +45,7 @@ class Declaration:
     by_numpy  the same of numpy, or the name of numpy's function of the same arguments; None: PyTorch alone can do it
     operands  AS_IS; FLOAT: integers and bools become float32; COMMON: all get their common dtype; COMMON_FLOAT: both
     has_gradient  False: no gradient flows through it
+    is_update     its result is written to the first operand, a parameter
     """
 
     op_type: str
@@ -46,6 +53,7 @@ class Declaration:
     by_numpy: Callable[..., Any] | str | None
     operands: str
     has_gradient: bool
+    is_update: bool = False
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -77,6 +85,9 @@ class Declaration:
             raise TypeError(f"For '{self.op_type}', {error}.") from None
         bound.apply_defaults()
         tensors, attrs = self._split(bound.arguments)
+        if self.is_update and not isinstance(tensors[0], Parameter):
+            name, got = self.operand_names[0], type(tensors[0]).__name__
+            raise TypeError(f"For '{self.op_type}', the argument '{name}' must be a Parameter, but got {got}.")
         results = execute(self.op_type, _prepared(tensors, self.operands), attrs)
         return results if self.has_several_results else results[0]
 
@@ -189,10 +200,11 @@ def operator(
     op_type: str,
     *class_names: str,
     operands: str = AS_IS,
-    numpy: Callable[..., Any] | str | None = None,
+    numpy: Callable[..., Any] | str | bool | None = None,
     init: str | None = None,
     has_gradient: bool = True,
     is_sized_by_data: bool = False,
+    is_update: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function becomes that of `mindspore.ops`; the operator and its class are made on the way.
 
@@ -200,21 +212,25 @@ def operator(
     class_names       more names of the class
     operands          what becomes of operands before: AS_IS, FLOAT, COMMON or COMMON_FLOAT
     numpy             where numpy can do it: the same function of numpy with the same parameters, or the name of numpy's
-                      function of the same arguments
+                      function of the same arguments; True: the function itself, which both libraries can do
     init              names of the attributes that the class takes when it is made, as text; None: all of them
     has_gradient      False: no gradient flows through it
     is_sized_by_data  only the data decide the shapes of its results
+    is_update         its result is written to the first operand, which is a parameter; no gradient flows through it
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        declaration = DECLARATIONS[op_type] = Declaration(op_type, function, numpy, operands, has_gradient)
+        by_numpy = function if numpy is True else numpy or None
+        flows = has_gradient and not is_update
+        declaration = DECLARATIONS[op_type] = Declaration(op_type, function, by_numpy, operands, flows, is_update)
         def_torch_operator(
             op_type,
             declaration.of_tensors,
             declaration.operand_names,
-            on_arrays=None if numpy is None else declaration.of_arrays,
-            has_gradient=has_gradient,
+            on_arrays=None if by_numpy is None else declaration.of_arrays,
+            has_gradient=flows,
             is_sized_by_data=is_sized_by_data,
+            is_update=is_update,
         )
         surface = _surface(declaration)
         made = declaration.attributes if init is None else tuple(init.split())

@@ -10,13 +10,16 @@ from msdump.frontends.mindspore.indexing import take as _take
 from msdump.frontends.mindspore.names import publish_all
 from msdump.frontends.mindspore.ops.activations import *
 from msdump.frontends.mindspore.ops.arithmetic import *
+from msdump.frontends.mindspore.ops.arrangement import *
 from msdump.frontends.mindspore.ops.array import *
 from msdump.frontends.mindspore.ops.elementary import *
 from msdump.frontends.mindspore.ops.losses import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
+from msdump.frontends.mindspore.ops.padding import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
+from msdump.frontends.mindspore.ops.triangles import *
 
 publish_all(__name__)
 _attach(_sys.modules[__name__], _take, _initializer)
