@@ -266,7 +266,7 @@ def _gather_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 
 @def_infer("UnsortedSegmentSum")
 def _segment_sum_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-    """Attrs: num_segments. The leading axes of x are those of segment_ids."""
+    """Attrs: num_segments, skips_negative (False). The leading axes of x are those of segment_ids."""
     expect_count(types, 2)
     expect_dtype(types[0], NUMBERS, "x")
     expect_dtype(types[1], INDICES, "segment_ids")
@@ -278,20 +278,37 @@ def _segment_sum_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tenso
 
 @def_kernel("UnsortedSegmentSum")
 def _segment_sum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """Edges: a negative id that reaches a segment from the end counts as that segment; a segment without rows is 0."""
+    """Edges: a segment without rows is 0. A negative id that reaches a segment from the end counts as that segment;
+    with skips_negative, as in scripts, its rows count nowhere.
+    """
     x, target = inputs[0], out[0]
     ids = inputs[1].reshape(-1)
+    rows = x.reshape(ids.size, math.prod(target.shape[1:]))
+    if attrs.get("skips_negative"):
+        rows, ids = rows[ids >= 0], ids[ids >= 0]
     _expect_inside(ids, target.shape[0], "segment_ids")
     target[...] = 0
-    if not x.size:
+    if not rows.size:
         return
     ids = np.where(ids < 0, ids + target.shape[0], ids)
-    rows = x.reshape(ids.size, math.prod(target.shape[1:]))
     order = np.argsort(ids, kind="stable")
     segments, starts = np.unique(ids[order], return_index=True)
     with np.errstate(all="ignore"):
         sums = np.add.reduceat(rows[order], starts, axis=0, dtype=compute_type(x.dtype))
         target[segments] = sums.reshape((segments.size, *target.shape[1:])).astype(target.dtype)
+
+
+@def_bprop("UnsortedSegmentSum")
+def _segment_sum_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    x, ids = node.inputs
+    if not node.primitive.attrs.get("skips_negative"):
+        return [builder.add("Gather", [_outer(outer), ids], {"axis": 0}), None]
+    zero = builder.constant(np.zeros((), np.int32 if ids.type.dtype == "int32" else np.int64), ids.type.dtype)
+    places = builder.add("Maximum", [ids, zero])
+    gradient = builder.add("Gather", [_outer(outer), places], {"axis": 0})
+    shape = (*ids.type.shape, *(1,) * (x.type.ndim - ids.type.ndim))
+    is_counted = builder.add("Reshape", [builder.add("GreaterEqual", [ids, zero])], {"shape": shape})
+    return [builder.add("Mul", [gradient, builder.add("Cast", [is_counted], {"dtype": x.type.dtype})]), None]
 
 
 # -- GatherD ------------------------------------------------------------------------------------------

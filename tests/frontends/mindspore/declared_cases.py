@@ -13,6 +13,13 @@ from msdump.frontends.mindspore.ops.declaration import DECLARATIONS
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """Stands for a new parameter with this value at each call."""
+
+    value: Array
+
+
+@dataclass(frozen=True)
 class Case:
     """Arguments of the function: arrays are operands.
 
@@ -39,6 +46,10 @@ def whole(*shape: int, low: int = 1, high: int = 9, seed: int = 0, dtype: Any = 
 
 # Operands of test cases that several operators share.
 IMAGE, IMAGES = numbers(1, 2, 4, 4), numbers(1, 8, 2, 2)
+WRITES = ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min")
+ROWS, SEGMENTS, ROWS_OF_SEGMENTS = (np.array(ids, np.int32) for ids in ((0, 2), (0, 1, 0, -1), (0, 0, 2)))
+COORDINATES = np.array([(0, 1), (2, 2), (1, 0)], np.int32)
+PICKS = np.array([(0, 1), (1, 2), (3, 0)])
 _WHOLE = ("Gcd", "Lcm", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert")
 CASES: dict[str, list[Case]] = {
     "Acosh": [Case((numbers(3, 4, low=1.1, high=3),))],
@@ -90,6 +101,22 @@ CASES: dict[str, list[Case]] = {
     "ChannelShuffle": [Case((IMAGES, 2), is_exact=True)],
     "Im2Col": [Case((IMAGE, (2, 3), 2, 1, 1))],
     "Col2Im": [Case((numbers(1, 2, 4, 9), (4, 4), 2))],
+    **{f"TensorScatter{name}": [Case((numbers(3, 4), COORDINATES, numbers(3)))] for name in WRITES},
+    **{f"Scatter{name}": [Case((Parameter(numbers(3, 4)), ROWS, numbers(2, 4)))] for name in WRITES},
+    **{f"ScatterNd{name}": [Case((Parameter(numbers(3, 4)), COORDINATES, numbers(3)))] for name in WRITES},
+    "ScatterNonAliasingAdd": [Case((Parameter(numbers(3, 4)), COORDINATES, numbers(3)))],
+    **{f"Inplace{name}": [Case((numbers(3, 4), numbers(2, 4), (0, 2)))] for name in ("Update", "Add", "Sub")},
+    "IndexAdd": [Case((Parameter(numbers(3, 4)), ROWS, numbers(3, 2), 1))],
+    "InplaceIndexAdd": [Case((Parameter(numbers(3, 4)), ROWS, numbers(2, 4), 0))],
+    "IndexAddExt": [Case((numbers(3, 4), ROWS, numbers(3, 2), 1, 2.0))],
+    "ScatterNd": [Case((COORDINATES, numbers(3), (3, 4)))],
+    "SparseToDense": [Case((COORDINATES, numbers(3), (3, 4)))],
+    "TensorScatterElements": [Case((numbers(3, 4), PICKS, numbers(3, 2), 1, how)) for how in ("none", "add", "max")],
+    "ScatterAddWithAxis": [Case((numbers(3, 4), PICKS, numbers(3, 2), 1))],
+    "IndexPut": [Case((numbers(3, 4), numbers(2), [ROWS, ROWS])), Case((numbers(3, 4), numbers(4), [ROWS], 1))],
+    "IndexFill": [Case((numbers(3, 4), 1, ROWS, numbers()), is_exact=True)],
+    **{f"UnsortedSegment{name}": [Case((numbers(4, 3), SEGMENTS, 2))] for name in ("Prod", "Max", "Min")},
+    **{f"Segment{name}": [Case((numbers(3, 4), ROWS_OF_SEGMENTS))] for name in ("Sum", "Prod", "Max", "Min", "Mean")},
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

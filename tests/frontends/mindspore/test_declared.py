@@ -14,7 +14,7 @@ from msdump.errors import GraphError  # noqa: E402
 from msdump.frontends import mindspore as ms  # noqa: E402
 from msdump.frontends.mindspore.ops.declaration import DECLARATIONS  # noqa: E402
 from msdump.graph.primitive import REGISTRY, choose_providers  # noqa: E402
-from tests.frontends.mindspore.declared_cases import Case, cases_of  # noqa: E402
+from tests.frontends.mindspore.declared_cases import Case, Parameter, cases_of  # noqa: E402
 
 RUNS = [
     pytest.param(op_type, case, id=f"{op_type}-{number}")
@@ -36,6 +36,8 @@ def test_every_declared_operator_has_a_case() -> None:
 
 
 def tensors(value: Any, dtype: Any = None) -> Any:
+    if isinstance(value, Parameter):
+        return ms.Parameter(tensors(value.value, dtype), name="written")
     if isinstance(value, np.ndarray):
         return ms.Tensor(value.astype(dtype) if dtype and value.dtype == np.float32 else value)
     return type(value)(tensors(item, dtype) for item in value) if isinstance(value, list | tuple) else value

@@ -19,6 +19,7 @@ from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.padding import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
+from msdump.frontends.mindspore.ops.scatter import *
 from msdump.frontends.mindspore.ops.triangles import *
 
 publish_all(__name__)
