@@ -54,10 +54,15 @@ from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.composite import grad, value_and_grad
 from msdump.frontends.mindspore.train.amp import build_train_network
 from msdump.frontends.mindspore.train.callback import *
+from msdump.frontends.mindspore.train.convert_utils import *
+from msdump.frontends.mindspore.train.data_sink import data_sink
+from msdump.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 from msdump.frontends.mindspore.train.loss_scale_manager import *
 from msdump.frontends.mindspore.train.metrics import *
 from msdump.frontends.mindspore.train.model import *
 from msdump.frontends.mindspore.train.serialization import *
+from msdump.frontends.mindspore.train.sliced_checkpoints import *
+from msdump.frontends.mindspore.train.summary import SummaryRecord
 
 __version__ = "2.0.0"
 

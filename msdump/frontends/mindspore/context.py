@@ -9,6 +9,20 @@ from pydantic_core import PydanticCustomError
 
 from msdump.config.environment import kernels
 from msdump.errors import did_you_mean
+from msdump.frontends.mindspore.parallel_context import (  # noqa: F401
+    ParallelMode,
+    get_algo_parameters,
+    get_auto_parallel_context,
+    get_offload_context,
+    get_ps_context,
+    reset_algo_parameters,
+    reset_auto_parallel_context,
+    reset_ps_context,
+    set_algo_parameters,
+    set_auto_parallel_context,
+    set_offload_context,
+    set_ps_context,
+)
 from msdump.graph.primitive import choose_providers
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
@@ -197,6 +211,11 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     set_context(device_target=device_target, **({} if device_id is None else {"device_id": device_id}))
 
 
+def get_current_device() -> tuple[str, int]:
+    """Device profile and number."""
+    return _settings.device_target, _settings.device_id
+
+
 def set_deterministic(deterministic: bool) -> None:
     """Accepted: runs repeat themselves anyway."""
     set_context(deterministic="ON" if deterministic else "OFF")
@@ -223,23 +242,3 @@ def _original_error(error: ValidationError, kwargs: dict[str, Any]) -> Exception
     if expected is None:
         return ValueError(details["msg"])
     return TypeError(f"The parameter '{key}' must be {expected}, but got {type(kwargs[key])}")
-
-
-class ParallelMode:
-    """Names of the parallel modes; only STAND_ALONE runs here."""
-
-    STAND_ALONE = "stand_alone"
-    DATA_PARALLEL = "data_parallel"
-    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
-    AUTO_PARALLEL = "auto_parallel"
-
-
-def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Take settings for one process.   Raises: ValueError for a mode that needs several."""
-    mode = kwargs.get("parallel_mode", ParallelMode.STAND_ALONE)
-    if mode not in (ParallelMode.STAND_ALONE, ParallelMode.DATA_PARALLEL):
-        raise ValueError(f"parallel_mode: expected stand_alone or data_parallel, got {mode}. msdump runs one device.")
-
-
-def reset_auto_parallel_context() -> None:
-    """Nothing is kept, so there is nothing to reset."""

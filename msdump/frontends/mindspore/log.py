@@ -40,4 +40,19 @@ def get_level() -> str:
     return next((text for text, level in _LEVELS.items() if level == _logger.level), "2")
 
 
+def get_log_config() -> dict[str, str]:
+    """How messages of scripts are written."""
+    return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
+
+
+_said: set[str] = set()
+
+
+def warn_once(text: str, *args: Any) -> None:
+    """A warning of msdump itself that a process gives once, whatever its arguments."""
+    if text not in _said:
+        _said.add(text)
+        logging.getLogger("msdump").warning(text, *args)
+
+
 __getattr__ = explain_missing(__name__)

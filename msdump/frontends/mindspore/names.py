@@ -54,13 +54,7 @@ def _set_all(module_name: str, names: Sequence[str], also: Sequence[str]) -> Non
 
 def _is_tool(value: Any) -> bool:
     """Does a module use it rather than offer it?"""
-    return value is Any or getattr(value, "__module__", "") in (
-        __name__,
-        "__future__",
-        "abc",
-        "collections.abc",
-        "typing",
-    )
+    return value is Any or getattr(value, "__module__", "") in _TOOLS
 
 
 def explain_missing(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import FormatError
 from msdump.frontends.mindspore import Parameter, Tensor, nn
-from msdump.frontends.mindspore.train import serialization
+from msdump.frontends.mindspore.train import checkpoint_files
 from tests.frontends.mindspore.networks import SmallResNet
 
 DTYPES = ["bool", "int8", "int64", "uint16", "float16", "float32", "float64", "bfloat16"]
@@ -28,7 +28,7 @@ def test_any_tensor_comes_back(
     data = np.random.default_rng(0).integers(0, 2, tuple(shape))
     tensor = Tensor(data, dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serialization, "_SLICE_BYTES", slice_bytes * 8)
+        patch.setattr(checkpoint_files, "_SLICE_BYTES", slice_bytes * 8)
         ms.save_checkpoint([{"name": "a.b", "data": tensor}], str(path))
     ((name, found),) = ms.load_checkpoint(str(path)).items()
     assert (name, found.name, found.dtype, found.shape) == ("a.b", "a.b", tensor.dtype, tensor.shape)
@@ -105,3 +105,64 @@ def test_a_link_under_the_name_of_the_unfinished_file_is_not_followed(tmp_path: 
     with pytest.raises(OSError, match="symbolic link"):
         ms.save_checkpoint([{"name": "w", "data": Tensor([1.0, 2.0])}], str(tmp_path / "w.ckpt"))
     assert (tmp_path / "target").read_text() == "kept" and not (tmp_path / "w.ckpt").exists()
+
+
+# Source: a file that real 2.7 wrote of {"a.b": [[0, 1, 2], [3, 4, 5]], epoch 3, lr 0.5, s 2, ok True}.
+REAL_SAFETENSORS = (
+    b"8\x01\x00\x00\x00\x00\x00\x00"
+    b'{"__metadata__":{"format":"ms"},"epoch":{"dtype":"I64","shape":[],"data_offsets":[0,8]},'
+    b'"a.b":{"dtype":"F32","shape":[2,3],"data_offsets":[8,32]},"lr":{"dtype":"F32","shape":[],"data_offsets":[32,36]},'
+    b'"s":{"dtype":"I32","shape":[],"data_offsets":[36,40]},"ok":{"dtype":"BOOL","shape":[],"data_offsets":[40,41]}} '
+    b"\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@"
+    b"\x00\x00\x00?\x02\x00\x00\x00\x01"
+)
+
+
+def test_safetensors_are_those_of_mindspore(tmp_path: Path) -> None:
+    path = str(tmp_path / "net.safetensors")
+    matrix = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    saved = [{"name": "a.b", "data": matrix}, {"name": "s", "data": Tensor(2, ms.int32)}]
+    ms.save_checkpoint(saved, path, format="safetensors", append_dict={"epoch": 3, "lr": 0.5, "ok": True})
+    assert Path(path).read_bytes() == REAL_SAFETENSORS
+    loaded = ms.load_checkpoint(path, format="safetensors")
+    np.testing.assert_array_equal(loaded["a.b"].asnumpy(), matrix.asnumpy())
+    assert bool(loaded["ok"]) is True and int(loaded["epoch"]) == 3
+    ms.safetensors_to_ckpt(path, name_map={"a.b": "weight"})
+    assert sorted(ms.load_checkpoint(str(tmp_path / "net.ckpt"))) == ["epoch", "lr", "ok", "s", "weight"]
+    Path(path).write_bytes(REAL_SAFETENSORS[:-1])
+    with pytest.raises(FormatError, match="expected 1 bytes"):
+        ms.load_checkpoint(path, format="safetensors")
+
+
+def test_texts_choices_and_checksums(tmp_path: Path) -> None:
+    path = str(tmp_path / "net.ckpt")
+    net = nn.Dense(2, 3)
+    ms.save_checkpoint(net, path, append_dict={"n": "text"}, choice_func=lambda name: name != "bias", crc_check=True)
+    content = Path(path).read_bytes()
+    # Source: a file that real 2.7 wrote has this entry, and ends in the name and the bytes of its CRC-32.
+    text = "text".encode("utf-32-le")
+    assert b"\n\x1e\n\x01n\x12\x19\x08\x00\x12\x03str\x1a\x10" + text in content
+    assert content[-17:-10] == b"crc_num" and ms.check_checkpoint(path)
+    loaded = ms.load_checkpoint(path, net, crc_check=True)
+    assert sorted(loaded) == ["n", "weight"] and loaded["n"] == "text"
+    Path(path).write_bytes(content.replace(text, "TEXT".encode("utf-32-le")))
+    assert not ms.check_checkpoint(path)
+    with pytest.raises(ValueError, match="crc check is failed"):
+        ms.load_checkpoint(path, crc_check=True)
+    with pytest.raises(ValueError, match="safetensors has"):
+        ms.save_checkpoint(net, path, append_dict={"n": "text"}, format="safetensors")
+
+
+def test_a_checkpoint_of_the_background_has_the_values_of_its_call(tmp_path: Path) -> None:
+    path = str(tmp_path / "net.ckpt")
+    net = nn.Dense(2, 3)
+    before = net.weight.asnumpy().copy()
+    ms.save_checkpoint(net, path, async_save=True)
+    net.weight.set_data(Tensor(before + 1))
+    np.testing.assert_array_equal(ms.load_checkpoint(path)["weight"].asnumpy(), before)
+    assert ms.async_ckpt_thread_status() is False
+    assert sorted(ms.load_checkpoint_async(path, net).result()) == ["bias", "weight"]
+    np.testing.assert_array_equal(net.weight.asnumpy(), before)
+    ms.save_checkpoint(net, str(tmp_path / "none" / "net.ckpt"), async_save=True)
+    with pytest.raises(FileNotFoundError):
+        ms.load_checkpoint(path)

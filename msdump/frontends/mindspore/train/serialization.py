@@ -1,98 +1,109 @@
-"""Checkpoints: parameters <-> .ckpt files.   Source: the wire format of MindSpore's `Checkpoint` message."""
+"""Checkpoints: parameters of a network <-> files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import FormatError, did_you_mean
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
-from msdump.plain_files import plain_opener
+from msdump.frontends.mindspore.train import checkpoint_files as files
 
-# A bigger tensor is cut into several entries of one tag, as protobuf messages must stay below 2 GiB.
-_SLICE_BYTES = 512 * 1024 * 1024
-_BY_IR_NAME = {row.ir_name: row for row in dtypes.TABLE}
+_FORMATS = ("ckpt", "safetensors")
 
 
-def _named_tensors(save_obj: Any) -> list[tuple[str, Tensor]]:
+def _named_values(save_obj: Any) -> list[tuple[str, Any]]:
     """Raises: TypeError for anything but a Cell, a dict, or a list of {"name", "data"}."""
     if isinstance(save_obj, Cell):
         return [(parameter.name, parameter) for parameter in save_obj.parameters_dict().values()]
     if isinstance(save_obj, Mapping):
-        return [(name, _as_tensor(name, data)) for name, data in save_obj.items()]
+        return list(save_obj.items())
     if isinstance(save_obj, Iterable) and not isinstance(save_obj, str | bytes):
         items = list(save_obj)
         if all(isinstance(item, Parameter) for item in items):
             return [(item.name, item) for item in items]
         if all(isinstance(item, Mapping) and {"name", "data"} <= set(item) for item in items):
-            return [(item["name"], _as_tensor(item["name"], item["data"])) for item in items]
+            return [(item["name"], item["data"]) for item in items]
     raise TypeError(
         f"For 'save_checkpoint', the argument 'save_obj' should be nn.Cell or list, but got {type(save_obj)}."
     )
 
 
-def _as_tensor(name: str, data: Any) -> Tensor:
+def _value_of(name: str, data: Any) -> Array | str:
     if isinstance(data, Tensor):
+        return data.array
+    if isinstance(data, str):
         return data
     if isinstance(data, bool | int | float | np.ndarray | np.generic):
-        return Tensor(data)
-    raise TypeError(f"save_checkpoint: expected a tensor or number for {name!r}, got {type(data).__name__}.")
+        return Tensor(data).array
+    raise TypeError(f"save_checkpoint: expected a tensor, number or text for {name!r}, got {type(data).__name__}.")
 
 
 def save_checkpoint(
     save_obj: Any,
     ckpt_file_name: str,
     integrated_save: bool = True,
-    async_save: bool = False,
+    async_save: bool | str = False,
     append_dict: Mapping[str, Any] | None = None,
     enc_key: bytes | None = None,
     enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None,
+    crc_check: bool = False,
+    format: str = "ckpt",
     **options: Any,
 ) -> None:
     """Write all parameters to one file, which appears whole or not at all.
 
-    Edges:   a name without ".ckpt" gets it; `append_dict` adds numbers and tensors.
-    Raises:  TypeError for objects that hold no parameters, ValueError for an empty name or encryption.
+    append_dict   further numbers, tensors and, in a ckpt file, texts
+    choice_func   name of a parameter -> is it written?
+    async_save    write on a thread of its own; the values are those of now
+    crc_check     append a checksum to a ckpt file, which `load_checkpoint` can compare
+    Edges:   a name without the format's ending gets it.
+    Raises:  TypeError for objects that hold no parameters, ValueError for an empty name, format or encryption.
     """
-    from msdump._proto.checkpoint_pb2 import Checkpoint
-
     if not isinstance(ckpt_file_name, str) or not ckpt_file_name:
         raise ValueError(
             f"For 'save_checkpoint', the argument 'ckpt_file_name' must be a name, but got {ckpt_file_name!r}."
         )
+    _check_format("save_checkpoint", format)
     if enc_key is not None:
         raise ValueError("enc_key: expected None, got a key. Encrypted checkpoints are not supported.")
-    path = os.path.realpath(ckpt_file_name if ckpt_file_name.endswith(".ckpt") else ckpt_file_name + ".ckpt")
-    checkpoint = Checkpoint()
-    tensors = _named_tensors(save_obj)
-    tensors += [(name, _as_tensor(name, data)) for name, data in (append_dict or {}).items()]
-    for name, tensor in tensors:
-        _add_entries(checkpoint, name, tensor)
-    sibling = f"{path}.{os.getpid()}.tmp"
-    with open(sibling, "wb", opener=plain_opener(0o666)) as file:
-        file.write(checkpoint.SerializeToString())
-    os.replace(sibling, path)
+    if async_save not in (True, False, "thread", "process"):
+        raise ValueError(f"For 'save_checkpoint', 'async_save' must be bool, 'thread' or 'process', got {async_save}.")
+    ending = f".{format}"
+    path = os.path.realpath(ckpt_file_name if ckpt_file_name.endswith(ending) else ckpt_file_name + ending)
+    values = {
+        name: _value_of(name, data)
+        for name, data in _named_values(save_obj)
+        if choice_func is None or choice_func(name)
+    }
+    values.update((name, _value_of(name, data)) for name, data in (append_dict or {}).items())
+    content = files.to_safetensors(values) if format == "safetensors" else files.to_checkpoint(values, crc_check)
+    if async_save:
+        files.write_later(path, content)
+    else:
+        files.wait_for_saving()
+        files.write(path, content)
 
 
-def _add_entries(checkpoint: Any, name: str, tensor: Tensor) -> None:
-    row = dtypes.dtype(tensor.type_.dtype)
-    array = np.ascontiguousarray(tensor.array)
-    content = array.astype(array.dtype.newbyteorder("<")).tobytes()
-    for start in range(0, max(len(content), 1), _SLICE_BYTES):
-        entry = checkpoint.value.add()
-        entry.tag = name
-        # Source: MindSpore writes the dims of a 0-d tensor as one zero.
-        entry.tensor.dims.extend(tensor.shape or (0,))
-        entry.tensor.tensor_type = row.ir_name
-        entry.tensor.tensor_content = content[start : start + _SLICE_BYTES]
+def async_ckpt_thread_status() -> bool:
+    """Is a checkpoint still being written in the background?"""
+    return files.is_writing()
+
+
+def _check_format(name: str, format: str) -> None:
+    if format not in _FORMATS:
+        raise ValueError(f"For '{name}', the format must be 'ckpt' or 'safetensors', but got {format}.")
 
 
 def load_checkpoint(
@@ -104,17 +115,21 @@ def load_checkpoint(
     dec_mode: str = "AES-GCM",
     specify_prefix: str | list[str] | tuple[str, ...] | None = None,
     choice_func: Any = None,
-    **options: Any,
-) -> dict[str, Parameter]:
-    """Parameters of a file by name; with `net` they are put into it, too.
+    crc_check: bool = False,
+    remove_redundancy: bool = False,
+    format: str = "ckpt",
+) -> dict[str, Any]:
+    """Parameters of a file by name, and its texts; with `net` the parameters are put into it, too.
 
-    Raises: ValueError for a missing or empty file, a name that does not end in .ckpt, or when nothing is left after
-    the filters; FormatError for a file that is no checkpoint.
+    Raises: ValueError for a missing or empty file, a name without the format's ending, a checksum that differs, or when
+    nothing is left after the filters; FormatError for a file that is no checkpoint.
     """
-    if not isinstance(ckpt_file_name, str) or not ckpt_file_name.endswith(".ckpt"):
+    _check_format("load_checkpoint", format)
+    if not isinstance(ckpt_file_name, str) or not ckpt_file_name.endswith(f".{format}"):
         raise ValueError(
-            f"For 'load_checkpoint', the checkpoint file should end with '.ckpt', but got {ckpt_file_name!r}."
+            f"For 'load_checkpoint', the checkpoint file should end with '.{format}', but got {ckpt_file_name!r}."
         )
+    files.wait_for_saving()
     if not os.path.exists(ckpt_file_name):
         raise ValueError(
             f"For 'load_checkpoint', the checkpoint file: {ckpt_file_name} does not exist. Check the path."
@@ -125,16 +140,92 @@ def load_checkpoint(
         content = file.read()
     if not content:
         raise ValueError(f"For 'load_checkpoint', the checkpoint file: {ckpt_file_name} is empty.")
+    if format == "safetensors":
+        values = files.from_safetensors(content, ckpt_file_name)
+    else:
+        content = files.without_checksum(content, ckpt_file_name, crc_check)
+        values = files.from_checkpoint(content, ckpt_file_name)
     selected = {
-        name: Parameter(Tensor.of_array(array), name)
-        for name, array in _read(content, ckpt_file_name)
+        name: value if isinstance(value, str) else Parameter(Tensor.of_array(value), name)
+        for name, value in values.items()
         if _is_chosen(name, filter_prefix, specify_prefix) and (choice_func is None or choice_func(name))
     }
     if not selected:
         raise ValueError(f"The loaded parameter dict is empty after filter or specify, in {ckpt_file_name}.")
     if net is not None:
-        load_param_into_net(net, selected, strict_load)
+        load_param_into_net(net, _parameters(selected), strict_load)
     return selected
+
+
+def _parameters(values: Mapping[str, Any]) -> dict[str, Parameter]:
+    return {name: value for name, value in values.items() if not isinstance(value, str)}
+
+
+def load_checkpoint_async(ckpt_file_name: str, net: Cell | None = None, **options: Any) -> Future[dict[str, Any]]:
+    """`load_checkpoint` on a thread of its own."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(load_checkpoint, ckpt_file_name, net, **options)
+    finally:
+        pool.shutdown(wait=False)
+
+
+def check_checkpoint(ckpt_file_name: str) -> bool:
+    """Is it a whole ckpt file?   Raises: OSError when it cannot be read."""
+    if not ckpt_file_name.endswith(".ckpt"):
+        return False
+    with open(ckpt_file_name, "rb") as file:
+        content = file.read()
+    try:
+        files.from_checkpoint(files.without_checksum(content, ckpt_file_name, is_checked=True), ckpt_file_name)
+    except (FormatError, ValueError):
+        return False
+    return True
+
+
+def ckpt_to_safetensors(
+    file_path: str,
+    save_path: str | None = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
+) -> None:
+    """Write a ckpt file, or those of a folder and below, as safetensors; `name_map` renames parameters."""
+    _convert("ckpt", "safetensors", file_path, save_path, name_map, file_name_regex)
+
+
+def safetensors_to_ckpt(
+    file_path: str,
+    save_path: str | None = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
+) -> None:
+    """Write a safetensors file, or those of a folder and below, as ckpt; `name_map` renames parameters."""
+    _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex)
+
+
+def _convert(
+    source: str,
+    target: str,
+    file_path: str,
+    save_path: str | None,
+    name_map: Mapping[str, str] | None,
+    pattern: str | None,
+) -> None:
+    root = Path(file_path)
+    paths = sorted(root.rglob(f"*.{source}")) if root.is_dir() else [root]
+    chosen = [path for path in paths if path.suffix == f".{source}" and (not pattern or re.search(pattern, path.name))]
+    if not chosen:
+        raise ValueError(f"{file_path}: expected a .{source} file, or a folder of them, got none.")
+    base = root if root.is_dir() else root.parent
+    for path in chosen:
+        values = load_checkpoint(str(path), format=source)
+        names = {name: (name_map or {}).get(name, name) for name in values}
+        folder = Path(save_path or base) / path.parent.relative_to(base)
+        folder.mkdir(parents=True, exist_ok=True)
+        renamed = {names[name]: value for name, value in values.items()}
+        save_checkpoint(renamed, str(folder / f"{path.stem}.{target}"), format=target)
 
 
 def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:
@@ -144,36 +235,8 @@ def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:
     return not (filtered and begins(filtered)) and (not specified or begins(specified))
 
 
-def _read(content: bytes, path: str) -> list[tuple[str, Array]]:
-    from google.protobuf.message import DecodeError
-
-    from msdump._proto.checkpoint_pb2 import Checkpoint
-
-    try:
-        checkpoint = Checkpoint.FromString(content)
-    except DecodeError as error:
-        raise FormatError(f"{path}: expected a MindSpore checkpoint, got something else. Is the file whole?") from error
-    parts: dict[str, list[bytes]] = {}
-    heads: dict[str, tuple[tuple[int, ...], str]] = {}
-    for entry in checkpoint.value:
-        parts.setdefault(entry.tag, []).append(entry.tensor.tensor_content)
-        heads.setdefault(entry.tag, (tuple(entry.tensor.dims), entry.tensor.tensor_type))
-    return [(name, _array(path, name, b"".join(parts[name]), *head)) for name, head in heads.items()]
-
-
-def _array(path: str, name: str, content: bytes, dims: tuple[int, ...], ir_name: str) -> Array:
-    row = _BY_IR_NAME.get(ir_name)
-    if row is None or row.numpy_type is None:
-        raise FormatError(f"{path}: {name}: dtype {ir_name!r} is not in the table.")
-    shape = () if dims == (0,) and len(content) == row.itemsize else dims
-    expected = int(np.prod(shape, dtype=np.int64)) * row.itemsize
-    if len(content) != expected:
-        raise FormatError(f"{path}: {name}: expected {expected} bytes for {row.name}{list(shape)}, got {len(content)}.")
-    return np.frombuffer(content, row.numpy.newbyteorder("<")).astype(row.numpy).reshape(shape)
-
-
 def load_param_into_net(
-    net: Cell, parameter_dict: Mapping[str, Parameter], strict_load: bool = False
+    net: Cell, parameter_dict: Mapping[str, Any], strict_load: bool = False, remove_redundancy: bool = False
 ) -> tuple[list[str], list[str]]:
     """Copy values by name. Returns the names of the net that were not loaded, and of the dict that were not used.
 
@@ -191,7 +254,7 @@ def load_param_into_net(
     missing: list[str] = []
     used: set[str] = set()
     ours = net.parameters_dict()
-    theirs = dict(parameter_dict)
+    theirs = _parameters(parameter_dict)
     if not strict_load and not set(ours) & set(theirs):
         theirs = _without_prefix(theirs, ours)
     for name, parameter in ours.items():
@@ -204,7 +267,7 @@ def load_param_into_net(
         _check_fit(parameter, new)
         parameter.set_data(new)
         used.add(new.name)
-    return missing, [name for name, new in parameter_dict.items() if new.name not in used]
+    return missing, [name for name, new in _parameters(parameter_dict).items() if new.name not in used]
 
 
 def _without_prefix(theirs: dict[str, Parameter], ours: Mapping[str, Parameter]) -> dict[str, Parameter]:
@@ -226,12 +289,40 @@ def _check_fit(parameter: Parameter, new: Parameter) -> None:
         )
 
 
-def export(net: Cell, *inputs: Any, file_name: str, file_format: str, **kwargs: Any) -> None:
+_NO_MINDIR = "MINDIR files are not supported. Use save_checkpoint and load_checkpoint with the network's class."
+
+
+def export(net: Any, *inputs: Any, file_name: str, file_format: str, **kwargs: Any) -> None:
     """Raises: ValueError: msdump runs and dumps models; it does not translate them."""
     hint = did_you_mean(file_format, ["AIR", "ONNX", "MINDIR"])
     raise ValueError(
         f"export: writing {file_format} files is not supported. Use save_checkpoint for weights. {hint}".rstrip()
     )
+
+
+def load(file_name: str, **kwargs: Any) -> None:
+    """Raises: ValueError: there are no files of graphs."""
+    raise ValueError(f"load: {file_name}: {_NO_MINDIR}")
+
+
+def load_mindir(file_name: str) -> None:
+    """Raises: ValueError: there are no files of graphs."""
+    raise ValueError(f"load_mindir: {file_name}: {_NO_MINDIR}")
+
+
+def save_mindir(model: Any, file_name: str) -> None:
+    """Raises: ValueError: there are no files of graphs."""
+    raise ValueError(f"save_mindir: {file_name}: {_NO_MINDIR}")
+
+
+def convert_model(mindir_file: str, convert_file: str, file_format: str) -> None:
+    """Raises: ValueError: there are no files of graphs."""
+    raise ValueError(f"convert_model: {mindir_file}: {_NO_MINDIR}")
+
+
+def parse_print(print_file_name: str) -> None:
+    """Raises: ValueError: ops.Print writes to standard output."""
+    raise ValueError(f"parse_print: {print_file_name}: no file of ops.Print is written. Read standard output.")
 
 
 publish(__name__)
