@@ -16,7 +16,7 @@ from msdump.config.json_file import JsonFile
 from msdump.config.mindspore import _repeated, load_mindspore_config, parse_mindspore_config
 from msdump.config.sections import Profile
 from msdump.errors import ConfigError
-from msdump.testing.configs import (
+from tests.configs import (
     MISTAKES,
     invalid_mindspore_configs,
     is_mistake,
