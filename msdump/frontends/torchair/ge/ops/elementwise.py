@@ -14,6 +14,7 @@ import torch
 from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, real
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import row
 
 
 def unary(aten: str, op_type: str, function: Callable[..., Any] | None = None) -> None:
@@ -254,15 +255,8 @@ def addcmul_kernel(x: Any, x1: Any, x2: Any, value: Any) -> Any:
     return torch.addcmul(x, x1, x2, value=value)
 
 
-@converter("prims.fma.default")
-def fma(ge: Builder, x1: GeTensor, x2: GeTensor, x3: GeTensor) -> GeTensor:
-    """x1 * x2 + x3, rounded once."""
-    return ge.op("FusedMulAdd", {"x1": x1, "x2": x2, "x3": x3})
-
-
-@kernel("FusedMulAdd")
-def fused_mul_add_kernel(x1: Any, x2: Any, x3: Any) -> Any:
-    return torch.ops.prims.fma.default(x1, x2, x3)
+row("prims.fma.default", "FusedMulAdd", "x1", "x2", "x3")
+complex_of = row("aten.complex.default", "Complex", "real", "imag", output="out")
 
 
 @converter("aten.addcdiv.default")
@@ -307,16 +301,6 @@ def nan_to_num(ge: Builder, x: GeTensor, nan: Any = None, posinf: Any = None, ne
 def nan_to_num_kernel(x: Any, **finite: Any) -> Any:
     """nan, posinf, neginf: what stands for them; the dtype's bounds where nothing is said."""
     return torch.nan_to_num(x, **finite)
-
-
-@converter("aten.complex.default")
-def complex_of(ge: Builder, real: GeTensor, imag: GeTensor) -> GeTensor:
-    return ge.op("Complex", {"real": real, "imag": imag}, output="out")
-
-
-@kernel("Complex")
-def complex_of_kernel(real: Any, imag: Any) -> Any:
-    return torch.complex(real, imag)
 
 
 @converter("aten.polar.default")

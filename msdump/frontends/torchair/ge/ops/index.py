@@ -11,14 +11,12 @@ from msdump.frontends.torchair.ge.builder import Builder, ge_number, placement_h
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.ops.size import sym_size
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter, kernel
+from msdump.frontends.torchair.ge.rows import Attr, row
 
 # Reductions as GE spells them; then back, as torch does.
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max", "add": "add", "multiply": "mul"}
 _TORCH_REDUCTIONS = {"mul": "prod", "min": "amin", "max": "amax"}
 _MODES = ("sum", "mean", "max")
-
-kernel("MaskedScatter")(torch.masked_scatter)
-kernel("MaskedSelect")(torch.masked_select)
 
 
 @converter("aten.index.Tensor", "aten._unsafe_index.Tensor")
@@ -94,35 +92,16 @@ def embedding(
     return ge.op("GatherV2", {"x": weight, "indices": indices, "axis": 0})
 
 
-@converter("aten.embedding_dense_backward.default")
-def embedding_dense_backward(
-    ge: Builder, grad: GeTensor, indices: GeTensor, num_weights: Any, padding_idx: int, scale_grad_by_freq: bool
-) -> GeTensor:
-    attrs = {"num_weights": num_weights, "padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
-    return ge.op("EmbeddingDenseGrad", {"grad": grad, "indices": indices}, attrs)
-
-
-@kernel("EmbeddingDenseGrad")
-def embedding_dense_grad_kernel(
-    grad: Any,
-    indices: Any,
-    *,
-    num_weights: int,
-    padding_idx: int,
-    scale_grad_by_freq: bool,
-) -> Any:
-    backward = torch.ops.aten.embedding_dense_backward.default
-    return backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
-
-
-@converter("aten.gather.default")
-def gather(ge: Builder, x: GeTensor, dim: int, index: GeTensor, sparse_grad: bool = False) -> GeTensor:
-    return ge.op("GatherElements", {"x": x, "index": index}, {"dim": dim})
-
-
-@kernel("GatherElements")
-def gather_elements_kernel(x: Any, index: Any, *, dim: int) -> Any:
-    return torch.gather(x, dim, index)
+embedding_dense_backward = row(
+    "aten.embedding_dense_backward.default",
+    "EmbeddingDenseGrad",
+    "grad",
+    "indices",
+    *map(Attr, ("num_weights", "padding_idx", "scale_grad_by_freq")),
+)
+row("aten.gather.default", "GatherElements", "x", Attr("dim"), "index")
+row("aten.masked_scatter.default", "MaskedScatter", "x", "mask", "updates")
+row("aten.masked_select.default", "MaskedSelect", "x", "mask")
 
 
 @converter("aten.scatter.src", "aten.scatter.reduce")
@@ -201,16 +180,6 @@ def index_fill(ge: Builder, x: GeTensor, dim: int, index: GeTensor, value: Any) 
 def index_fill_kernel(x: Any, indices: Any, value: Any, *, dim: int) -> Any:
     """A new tensor, in spite of the name."""
     return torch.index_fill(x, dim, indices, value)
-
-
-@converter("aten.masked_scatter.default")
-def masked_scatter(ge: Builder, x: GeTensor, mask: GeTensor, source: GeTensor) -> GeTensor:
-    return ge.op("MaskedScatter", {"x": x, "mask": mask, "updates": source})
-
-
-@converter("aten.masked_select.default")
-def masked_select(ge: Builder, x: GeTensor, mask: GeTensor) -> GeTensor:
-    return ge.op("MaskedSelect", {"x": x, "mask": mask})
 
 
 @converter("aten.nonzero.default")

@@ -10,6 +10,7 @@ import torch
 from msdump.frontends.torchair.ge.builder import Builder, ge_number
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel, size_kernel
+from msdump.frontends.torchair.ge.rows import Attr, lists, row
 
 kernel("Tile", host=("multiples",))(torch.Tensor.repeat)
 kernel("ReverseV2", host=("axis",))(torch.flip)
@@ -106,34 +107,9 @@ def flip(ge: Builder, x: GeTensor, dims: Sequence[int]) -> GeTensor:
     return ge.op("ReverseV2", {"x": x, "axis": list(dims)})
 
 
-@converter("aten.roll.default")
-def roll(ge: Builder, x: GeTensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> GeTensor:
-    return ge.op("Roll", {"x": x}, {"shifts": list(shifts), "dims": list(dims)})
-
-
-@kernel("Roll")
-def roll_kernel(x: Any, *, shifts: list[int], dims: list[int]) -> Any:
-    return torch.roll(x, shifts, dims)
-
-
-@converter("aten.tril.default")
-def tril(ge: Builder, x: GeTensor, diagonal: int = 0) -> GeTensor:
-    return ge.op("Tril", {"x": x}, {"diagonal": diagonal})
-
-
-@kernel("Tril")
-def tril_kernel(x: Any, *, diagonal: int) -> Any:
-    return torch.tril(x, diagonal)
-
-
-@converter("aten.triu.default")
-def triu(ge: Builder, x: GeTensor, diagonal: int = 0) -> GeTensor:
-    return ge.op("Triu", {"x": x}, {"diagonal": diagonal})
-
-
-@kernel("Triu")
-def triu_kernel(x: Any, *, diagonal: int) -> Any:
-    return torch.triu(x, diagonal)
+row("aten.roll.default", "Roll", "x", *lists("shifts", "dims"))
+row("aten.tril.default", "Tril", "x", Attr("diagonal"))
+row("aten.triu.default", "Triu", "x", Attr("diagonal"))
 
 
 @converter("aten.constant_pad_nd.default")

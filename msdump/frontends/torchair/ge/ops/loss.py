@@ -9,6 +9,7 @@ import torch
 from msdump.frontends.torchair.ge.builder import Builder, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import Attr, choice, row
 
 # ATen's numbers of reductions as GE spells them, and back.
 _REDUCTIONS = ("none", "mean", "sum")
@@ -18,52 +19,23 @@ _MEAN = 1
 _aten = torch.ops.aten
 
 
-@converter("aten.mse_loss.default")
-def mse_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN) -> GeTensor:
-    predict, label = ge.promoted(x, target, dtype=ge.result.dtype)
-    return ge.op("MseLoss", {"predict": predict, "label": label}, {"reduction": _REDUCTIONS[reduction]})
+_REDUCTION, _SIGMA = choice("reduction", _REDUCTIONS), Attr("sigma")  # sigma: where the square turns into a line
+_GRAD = "predict label dout sigma reduction"
 
-
-@kernel("MseLoss")
-def mse_loss_kernel(predict: Any, label: Any, *, reduction: str) -> Any:
-    return _aten.mse_loss.default(predict, label, _NUMBERS[reduction])
-
-
-@converter("aten.mse_loss_backward.default")
-def mse_loss_backward(ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int) -> GeTensor:
-    inputs = {"predict": x, "label": target, "dout": grad}
-    return ge.op("MseLossGrad", inputs, {"reduction": _REDUCTIONS[reduction]})
-
-
-@kernel("MseLossGrad")
-def mse_loss_grad_kernel(predict: Any, label: Any, dout: Any, *, reduction: str) -> Any:
-    return _aten.mse_loss_backward.default(dout, predict, label, _NUMBERS[reduction])
-
-
-@converter("aten.smooth_l1_loss.default")
-def smooth_l1_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN, beta: float = 1.0) -> GeTensor:
-    predict, label = ge.promoted(x, target, dtype=ge.result.dtype)
-    attrs = {"sigma": beta, "reduction": _REDUCTIONS[reduction]}
-    return ge.op("SmoothL1LossV2", {"predict": predict, "label": label}, attrs, output="loss")
-
-
-@kernel("SmoothL1LossV2")
-def smooth_l1_loss_kernel(predict: Any, label: Any, *, sigma: float, reduction: str) -> Any:
-    """sigma   where the square turns into a line"""
-    return _aten.smooth_l1_loss.default(predict, label, _NUMBERS[reduction], sigma)
-
-
-@converter("aten.smooth_l1_loss_backward.default")
-def smooth_l1_loss_backward(
-    ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int, beta: float
-) -> GeTensor:
-    inputs = {"predict": x, "label": target, "dout": grad}
-    return ge.op("SmoothL1LossGradV2", inputs, {"sigma": beta, "reduction": _REDUCTIONS[reduction]}, output="gradient")
-
-
-@kernel("SmoothL1LossGradV2")
-def smooth_l1_loss_grad_kernel(predict: Any, label: Any, dout: Any, *, sigma: float, reduction: str) -> Any:
-    return _aten.smooth_l1_loss_backward.default(dout, predict, label, _NUMBERS[reduction], sigma)
+row("aten.mse_loss.default", "MseLoss", "predict", "label", _REDUCTION, is_cast=True)
+row("aten.mse_loss_backward.default", "MseLossGrad", "dout", "predict", "label", _REDUCTION, order=_GRAD)
+smooth_l1_loss = row("aten.smooth_l1_loss.default", "SmoothL1LossV2", "predict", "label", _REDUCTION, _SIGMA,
+                     order="predict label sigma reduction", is_cast=True, output="loss")  # fmt: skip
+smooth_l1_loss_backward = row("aten.smooth_l1_loss_backward.default", "SmoothL1LossGradV2", "dout", "predict", "label",
+                              _REDUCTION, _SIGMA, order=_GRAD, output="gradient")  # fmt: skip
+row("aten.binary_cross_entropy.default", "BinaryCrossEntropy", "x", "y", "weight", _REDUCTION, output="output")
+row("aten.binary_cross_entropy_backward.default", "BinaryCrossEntropyGrad", "grad_output", "x", "y", "weight",
+    _REDUCTION, order="x y grad_output weight reduction", output="output")  # fmt: skip
+row("aten.binary_cross_entropy_with_logits.default", "SigmoidCrossEntropyWithLogitsV2", "predict", "target", "weight",
+    "pos_weight", _REDUCTION, output="loss")  # fmt: skip
+row("aten.soft_margin_loss.default", "SoftMarginLoss", "input_x", "input_y", _REDUCTION, output="output_z")
+row("aten.soft_margin_loss_backward.default", "SoftMarginLossGrad", "dout", "predict", "label", _REDUCTION,
+    order=_GRAD, output="gradient")  # fmt: skip
 
 
 @converter("aten.huber_loss.default")
@@ -133,76 +105,3 @@ def nll_loss_grad_kernel(
 ) -> Any:
     function = _aten.nll_loss2d_backward if x.dim() == 4 else _aten.nll_loss_backward
     return function.default(y_grad, x, target.long(), weight, _NUMBERS[reduction], ignore_index, total_weight)
-
-
-@converter("aten.binary_cross_entropy.default")
-def binary_cross_entropy(
-    ge: Builder, x: GeTensor, target: GeTensor, weight: GeTensor | None = None, reduction: int = _MEAN
-) -> GeTensor:
-    inputs = {"x": x, "y": target, "weight": weight}
-    return ge.op("BinaryCrossEntropy", inputs, {"reduction": _REDUCTIONS[reduction]}, output="output")
-
-
-@kernel("BinaryCrossEntropy")
-def binary_cross_entropy_kernel(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
-    return _aten.binary_cross_entropy.default(x, y, weight, _NUMBERS[reduction])
-
-
-@converter("aten.binary_cross_entropy_backward.default")
-def binary_cross_entropy_backward(
-    ge: Builder,
-    grad: GeTensor,
-    x: GeTensor,
-    target: GeTensor,
-    weight: GeTensor | None = None,
-    reduction: int = _MEAN,
-) -> GeTensor:
-    inputs = {"x": x, "y": target, "grad_output": grad, "weight": weight}
-    return ge.op("BinaryCrossEntropyGrad", inputs, {"reduction": _REDUCTIONS[reduction]}, output="output")
-
-
-@kernel("BinaryCrossEntropyGrad")
-def binary_cross_entropy_grad_kernel(x: Any, y: Any, grad_output: Any, weight: Any, *, reduction: str) -> Any:
-    return _aten.binary_cross_entropy_backward.default(grad_output, x, y, weight, _NUMBERS[reduction])
-
-
-@converter("aten.binary_cross_entropy_with_logits.default")
-def binary_cross_entropy_with_logits(
-    ge: Builder,
-    x: GeTensor,
-    target: GeTensor,
-    weight: GeTensor | None = None,
-    pos_weight: GeTensor | None = None,
-    reduction: int = _MEAN,
-) -> GeTensor:
-    inputs = {"predict": x, "target": target, "weight": weight, "pos_weight": pos_weight}
-    return ge.op("SigmoidCrossEntropyWithLogitsV2", inputs, {"reduction": _REDUCTIONS[reduction]}, output="loss")
-
-
-@kernel("SigmoidCrossEntropyWithLogitsV2")
-def sigmoid_cross_entropy_kernel(predict: Any, target: Any, weight: Any, pos_weight: Any, *, reduction: str) -> Any:
-    return _aten.binary_cross_entropy_with_logits.default(predict, target, weight, pos_weight, _NUMBERS[reduction])
-
-
-@converter("aten.soft_margin_loss.default")
-def soft_margin_loss(ge: Builder, x: GeTensor, target: GeTensor, reduction: int = _MEAN) -> GeTensor:
-    inputs = {"input_x": x, "input_y": target}
-    return ge.op("SoftMarginLoss", inputs, {"reduction": _REDUCTIONS[reduction]}, output="output_z")
-
-
-@kernel("SoftMarginLoss")
-def soft_margin_loss_kernel(input_x: Any, input_y: Any, *, reduction: str) -> Any:
-    return _aten.soft_margin_loss.default(input_x, input_y, _NUMBERS[reduction])
-
-
-@converter("aten.soft_margin_loss_backward.default")
-def soft_margin_loss_backward(
-    ge: Builder, grad: GeTensor, x: GeTensor, target: GeTensor, reduction: int = _MEAN
-) -> GeTensor:
-    inputs = {"predict": x, "label": target, "dout": grad}
-    return ge.op("SoftMarginLossGrad", inputs, {"reduction": _REDUCTIONS[reduction]}, output="gradient")
-
-
-@kernel("SoftMarginLossGrad")
-def soft_margin_loss_grad_kernel(predict: Any, label: Any, dout: Any, *, reduction: str) -> Any:
-    return _aten.soft_margin_loss_backward.default(dout, predict, label, _NUMBERS[reduction])

@@ -11,6 +11,7 @@ from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.ops.convolution import size_of
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import lists, row
 
 _aten = torch.ops.aten
 
@@ -125,14 +126,10 @@ def avg_pool_grad_kernel(
     )
 
 
-@converter("aten._adaptive_avg_pool2d.default")
-def adaptive_avg_pool(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> GeTensor:
-    return ge.op("AdaptiveAvgPool2d", {"x": x}, {"output_size": list(output_size)})
-
-
-@kernel("AdaptiveAvgPool2d")
-def adaptive_avg_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
-    return torch._adaptive_avg_pool2d(x, output_size)
+row("aten._adaptive_avg_pool2d.default", "AdaptiveAvgPool2d", "x", *lists("output_size"))
+row("aten._adaptive_avg_pool3d.default", "AdaptiveAvgPool3d", "x", *lists("output_size"))
+row("aten._adaptive_avg_pool3d_backward.default", "AdaptiveAvgPool3dGrad", "y_grad", "x", output="x_grad")
+row("aten.adaptive_max_pool2d_backward.default", "AdaptiveMaxPool2dGrad", "grad", "x", "argmax", order="x grad argmax")
 
 
 @converter("aten._adaptive_avg_pool2d_backward.default")
@@ -157,16 +154,6 @@ def adaptive_max_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
     """-> y, argmax int32"""
     y, argmax = _aten.adaptive_max_pool2d.default(x, output_size)
     return y, argmax.to(torch.int32)
-
-
-@converter("aten.adaptive_max_pool2d_backward.default")
-def adaptive_max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, indices: GeTensor) -> GeTensor:
-    return ge.op("AdaptiveMaxPool2dGrad", {"x": x, "grad": dy, "argmax": indices})
-
-
-@kernel("AdaptiveMaxPool2dGrad")
-def adaptive_max_pool_grad_kernel(x: Any, grad: Any, argmax: Any) -> Any:
-    return _aten.adaptive_max_pool2d_backward.default(grad, x, argmax)
 
 
 def _max_attrs(
@@ -280,26 +267,6 @@ def avg_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) ->
 @kernel("AvgPool3DGrad", host=("orig_input_shape",))
 def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: Any, *, data_format: str, **window: Any) -> Any:
     return _aten.avg_pool3d_backward.default(grads, grads.new_empty(orig_input_shape), *_avg_window(**window))
-
-
-@converter("aten._adaptive_avg_pool3d.default")
-def adaptive_avg_pool3d(ge: Builder, x: GeTensor, output_size: Sequence[int]) -> GeTensor:
-    return ge.op("AdaptiveAvgPool3d", {"x": x}, {"output_size": list(output_size)})
-
-
-@kernel("AdaptiveAvgPool3d")
-def adaptive_avg_pool3d_kernel(x: Any, *, output_size: list[int]) -> Any:
-    return _aten._adaptive_avg_pool3d.default(x, output_size)
-
-
-@converter("aten._adaptive_avg_pool3d_backward.default")
-def adaptive_avg_pool3d_backward(ge: Builder, dy: GeTensor, x: GeTensor) -> GeTensor:
-    return ge.op("AdaptiveAvgPool3dGrad", {"y_grad": dy, "x": x}, output="x_grad")
-
-
-@kernel("AdaptiveAvgPool3dGrad")
-def adaptive_avg_pool3d_grad_kernel(y_grad: Any, x: Any) -> Any:
-    return _aten._adaptive_avg_pool3d_backward.default(y_grad, x)
 
 
 def _max_attrs3d(

@@ -10,6 +10,7 @@ import torch
 from msdump.frontends.torchair.ge.builder import Builder, dtype_of_number, ge_number, placement_hints
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import Attr, row
 
 # What GE writes for "up to the end": ends are INT32 there.
 TO_THE_END = 2**31 - 1
@@ -236,21 +237,5 @@ def _last_two(rank: int, dim1: int, dim2: int) -> list[int]:
     return [axis for axis in range(rank) if axis not in last] + last
 
 
-@converter("aten.pixel_shuffle.default")
-def pixel_shuffle(ge: Builder, x: GeTensor, upscale_factor: int) -> GeTensor:
-    return ge.op("PixelShuffle", {"x": x}, {"upscale_factor": upscale_factor})
-
-
-@kernel("PixelShuffle")
-def pixel_shuffle_kernel(x: Any, *, upscale_factor: int) -> Any:
-    return torch.pixel_shuffle(x, upscale_factor)
-
-
-@converter("aten.pixel_unshuffle.default")
-def pixel_unshuffle(ge: Builder, x: GeTensor, downscale_factor: int) -> GeTensor:
-    return ge.op("PixelUnshuffle", {"x": x}, {"downscale_factor": downscale_factor})
-
-
-@kernel("PixelUnshuffle")
-def pixel_unshuffle_kernel(x: Any, *, downscale_factor: int) -> Any:
-    return torch.pixel_unshuffle(x, downscale_factor)
+row("aten.pixel_shuffle.default", "PixelShuffle", "x", Attr("upscale_factor"))
+row("aten.pixel_unshuffle.default", "PixelUnshuffle", "x", Attr("downscale_factor"))
