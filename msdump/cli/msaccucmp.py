@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from msdump.analysis.exit_codes import AnalysisError, ExitCode, exit_code_of
 from msdump.cli import msaccucmp_compare, msaccucmp_convert
 from msdump.cli.main import INTERRUPTED
 from msdump.cli.msaccucmp_compare import write_result
@@ -53,7 +54,6 @@ def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
 
 def _run_subcommand(args: argparse.Namespace) -> int:
     """Errors become msaccucmp's codes."""
-    from msdump.analysis.exit_codes import exit_code_of
     from msdump.errors import MsdumpError
 
     try:
@@ -78,7 +78,6 @@ def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
 def _compare_files(args: argparse.Namespace) -> int:
     """Two npy files, eight metrics, one text file."""
     from msdump.analysis.compare.metrics import METRICS
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.msaccucmp.accuracy import Request, compare_files
 
     for path in (args.mine, args.golden):
@@ -102,7 +101,6 @@ def _add_overflow_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _summarize_overflows(args: argparse.Namespace) -> int:
-    from msdump.analysis.exit_codes import ExitCode
     from msdump.analysis.msaccucmp.overflow import find_overflows, write_overflow_report
 
     if not os.path.isdir(args.dump_path):

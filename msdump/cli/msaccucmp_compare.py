@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.cli.options import path_argument
 from msdump.cli.printing import log
 
@@ -70,7 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is msaccucmp's code."""
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.msaccucmp.accuracy import compare_files
 
     _check_together(args)
@@ -117,8 +117,6 @@ def _check_together(args: argparse.Namespace) -> None:
 
 
 def _check_kinds(args: argparse.Namespace) -> None:
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
-
     are_h5 = [path.endswith(".h5") for path in (args.mine, args.golden)]
     if args.post_process is not None and not all(are_h5):
         _refuse("-p: expected two .h5 files with it, got others.")
@@ -127,8 +125,6 @@ def _check_kinds(args: argparse.Namespace) -> None:
 
 
 def _refuse(text: str) -> NoReturn:
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
-
     raise AnalysisError(ExitCode.INVALID_PARAM, text)
 
 
@@ -158,7 +154,6 @@ def _request(args: argparse.Namespace) -> Request:
 
 
 def _detail_request(args: argparse.Namespace) -> Any:
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.msaccucmp.tensor_detail import DetailRequest
 
     lines = LINES if args.lines is None else args.lines
@@ -182,7 +177,6 @@ def _is_plain(*paths: str) -> bool:
 def _run_folder(
     args: argparse.Namespace, request: Request, mine_path: str, golden_path: str, fusion: str, prefix: str
 ) -> int:
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.msaccucmp.fusion_json import read_fusion_json
     from msdump.analysis.msaccucmp.sides import open_side
 
@@ -205,7 +199,6 @@ def _run_folder(
 
 
 def _check_sides(mine: Side, golden: Side, fusion: str) -> None:
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.analysis.msaccucmp.sides import DUMP, NPY, PB
 
     if mine.kind in (NPY, PB):
@@ -237,7 +230,6 @@ def _stamped(prefix: str) -> str:
 def _measure(
     args: argparse.Namespace, request: Request, pairing: Pairing, sides: tuple[Side, Side], prefix: str
 ) -> int:
-    from msdump.analysis.exit_codes import ExitCode
     from msdump.analysis.msaccucmp.accuracy import accuracy_csv, advisor_rows, measure
 
     rows = measure(pairing.pairs, request)
@@ -277,7 +269,6 @@ def _advise(args: argparse.Namespace, rows: Any) -> None:
 
 
 def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence[FusedOperator]) -> int:
-    from msdump.analysis.exit_codes import ExitCode
     from msdump.analysis.msaccucmp.align import Origin, align, detail_arrays
     from msdump.analysis.msaccucmp.tensor_detail import Detail, write_detail
 
@@ -301,7 +292,6 @@ def _detail(args: argparse.Namespace, pairs: Sequence[Pair], operators: Sequence
 
 def _detail_pair(op_name: str, io: str, index: int, pairs: Sequence[Pair], operators: Sequence[FusedOperator]) -> Pair:
     """The row of one tensor.   Raises: AnalysisError when a side does not have it."""
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.formats.paths.acl import safe_piece
 
     operator = next((operator for operator in operators if operator.name == op_name), None)
@@ -327,8 +317,6 @@ def _detail_pair(op_name: str, io: str, index: int, pairs: Sequence[Pair], opera
 
 def _run_batch(args: argparse.Namespace, request: Request) -> int:
     """Every model of a time-stamp folder: time/device/model/model_id/step, each with {model}.json of -f."""
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
-
     if args.op_name:
         _refuse("-op: expected the json of one model with -f, got a folder.")
     folders = sorted(path for path in Path(args.mine).glob("*/*/*/*") if path.is_dir())
@@ -360,7 +348,6 @@ def _goldens(root: str, device: str, model: str, step: str) -> list[str]:
 
 def write_result(folder: str, name: str, text: str) -> Path:
     """Write one result file; its path.   Raises: AnalysisError when it cannot be written."""
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
     from msdump.plain_files import plain_opener
 
     path = Path(folder, name)

@@ -7,6 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.cli.options import path_argument
 from msdump.cli.printing import log
 
@@ -22,42 +23,17 @@ _FORMATS_FOLDER = "format_convert"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this sub-command."""
     add = parser.add_argument
-    add(
-        "-d",
-        "--dump_file",
-        dest="dump_file",
-        required=True,
-        type=path_argument,
-        help="a file, files with commas between them, or a folder, whose own folders are left out",
-    )
-    add("-f", "--format", dest="format", default=None, help="format to convert to")
-    add(
-        "-s",
-        "--shape",
-        dest="shape",
-        default=None,
-        help="shape without padding, such as 1,3,224,224; with -f",
-    )
-    add("-o", "--output_tensor", dest="output_tensor", default=None, help="the only output; with -f")
-    add("-i", "--input_tensor", dest="input_tensor", default=None, help="the only input; with -f")
-    add(
-        "-c",
-        "--custom_script_path",
-        dest="custom_script_path",
-        default=None,
-        type=path_argument,
-        help="folder that holds format_convert; with -f",
-    )
+    add("-d", "--dump_file", dest="dump_file", required=True, type=path_argument,
+        help="a file, files with commas between them, or a folder, whose own folders are left out")  # fmt: skip
+    add("-f", "--format", dest="format", help="format to convert to")
+    add("-s", "--shape", dest="shape", help="shape without padding, such as 1,3,224,224; with -f")
+    add("-o", "--output_tensor", dest="output_tensor", help="the only output; with -f")
+    add("-i", "--input_tensor", dest="input_tensor", help="the only input; with -f")
+    add("-c", "--custom_script_path", dest="custom_script_path", type=path_argument,
+        help="folder that holds format_convert; with -f")  # fmt: skip
     add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
-    add(
-        "-v",
-        "--version",
-        dest="dump_version",
-        type=int,
-        choices=(1, 2),
-        default=2,
-        help="1: protobuf files, 2: files of container 2.0 (2)",
-    )
+    add("-v", "--version", dest="dump_version", type=int, choices=(1, 2), default=2,
+        help="1: protobuf files, 2: files of container 2.0 (2)")  # fmt: skip
     add("-t", "--type", dest="type", choices=("npy", "bin", "msnpy", "pt", "safetensors"), default="npy",
         help="form of the results (npy)")  # fmt: skip
 
@@ -65,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Convert; the result is msaccucmp's code."""
     from msdump.analysis.convert.files import convert_files
-    from msdump.analysis.exit_codes import ExitCode
 
     options = _options(args)
     sources = _sources(args.dump_file)
@@ -93,7 +68,6 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
 
     from msdump.analysis.convert.files import ConvertOptions
     from msdump.analysis.convert.target_format import CustomFormats
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
 
     needs_format = (args.shape, args.output_tensor, args.input_tensor, args.custom_script_path)
     if args.format is None and any(value is not None for value in needs_format):
@@ -117,8 +91,6 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
 
 def _shape_and_tensor(args: argparse.Namespace) -> tuple[tuple[int, ...] | None, tuple[str, int] | None]:
     """-s, and -o or -i.   Raises: AnalysisError."""
-    from msdump.analysis.exit_codes import AnalysisError, ExitCode
-
     if not args.format:
         return None, None
     shape = None
@@ -139,7 +111,6 @@ def _shape_and_tensor(args: argparse.Namespace) -> tuple[tuple[int, ...] | None,
 def _sources(dump_file: str) -> Any:
     """Files to convert, or the code that ends the command."""
     from msdump.analysis.convert.files import named_sources
-    from msdump.analysis.exit_codes import ExitCode
     from msdump.formats.paths.sync import MAPPING_FILE
 
     if os.path.isdir(dump_file):
