@@ -9,7 +9,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.errors import DtypeError
-from msdump.frontends.mindspore import eager
+from msdump.frontends.mindspore import eager, outside
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.precision import FULL, Precision, current_precision
@@ -37,6 +37,7 @@ def execute(op_type: str, inputs: Sequence[Tensor], attrs: Attrs | None = None) 
 def _run(primitive: Primitive, inputs: Sequence[Tensor], tracer: Tracer | None) -> tuple[Tensor, ...]:
     if tracer is not None:
         return tracer.add(primitive, inputs)
+    outside.note(primitive.op_type)
     return tuple(Tensor.of_array(array) for array in eager.run(primitive, [tensor.array for tensor in inputs]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
@@ -19,6 +18,7 @@ from msdump.frontends.mindspore.compiler import (
     trace,
 )
 from msdump.frontends.mindspore.context import get_context
+from msdump.frontends.mindspore.outside import is_in_step
 from msdump.frontends.mindspore.recorder import StepRecorder
 from msdump.frontends.mindspore.structure import flatten
 from msdump.frontends.mindspore.tracer import TracedCell, Tracer
@@ -31,7 +31,6 @@ from msdump.records import OpInfo
 if TYPE_CHECKING:
     from msdump.engine import GraphSession
 
-_is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
 # What observers are told of a step that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)
 
@@ -42,7 +41,7 @@ def step_session(jit_level: str = "") -> GraphSession | None:
     Raises: ConfigError at the first call of the process.
     """
     session = opening.current() if opening.is_decided() else open_session(jit_level)
-    return None if session is None or _is_in_step.get() else session
+    return None if session is None or is_in_step.get() else session
 
 
 def run_step(
@@ -58,7 +57,7 @@ def run_step(
     A step that is dumped gives the same results as one that is not. When it raises, what ran until then is handed
     over, and the exception goes on.
     """
-    token = _is_in_step.set(True)
+    token = is_in_step.set(True)
     try:
         iteration = session.next_iteration()
         if session.plan.watches(iteration):
@@ -71,7 +70,7 @@ def run_step(
         with cell.entered(None):
             return function(*cell.cast_inputs(args), **kwargs)
     finally:
-        _is_in_step.reset(token)
+        is_in_step.reset(token)
 
 
 def _run_watched(
