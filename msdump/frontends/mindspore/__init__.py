@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msdump import __version__ as _msdump_version
 from msdump.frontends.mindspore import amp, common, communication, context, log, nn, ops, train
 from msdump.frontends.mindspore.common import dtype as dtype
 from msdump.frontends.mindspore.common import get_seed, set_seed
@@ -64,7 +65,10 @@ from msdump.frontends.mindspore.train.serialization import *
 from msdump.frontends.mindspore.train.sliced_checkpoints import *
 from msdump.frontends.mindspore.train.summary import SummaryRecord
 
+# Scripts compare it: the version whose behaviour is shown here.
 __version__ = "2.0.0"
+# Only this implementation has it: the version of msdump.
+__msdump__ = _msdump_version
 
 # `dataset` brings Pillow and `numpy` is rarely used: both are loaded when they are asked for.
 __getattr__ = explain_missing(__name__, lazy=("dataset", "numpy"))
@@ -80,4 +84,17 @@ def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: A
     return Tensor(input_data, dtype, shape, init)
 
 
-publish_all(__name__, "__version__", "amp", "common", "communication", "context", "dtype", "log", "nn", "ops", "train")
+publish_all(
+    __name__,
+    "__msdump__",
+    "__version__",
+    "amp",
+    "common",
+    "communication",
+    "context",
+    "dtype",
+    "log",
+    "nn",
+    "ops",
+    "train",
+)

@@ -53,7 +53,9 @@ def differentiate(
     with nullcontext() if outer else tracer.active(), tracer.differentiating():
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
         inner, inputs = _inner_args(tracer, args, set(positions))
-        outputs = function(*inner)
+        outputs = outer.recall(function, inner) if outer is not None else None
+        if outputs is None:
+            outputs = function(*inner)
         losses = [tracer.value_of(loss) for loss in _losses_of(outputs, has_aux)]
         senses = [_sens_value(tracer, *pair) for pair in zip(losses, _each_sens(sens, len(losses)), strict=True)]
         wrt = [value for position in positions for value in inputs[position]] + [

@@ -73,6 +73,18 @@ def run_step(
         is_in_step.reset(token)
 
 
+def run_recorded(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell) -> Any:
+    """`function(*args, **kwargs)` with all operators remembered, so that gradients of what has run can be taken."""
+    tracer = Tracer(Graph(name="recording"), is_recording=True)
+    _bind_inputs(tracer, function, args, kwargs)
+    result = trace(tracer, function, args, kwargs, cell)
+    leaves: list[Tensor] = []
+    flatten(result, leaves)
+    for leaf in leaves:
+        leaf.detach()
+    return result
+
+
 def _run_watched(
     session: GraphSession,
     iteration: int,

@@ -5,7 +5,7 @@ A recording tracer (PyNative) also computes every operator at once, so that tens
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,7 @@ from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer
 from msdump.frontends.mindspore.context import get_context
 from msdump.frontends.mindspore.sources import source_lines, user_line
+from msdump.frontends.mindspore.structure import flatten
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import SourceLine
@@ -38,6 +39,9 @@ class TracedCell(Protocol):
 
     @property
     def has_open_inputs(self) -> bool: ...
+
+    @property
+    def takes_gradients(self) -> bool: ...
 
     def compile_flags(self) -> tuple[object, ...]: ...
 
@@ -67,6 +71,8 @@ class Tracer:
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
     weights           parameters with respect to which a gradient was taken
+    expects_gradients  whether gradients of calls that have ended may be taken; in a recording, which then binds, only
+                      where a cell is known to do so
     writes            (identity, name) -> cell whose attribute of that name the program sets
     draw_counter      what random operators read so that every run draws anew; None when there are none
     """
@@ -87,6 +93,8 @@ class Tracer:
         self.weights: list[Parameter] = []
         self.draw_counter: Parameter | None = None
         self.writes: dict[tuple[int, str], Any] = {}
+        self.expects_gradients = not is_recording
+        self._calls: dict[Hashable, tuple[Any, Any, int]] = {}
         self._owner = object()
         self._path: list[TracedCell] = []
         self._scopes = ["Default"]
@@ -225,6 +233,22 @@ class Tracer:
                 with self.recorder.launching(node, arrays, results):
                     eager.launch(node.primitive, arrays, results)
             self.arrays.update((value.id, array) for value, array in zip(node.outputs, results, strict=True))
+
+    def remember_call(self, cell: Any, args: Sequence[Any], kwargs: dict[str, Any], outputs: Any) -> None:
+        """A cell whose gradient may be taken has run; its operators need not run again for that."""
+        self._calls[self._call_key(cell, args, kwargs)] = (cell, outputs, len(self.graph.nodes))
+
+    def recall(self, cell: Any, args: Sequence[Any]) -> Any:
+        """What this cell gave for these arguments, None unless it ran and nothing was written since then."""
+        known = self._calls.get(self._call_key(cell, args, {}))
+        if known is None or any(node.definition.mutates for node in self.graph.nodes[known[2] :]):
+            return None
+        return known[1]
+
+    def _call_key(self, cell: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Hashable:
+        leaves: list[Tensor] = []
+        structure = flatten((tuple(args), kwargs), leaves)
+        return id(cell), structure, tuple(self.value_of(leaf).id for leaf in leaves)
 
     def catch_up(self, values: Sequence[Value]) -> None:
         """Compute what a recording has still to compute for these values: Python code is about to see them."""

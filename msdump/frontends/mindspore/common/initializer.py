@@ -16,14 +16,20 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 
 
 class Initializer:
-    """Interface: `values(shape)` gives float64 values of that shape."""
+    """Interface: `_initialize(arr)` fills an array in place; or `values(shape)` gives float64 values of that shape."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
 
     def values(self, shape: tuple[int, ...]) -> Array:
-        raise NotImplementedError(f"{type(self).__name__}: expected a values(shape) method.")
+        raise NotImplementedError(f"{type(self).__name__}: expected a method _initialize(self, arr) that fills arr.")
 
-    def __call__(self, array: Array) -> None:
-        """Fill `array` in place."""
-        array[...] = self.values(array.shape)
+    def _initialize(self, arr: Array) -> None:
+        arr[...] = self.values(arr.shape)
+
+    def __call__(self, arr: Array) -> None:
+        """Fill `arr` in place."""
+        self._initialize(arr)
 
 
 class Constant(Initializer):
@@ -57,16 +63,27 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal distribution whose values beyond `a` and `b` standard deviations are drawn again."""
+    """Normal distribution whose values outside of [a, b] are drawn again.
+
+    Source: MindSpore 2.0 and 2.7: the bounds are values, not standard deviations, so that the normal distribution of a
+    small `sigma` is not cut off at all.
+    Raises: ValueError for bounds so far from the mean that a thousand rounds leave values outside.
+    """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def values(self, shape: tuple[int, ...]) -> Array:
-        drawn = random_generator().standard_normal(math.prod(shape))
-        while (outside := np.flatnonzero((drawn < self.a) | (drawn > self.b))).size:
-            drawn[outside] = random_generator().standard_normal(outside.size)
-        return drawn.reshape(shape) * self.sigma + self.mean
+        drawn = random_generator().normal(self.mean, self.sigma, math.prod(shape))
+        for _ in range(1000):
+            outside = np.flatnonzero((drawn < self.a) | (drawn > self.b))
+            if not outside.size:
+                return drawn.reshape(shape)
+            drawn[outside] = random_generator().normal(self.mean, self.sigma, outside.size)
+        raise ValueError(
+            f"TruncatedNormal: expected bounds near the mean {self.mean}, got [{self.a}, {self.b}] for a sigma of "
+            f"{self.sigma}."
+        )
 
 
 class Uniform(Initializer):
@@ -123,6 +140,109 @@ class HeNormal(Initializer):
         return random_generator().normal(0.0, _he_deviation(self, shape), shape)
 
 
+class VarianceScaling(Initializer):
+    """Values whose variance is `scale` over the fan of `mode`.
+
+    Edges:  "truncated_normal" draws from the uniform distribution of that variance.   Source: MindSpore 2.0 and 2.7.
+    """
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal") -> None:
+        if scale <= 0:
+            raise ValueError(
+                f"For VarianceScaling initializer, the argument 'scale' must be greater than 0, but got {scale}."
+            )
+        _check_one_of("mode", mode, ("fan_in", "fan_out", "fan_avg"))
+        _check_one_of("distribution", distribution, ("uniform", "truncated_normal", "untruncated_normal"))
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        fan_in, fan_out = fans(shape)
+        fan = {"fan_in": float(fan_in), "fan_out": float(fan_out), "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        variance = self.scale / max(1.0, fan)
+        if self.distribution == "untruncated_normal":
+            return random_generator().normal(0.0, math.sqrt(variance), shape)
+        bound = math.sqrt(3 * variance)
+        return random_generator().uniform(-bound, bound, shape)
+
+
+def _check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(
+            f"For VarianceScaling initializer, the argument '{name}' must be one of {', '.join(allowed)}, but got "
+            f"{value}."
+        )
+
+
+class Identity(Initializer):
+    """Ones on the diagonal of a matrix."""
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Identity", len(shape) == 2, "2", shape)
+        return np.eye(shape[0], shape[1])
+
+
+class Orthogonal(Initializer):
+    """A matrix with orthonormal rows or columns, times `gain`; axes behind the first count as one."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Orthogonal", len(shape) >= 2, "no less than 2", shape)
+        rows, columns = shape[0], math.prod(shape[1:])
+        drawn = random_generator().standard_normal((max(rows, columns), min(rows, columns)))
+        q, r = np.linalg.qr(drawn)
+        # Each sign is as likely as the other, whatever the factorisation prefers.
+        q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
+        return (q if rows >= columns else q.T).reshape(shape) * self.gain
+
+
+class Sparse(Initializer):
+    """A matrix of normal values in which a share `sparsity` of each column is zero."""
+
+    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
+        self.sparsity, self.sigma = sparsity, sigma
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Sparse", len(shape) == 2, "2", shape)
+        generator = random_generator()
+        values = generator.normal(0.0, self.sigma, shape)
+        count = math.ceil(self.sparsity * shape[0])
+        for column in range(shape[1]):
+            values[generator.permutation(shape[0])[:count], column] = 0
+        return values
+
+
+class Dirac(Initializer):
+    """A convolution that hands its input on: a one at the middle of each kernel from a channel to itself."""
+
+    def __init__(self, groups: int = 1) -> None:
+        self.groups = groups
+
+    def values(self, shape: tuple[int, ...]) -> Array:
+        _check_axes("Dirac", len(shape) in (3, 4, 5), "3, 4 or 5", shape)
+        if shape[0] % self.groups:
+            raise ValueError(
+                "For Dirac initializer, the first dimension of the initialized tensor must be divisible by groups, "
+                f"but got first dimension {shape[0]}, groups {self.groups}."
+            )
+        values = np.zeros(shape)
+        each = shape[0] // self.groups
+        middle = tuple(size // 2 for size in shape[2:])
+        for group in range(self.groups):
+            for channel in range(min(each, shape[1])):
+                values[(group * each + channel, channel, *middle)] = 1
+        return values
+
+
+def _check_axes(name: str, is_fitting: bool, expected: str, shape: tuple[int, ...]) -> None:
+    if not is_fitting:
+        raise ValueError(
+            f"For {name} initializer, the dimension of the initialized tensor should be {expected}, but got "
+            f"{len(shape)}."
+        )
+
+
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     """(fan_in, fan_out) of a weight.   Raises: ValueError for fewer than two axes."""
     if len(shape) < 2:
@@ -166,6 +286,11 @@ _BY_NAME: dict[str, type[Initializer]] = {
     "heuniform": HeUniform,
     "he_normal": HeNormal,
     "henormal": HeNormal,
+    "variancescaling": VarianceScaling,
+    "identity": Identity,
+    "orthogonal": Orthogonal,
+    "sparse": Sparse,
+    "dirac": Dirac,
 }
 
 
@@ -196,4 +321,6 @@ def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
             "For 'initializer', the type of the 'init' argument should be 'Tensor', 'number', 'string' or "
             f"'initializer', but got {type(init).__name__}."
         )
-    return Tensor.of_array(np.ascontiguousarray(init.values(sizes), numpy_dtype).reshape(sizes))
+    array = np.zeros(sizes, numpy_dtype)
+    init(array)
+    return Tensor.of_array(array)

@@ -18,7 +18,7 @@ from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.hooks import CellHooks, Hook, HookHandle, check_hook
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
-from msdump.frontends.mindspore.pynative import run_step, step_session
+from msdump.frontends.mindspore.pynative import run_recorded, run_step, step_session
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, is_same_constant
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
@@ -50,6 +50,9 @@ class Cell:
         set_plain(self, "cls_name", type(self).__name__)
         set_plain(self, "scope_name", "")
         set_plain(self, "training", False)
+        # Source: MindSpore: "train" until `set_train(False)`.
+        set_plain(self, "phase", "train")
+        set_plain(self, "param_prefix", "")
         set_plain(self, "requires_grad", False)
 
     # -- running ------------------------------------------------------------------------------------
@@ -73,8 +76,21 @@ class Cell:
             session = step_session(self._jit_level)
             if session is not None:
                 return run_step(session, self._body(None), self._cache, args, kwargs, self)
+            if self.takes_gradients:
+                return run_recorded(self._body(None), args, kwargs, self)
         with self.entered(tracer):
-            return self._body(tracer)(*self.cast_inputs(args), **kwargs)
+            inputs = self.cast_inputs(args)
+            if tracer is None or not self.requires_grad or not tracer.expects_gradients:
+                return self._body(tracer)(*inputs, **kwargs)
+            with tracer.differentiating():
+                outputs = self._body(tracer)(*inputs, **kwargs)
+            tracer.remember_call(self, args, kwargs, outputs)
+            return outputs
+
+    @property
+    def takes_gradients(self) -> bool:
+        """Does `construct` take gradients of what it has run already?"""
+        return False
 
     def _body(self, tracer: Tracer | None) -> Callable[..., Any]:
         """What a call runs: `construct`, with the gradient and the hooks that the script gave this cell.
@@ -106,6 +122,7 @@ class Cell:
         """While this is open, operators belong to this cell and compute in its dtype."""
         with ExitStack() as stack:
             if tracer is not None:
+                tracer.expects_gradients |= self.takes_gradients
                 stack.enter_context(tracer.inside(self))
             if self._precision is not None:
                 stack.enter_context(computing_in(self._precision))
@@ -262,8 +279,9 @@ class Cell:
             parameter.name = prefix + name
 
     def update_cell_prefix(self) -> None:
-        """Name every parameter after its place below this cell."""
-        self.update_parameters_name()
+        """Let every cell know its place below this one, as `param_prefix`; parameters keep their names."""
+        for name, cell in self.cells_and_names():
+            object.__setattr__(cell, "param_prefix", name)
 
     def path_to(self, cell: Cell) -> list[tuple[str, Cell]]:
         """Names and cells from this cell to one that it calls; containers on the way are part of it."""
@@ -344,6 +362,7 @@ class Cell:
         """Switch this cell and all below it to training or evaluation."""
         for _, cell in self.cells_and_names():
             object.__setattr__(cell, "training", bool(mode))
+            object.__setattr__(cell, "phase", "train" if mode else "predict")
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:

@@ -17,7 +17,9 @@ from msdump.frontends.mindspore.ops import operations as P
 
 
 class Dense(Cell):
-    """x @ weight.T + bias: (..., in_channels) -> (..., out_channels)."""
+    """x @ weight.T + bias: (..., in_channels) -> (..., out_channels). `bias` is None without `has_bias`."""
+
+    bias: Parameter | None
 
     def __init__(
         self,
@@ -36,6 +38,7 @@ class Dense(Cell):
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
         self.weight = Parameter(initializer(weight_init, [out_channels, in_channels]), name="weight")
+        self.bias = None
         if has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(in_channels))
@@ -49,7 +52,7 @@ class Dense(Cell):
         if x.ndim != 2:
             x = F.reshape(x, (-1, shape[-1]))
         x = self.matmul(x, self.weight)
-        if self.has_bias:
+        if self.bias is not None:
             x = self.bias_add(x, self.bias)
         if self.activation is not None:
             x = self.activation(x)

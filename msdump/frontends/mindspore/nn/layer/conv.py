@@ -20,7 +20,9 @@ _MODES = ("valid", "same", "pad")
 
 
 class _Convolution(Cell):
-    """What both convolutions share: checked arguments, weight and bias."""
+    """What both convolutions share: checked arguments, weight and bias (None without `has_bias`)."""
+
+    bias: Parameter | None
 
     def __init__(self, cls_name: str, channels: tuple[int, int], shape: tuple[int, int], **settings: Any) -> None:
         super().__init__()
@@ -35,6 +37,7 @@ class _Convolution(Cell):
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
         self.weight = Parameter(initializer(weight_init, weight_shape), name="weight")
+        self.bias = None
         if self.has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
@@ -107,7 +110,7 @@ class Conv2d(_Convolution):
 
     def construct(self, x: Tensor) -> Tensor:
         output: Tensor = self.conv2d(x, self.weight)
-        if self.has_bias:
+        if self.bias is not None:
             output = self.bias_add(output, self.bias)
         return output
 
@@ -171,7 +174,7 @@ class Conv2dTranspose(_Convolution):
         )
         sizes = Tensor(np.array(size, np.int64))
         output = call("Conv2DBackpropInput", x, self.weight, sizes, input_sizes=size, **convolution.attrs)
-        if self.has_bias:
+        if self.bias is not None:
             output = self.bias_add(output, self.bias)
         return output
 

@@ -11,6 +11,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.composite import GradOperation
 
 
 class WithLossCell(Cell):
@@ -48,7 +49,13 @@ class WithEvalCell(Cell):
 
 
 class TrainOneStepCell(Cell):
-    """One training step: loss of the network on the inputs, gradients, update of the weights."""
+    """One training step: loss of the network on the inputs, gradients, update of the weights.
+
+    Subclasses may write `construct` with what is set here:
+    grad          `self.grad(self.network, self.weights)(*inputs, sens)` gives the gradients of the weights
+    grad_reducer  adds gradients up over devices: with one device it hands them on
+    sens          gradient of the loss
+    """
 
     def __init__(self, network: Cell, optimizer: Optimizer, sens: float | Tensor | None = 1.0) -> None:
         super().__init__(auto_prefix=False)
@@ -56,14 +63,27 @@ class TrainOneStepCell(Cell):
         self.network.set_grad()
         self.optimizer = optimizer
         object.__setattr__(self, "weights", optimizer.parameters)
-        self.sens = sens
+        self.grad = GradOperation(get_by_list=True, sens_param=True)
+        self.grad_no_sens = GradOperation(get_by_list=True)
+        self.sens = 1.0 if sens is None else sens
+        self.reducer_flag = False
+        self.grad_reducer: Any = _as_they_are
 
     weights: ParameterTuple
+
+    @property
+    def takes_gradients(self) -> bool:
+        """Does `construct` of a subclass take gradients of what it has run already?"""
+        return type(self).construct is not TrainOneStepCell.construct
 
     def construct(self, *inputs: Any) -> Any:
         result = differentiate(self.network, inputs, (), self.weights, self.sens)
         self.optimizer(result.weight_gradients)
         return result.outputs
+
+
+def _as_they_are(gradients: Any) -> Any:
+    return gradients
 
 
 class ForwardValueAndGrad(Cell):
