@@ -48,11 +48,11 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 OTHER_PATHS |= {
     "nn.metrics": ("train.metrics",),
     "ops.functional": ("ops.function", "ops.composite"),
+    "boost.grad_accumulation": ("boost",),
 }
 
 # Modules that real MindSpore has and msdump has not -> what to use.
 NOT_HERE = {
-    "boost": "Train without it: its levels change how fast a training is, not what it computes.",
     "nn.probability": "Write the distribution with mindspore.ops.",
     "nn.sparse": "Write it with dense tensors.",
     "rewrite": "Change the network in Python instead of in its source.",
