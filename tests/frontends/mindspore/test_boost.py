@@ -26,5 +26,5 @@ def test_the_weights_change_with_the_mean_of_several_gradients(every: int) -> No
 
 
 def test_what_is_not_there_says_so() -> None:
-    with pytest.raises(AttributeError, match="'mindspore.boost' has no attribute 'AutoBoost'"):
+    with pytest.raises(AttributeError, match=r"'mindspore\.boost' has no attribute 'AutoBoost'"):
         _ = boost.AutoBoost
