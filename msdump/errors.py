@@ -54,6 +54,18 @@ class OperandTypeError(GraphError, TypeError):
     """Operands whose dtype an operator cannot take.   Source: MindSpore raises TypeError."""
 
 
+class TracedValueError(GraphError):
+    """Python asks for the value of a tensor that is known only when the graph runs."""
+
+
+class BranchTypeError(MsdumpError, TypeError):
+    """Branches, or runs of a loop, that give different kinds of things."""
+
+
+class BranchShapeError(MsdumpError, ValueError):
+    """Branches, or runs of a loop, that give tensors of different shapes; a condition of several elements."""
+
+
 class KernelNotFoundError(GraphError):
     """An operator without a definition or without a kernel."""
 

@@ -44,12 +44,21 @@ class Delivery:
         self._tally = tally
         self._data_offsets = data_offsets
         self._offsets: dict[Hashable, Sequence[int]] = {}
+        # Of the last run of each graph of a model.
+        self._last_iteration: dict[tuple[Hashable, int], int] = {}
         # What the tally has been told of the pool: lost, written.
         self._counted = (0, 0)
         self._counting = threading.Lock()
 
     def begin(self, writers: Sequence[Writer], graph_id: int, iteration: int, model: Hashable = None) -> Round:
-        """A dumped iteration of a graph begins.   `model`: as `Tally.count_dumped`."""
+        """A dumped iteration of a graph begins.   `model`: as `Tally.count_dumped`.
+
+        Waits until an earlier run of the graph in the same iteration is written, as that of a loop's body: writers take
+        tensors of one iteration with the same key for one tensor.
+        """
+        if self._last_iteration.get((model, graph_id)) == iteration:
+            self.pool.drain()
+        self._last_iteration[model, graph_id] = iteration
         on_complete = partial(self._tally.count_dumped, model=model)
         return Round(writers, graph_id, iteration, on_complete, self._fail)
 

@@ -96,7 +96,8 @@ class SyncDumper(Dumper):
             self._write([*records, *self._parameter_records(watched, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
-            append_history(self._layout.history_file(graph_id), iteration)
+            if step.graph.is_entry:
+                append_history(self._layout.history_file(graph_id), iteration)
             self._tally.count_dumped(iteration)
 
     # -- parts ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class GradBuilder:
         self.forward = forward
         self.wanted = tuple(wanted)
         """Per input of the forward node: does anybody need its gradient?"""
-        self._scope = f"Gradients/{forward.scope}/{forward.definition.grad_scope}"
+        self._scope = f"Gradients/{forward.scope}/{forward.definition.grad_scope}".rstrip("/")
 
     def add(self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any] | None = None) -> Value:
         """One new node with one output."""
@@ -111,15 +111,31 @@ def gradients_of_sum(
     graph: Graph, losses: Sequence[tuple[Value, Value | None]], wrt: Sequence[Value]
 ) -> list[Value | None]:
     """As `gradients`, for the sum of all elements of several losses, each with its `sens`."""
-    forward_nodes = list(graph.nodes)
-    needed = _needed(forward_nodes, wrt)
+    needed = depending(graph.nodes, wrt)
     pending: dict[int, list[Value]] = {}
-    # Value id -> the last operator that gave it a gradient.
-    givers: dict[int, Node] = {}
     for loss, sens in losses:
         if loss.id in needed:
             pending.setdefault(loss.id, []).append(sens or _ones(graph, loss.type))
-    for node in reversed(forward_nodes):
+    return backward(graph, list(graph.nodes), pending, wrt)
+
+
+def backward(
+    graph: Graph,
+    nodes: Sequence[Node],
+    pending: dict[int, list[Value]],
+    wrt: Sequence[Value],
+    owner: Node | None = None,
+) -> list[Value | None]:
+    """Gradients with respect to each value of `wrt`, as new nodes of `graph`, back through `nodes`.
+
+    pending  value id -> gradients that it has already; gets those of all values on the way
+    owner    the node to which sums belong that belong to no other
+    Raises:  as `gradients`.
+    """
+    needed = depending(nodes, wrt)
+    # Value id -> the last operator that gave it a gradient.
+    givers: dict[int, Node] = {}
+    for node in reversed(nodes):
         if not any(value.id in pending for value in node.outputs):
             continue
         wanted = [value.id in needed for value in node.inputs]
@@ -144,7 +160,7 @@ def gradients_of_sum(
     for value in wrt:
         parts = pending.get(value.id, [])
         if len(parts) > 1:
-            forward = (parts[-1].node.forward if parts[-1].node else None) or givers.get(value.id)
+            forward = (parts[-1].node.forward if parts[-1].node else None) or givers.get(value.id) or owner
             if forward is None:
                 # The value is itself a loss, more than once.
                 node = graph.add_node(Primitive("AddN"), parts, "Gradients/Default", stage="backward")
@@ -167,7 +183,7 @@ def keep_read_values(graph: Graph, first: int) -> None:
     moved: dict[tuple[int, int], Value] = {}
     for node in graph.nodes[first:] if writers else ():
         for slot, value in enumerate(node.inputs):
-            if value.parameter is None or node.forward is None or slot in node.definition.mutates:
+            if value.parameter is None or node.forward is None or node.regions or slot in node.definition.mutates:
                 continue
             read_at = place.get(node.forward.id, first)
             writer = next((each for each in writers if place[each.id] > read_at and _writes(each, value)), None)
@@ -194,7 +210,7 @@ def _ones(graph: Graph, type: TensorType) -> Value:
     return graph.add_constant(np.ones(type.shape, dtypes.dtype(type.dtype).numpy), type.dtype)
 
 
-def _needed(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[int]:
+def depending(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[int]:
     """Ids of the values that depend on `wrt`, themselves included."""
     needed = {value.id for value in wrt}
     for node in nodes:

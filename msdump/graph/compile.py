@@ -12,8 +12,10 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from msdump.graph.cut import Part, cut
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.graph import Graph, Node
+from msdump.graph.regions import drop_unread
 
 ASCEND = "Ascend"
 UPDATE = "update"
@@ -29,11 +31,32 @@ def finish(graph: Graph, device_target: str = "CPU") -> Graph:
     remove_dead_nodes(graph)
     schedule(graph)
     graph.number()
+    _check(graph, device_target)
+    return graph
+
+
+def finish_program(program: Graph, device_target: str = "CPU") -> Part:
+    """As `finish`, for a program with control flow: its pieces, graphs without."""
+    remove_dead_nodes(program)
+    _schedule_regions(program)
+    part = cut(program)
+    for piece in part.pieces():
+        _check(piece.graph, device_target)
+    return part
+
+
+def _check(graph: Graph, device_target: str) -> None:
     graph.lint()
     if device_target == ASCEND:
         assign_device_formats(graph)
         assign_streams(graph)
-    return graph
+
+
+def _schedule_regions(graph: Graph) -> None:
+    schedule(graph)
+    for node in graph.nodes:
+        for region in node.regions:
+            _schedule_regions(region)
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
@@ -42,15 +65,26 @@ def finish(graph: Graph, device_target: str = "CPU") -> Graph:
 def remove_dead_nodes(graph: Graph) -> None:
     """Drop nodes without side effects whose results nobody reads, and constants and parameters nobody reads."""
     wanted = {value.id for value in graph.outputs}
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if node.definition.has_side_effect or any(value.id in wanted for value in node.outputs):
-            wanted.update(value.id for value in node.inputs)
-            kept.append(node)
-    graph.nodes = kept[::-1]
+    graph.nodes = _live_nodes(graph, wanted)
     graph.constants = [value for value in graph.constants if value.id in wanted]
     graph.parameters = [value for value in graph.parameters if value.id in wanted]
     graph.parameter_order = [value for value in graph.parameter_order if value.id in wanted or value.parameter is None]
+
+
+def _live_nodes(graph: Graph, wanted: set[int]) -> list[Node]:
+    """Nodes that are needed for the values `wanted`, which gets what they read."""
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if node.definition.has_side_effect or any(value.id in wanted for value in node.outputs):
+            if node.regions:
+                drop_unread(node, wanted)
+                for region in reversed(node.regions):
+                    wanted.update(value.id for value in region.outputs)
+                    region.nodes = _live_nodes(region, wanted)
+                drop_unread(node, wanted)
+            wanted.update(value.id for value in node.inputs)
+            kept.append(node)
+    return kept[::-1]
 
 
 def schedule(graph: Graph) -> None:

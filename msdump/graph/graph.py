@@ -70,6 +70,7 @@ class Node:
     stage     "forward", "backward" or "update" (optimizer): what the scheduler goes by
     has_mark  the script marked the cell or primitive that made it (`set_dump`)
     name      full name that the model gives it; "": one of scope, type and number
+    regions   of a node that decides what runs (`graph/regions.py`): the parts of the program that it runs
     """
 
     id: int
@@ -84,6 +85,7 @@ class Node:
     stream_id: int = 0
     has_mark: bool = False
     name: str = ""
+    regions: tuple[Graph, ...] = ()
 
     @property
     def op_type(self) -> str:
@@ -123,6 +125,8 @@ class Graph:
     borrowed   ids of values whose memory nobody writes before the run ends: it is the user's then
     is_dynamic  compiled for inputs whose shape the script has declared open
     gradient_of  id of an output -> name of the input of the model whose gradient it is, where another library tells it
+    is_entry   where a run of the program begins; False for the further graphs of a program with control flow
+    written    ids of parameters that an operator of the program writes
     """
 
     name: str = "kernel_graph_0"
@@ -137,13 +141,20 @@ class Graph:
     borrowed: set[int] = field(default_factory=set)
     is_dynamic: bool = False
     gradient_of: dict[int, str] = field(default_factory=dict)
-    _next_id: int = 0
+    is_entry: bool = True
+    written: set[int] = field(default_factory=set)
+    # The next id, in a list that graphs of one program share.
+    _next_id: list[int] = field(default_factory=lambda: [0])
 
     # -- building ---------------------------------------------------------------------------------
 
     def _new_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
+        self._next_id[0] += 1
+        return self._next_id[0] - 1
+
+    def part(self) -> Graph:
+        """An empty graph of the same program: ids of nodes and values are unique in all of it."""
+        return Graph(self.name, self.graph_id, is_entry=False, written=self.written, _next_id=self._next_id)
 
     def add_input(self, name: str, type: TensorType, kind: str = INPUT) -> Value:
         """`kind`: "input", "saved", or "parameter" for one whose memory another library owns."""
@@ -190,6 +201,7 @@ class Graph:
         except GraphError as error:
             raise type(error)(f"{node.where}: {error}") from error
         node.outputs = tuple(Value(self._new_id(), t, RESULT, node=node, index=i) for i, t in enumerate(types))
+        self.written.update(inputs[slot].id for slot in definition.mutates if inputs[slot].kind == PARAMETER)
         self.nodes.append(node)
         return node
 

@@ -11,16 +11,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
+from msdump.errors import TracedValueError
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
+from msdump.frontends.mindspore.control.functions import rewrite_asker, rewriting
 from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
 from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
 from msdump.frontends.mindspore.tracer import TracedCell, Tracer
-from msdump.graph.compile import finish
+from msdump.graph.compile import finish, finish_program
 from msdump.graph.executor import Executor
+from msdump.graph.flow_executor import FlowExecutor
 from msdump.graph.graph import Graph, Value
+from msdump.graph.regions import has_regions
 
 if TYPE_CHECKING:
     from msdump.engine import GraphSession
@@ -39,7 +43,7 @@ class CompiledGraph:
     lock    held while the graph runs: its memory, and the observers of the process, take one run at a time
     """
 
-    executor: Executor
+    executor: Executor | FlowExecutor
     outputs: Structure
     cells: tuple[tuple[TracedCell, tuple[object, ...]], ...]
     session: GraphSession | None
@@ -156,9 +160,8 @@ def _compile(
 ) -> CompiledGraph:
     session = open_session(jit_level)
     saved = SavedGraphs.from_settings()
-    graph = Graph(is_dynamic=cell is not None and cell.has_open_inputs)
-    tracer = Tracer(graph, has_cell_scopes=cell is not None)
-    result = trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
+    tracer, result = _traced(function, args, kwargs, cell)
+    graph = tracer.graph
     leaves: list[Tensor] = []
     writes = tuple((cell, name) for (_, name), cell in tracer.writes.items())
     written = tuple(getattr(cell, name) for cell, name in writes)
@@ -168,19 +171,61 @@ def _compile(
     graph.graph_id = _next_graph_id
     graph.name = f"kernel_graph_{graph.graph_id}"
     saved.save_traced(graph)
-    finish(graph, get_context("device_target"))
-    take_graph_id()
-    saved.save_compiled(graph)
-    announce_marks(session, graph)
-    executor = Executor(graph, session.observers if session is not None else ())
+    executor = _executor(graph, tracer, session, saved)
     lock = threading.RLock() if session is None else sessions.lock
     return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, writes, lock)
 
 
-def announce_marks(session: GraphSession | None, graph: Graph) -> None:
-    """Say when `dump_mode` 2 will find nothing in a graph."""
-    if session is not None and session.plan.which.takes_marked and not any(node.is_marked for node in graph.nodes):
-        log.warning("dump_mode 2: set_dump marked no operator of %s, so nothing of it will be dumped.", graph.name)
+def _traced(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None
+) -> tuple[Tracer, Any]:
+    """The program and what the function returned. Functions that ask a tensor for its truth are traced once more,
+    rewritten so that both branches are traced."""
+    while True:
+        graph = Graph(is_dynamic=cell is not None and cell.has_open_inputs)
+        tracer = Tracer(graph, has_cell_scopes=cell is not None)
+        try:
+            with rewriting():
+                return tracer, trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
+        except TracedValueError as error:
+            rewrite_asker(error)
+        except NameError as error:
+            reasons = (reason for name, reason in tracer.unbound.items() if f"'{name}'" in str(error))
+            reason = next(reasons, None)
+            if reason is None:
+                raise
+            raise reason from error
+
+
+def _executor(
+    graph: Graph, tracer: Tracer, session: GraphSession | None, saved: SavedGraphs
+) -> Executor | FlowExecutor:
+    """Finish the program and make it known to observers, as one graph, or as several where it has control flow."""
+    observers = session.observers if session is not None else ()
+    target = get_context("device_target")
+    if not has_regions(graph.nodes):
+        finish(graph, target)
+        _announce([graph], session, saved)
+        return Executor(graph, observers)
+    program = finish_program(graph, target)
+    _announce([piece.graph for piece in program.pieces()], session, saved)
+    return FlowExecutor(program, observers, None if tracer.draw_counter is None else tracer.draw_counter.memory)
+
+
+def _announce(graphs: Sequence[Graph], session: GraphSession | None, saved: SavedGraphs) -> None:
+    for graph in graphs:
+        graph.graph_id = take_graph_id()
+        graph.name = f"kernel_graph_{graph.graph_id}"
+        saved.save_compiled(graph)
+    announce_marks(session, *graphs)
+
+
+def announce_marks(session: GraphSession | None, *graphs: Graph) -> None:
+    """Say when `dump_mode` 2 will find nothing in the graphs of a program."""
+    is_marked = any(node.is_marked for graph in graphs for node in graph.nodes)
+    if session is not None and session.plan.which.takes_marked and not is_marked:
+        name = graphs[0].name
+        log.warning("dump_mode 2: set_dump marked no operator of %s, so nothing of it will be dumped.", name)
 
 
 def trace(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import msdump.graph.region_gradients  # noqa: F401  (registers the gradients of control flow)
 from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.parameter import Parameter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ def with_backward(
     def gradient(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
         given = [value or _zeros(tracer, result.type) for value, result in zip(outer, node.outputs, strict=True)]
         tracer.catch_up(given)
-        with tracer.backward_of(node):
+        is_inner = builder.graph is not tracer.graph
+        with tracer.region(builder.graph) if is_inner else nullcontext(), tracer.backward_of(node):
             gradients = backward([tracer.tensor_of(value) for value in given])
         values = [None if tensor is None else tracer.value_of(tensor) for tensor in gradients]
         return [*values, *itertools.repeat(None, len(results))]

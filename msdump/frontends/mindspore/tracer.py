@@ -75,6 +75,7 @@ class Tracer:
                       where a cell is known to do so
     writes            (identity, name) -> cell whose attribute of that name the program sets
     draw_counter      what random operators read so that every run draws anew; None when there are none
+    unbound           variables without a value after a branch or loop of the graph -> the error where one is read
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Tracer:
         self.cells: dict[int, tuple[TracedCell, tuple[object, ...]]] = {}
         self.weights: list[Parameter] = []
         self.draw_counter: Parameter | None = None
+        self.unbound: dict[str, Exception] = {}
         self.writes: dict[tuple[int, str], Any] = {}
         self.expects_gradients = not is_recording
         self._calls: dict[Hashable, tuple[Any, Any, int]] = {}
@@ -103,6 +105,10 @@ class Tracer:
         self._forward: Node | None = None
         self._gradients = 0
         self._value_by_tensor: dict[int, tuple[Tensor, Value]] = {}
+        self._program = graph
+        # Regions that are being traced, and the region of each value that one has made.
+        self._open: list[Graph] = []
+        self._region_of: dict[int, Graph] = {}
 
     @contextmanager
     def active(self) -> Iterator[Tracer]:
@@ -129,6 +135,19 @@ class Tracer:
             self._path.pop()
             self._scopes.pop()
             self._marks.pop()
+
+    @contextmanager
+    def region(self, region: Graph | None = None) -> Iterator[Graph]:
+        """While this is open, operators go to a region of the program, a new one unless it is given."""
+        outer, self.graph = self.graph, region or self.graph.part()
+        self._open.append(self.graph)
+        try:
+            yield self.graph
+        finally:
+            inner = self._open.pop()
+            self.graph = outer
+            values = (*inner.inputs, *(value for node in inner.nodes for value in node.outputs))
+            self._region_of.update((value.id, inner) for value in values)
 
     @contextmanager
     def marking(self, is_marked: bool) -> Iterator[None]:
@@ -185,6 +204,15 @@ class Tracer:
     @property
     def scope(self) -> str:
         return self._scopes[-1]
+
+    @property
+    def is_marking(self) -> bool:
+        """Whether the script marked what runs now."""
+        return self._marks[-1]
+
+    def position(self) -> tuple[str, tuple[SourceLine, ...], str]:
+        """Scope, source and stage of an operator that would be added now."""
+        return self.scope, source_lines(), self._stage
 
     def add(self, primitive: Primitive, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Add one operator; its outputs.   Raises: GraphError with the user's line when operands do not fit."""
@@ -313,9 +341,16 @@ class Tracer:
     def value_of(self, tensor: Tensor) -> Value:
         """The value of a tensor in this graph; a tensor from outside becomes a constant."""
         if isinstance(tensor, Parameter):
-            return self.graph.add_parameter(tensor.memory)
+            return self._program.add_parameter(tensor.memory)
         value = self.known_value(tensor)
         if value is not None:
+            region = self._region_of.get(value.id)
+            if region is not None and region not in self._open and self._forward is None:
+                raise GraphError(
+                    f"{user_line() or self.scope}: expected tensors that exist here, got one that was made in a branch "
+                    "or a loop on a tensor's value and left it in another way than in a variable. Assign it to a "
+                    "variable there, one that has a value before it where a loop does so."
+                )
             return value
         if not tensor.is_concrete:
             raise GraphError(

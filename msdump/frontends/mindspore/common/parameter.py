@@ -109,6 +109,11 @@ class Parameter(Tensor):
         changed[index] = value
         self.set_data(changed)
 
+    @property
+    def _changes_between_runs(self) -> bool:
+        tracer = active_tracer.get()
+        return tracer is not None and not tracer.is_recording
+
     def init_data(self, *_: Any, **__: Any) -> Parameter:
         return self
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.errors import GraphError
+from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
 from msdump.frontends.mindspore.sources import user_line
@@ -189,16 +189,21 @@ class Tensor:
         tracer = active_tracer.get()
         return tracer is not None and tracer.is_binding and tracer.owns(self)
 
-    def _concrete(self, wish: str, instead: str) -> Array:
+    def _concrete(self, wish: str, instead: str, error: type[GraphError] = GraphError) -> Array:
         if self._is_declared:
             return self.array
-        if self._array is None:
+        if self._array is None or (error is TracedValueError and self._changes_between_runs):
             line = user_line()
-            raise GraphError(
+            raise error(
                 f"{line or 'construct'}: expected something that is known while the graph is traced, got {wish} of "
                 f"a tensor {self._type}. {instead}, or run with set_context(mode=PYNATIVE_MODE)."
             )
         return self._array
+
+    @property
+    def _changes_between_runs(self) -> bool:
+        """Is it data that a graph under construction reads anew in each run?"""
+        return False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -261,7 +266,7 @@ class Tensor:
 
     def __bool__(self) -> bool:
         instead = "Use ops.select or ops.where, or multiply by a mask"
-        array = self._concrete("the truth", instead)
+        array = self._concrete("the truth", instead, TracedValueError)
         if array.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()."
@@ -275,16 +280,15 @@ class Tensor:
         return int(self._concrete("int()", "Compute with mindspore.ops").item())
 
     def __index__(self) -> int:
-        array = self._concrete("a Python index", "Index with the tensor itself, or use ops.gather")
+        array = self._concrete("a Python index", "Index with the tensor itself, or use ops.gather", TracedValueError)
         if array.dtype.kind not in "iu" or array.size != 1:
             raise TypeError("only integer tensors of one element can be converted to a scalar index.")
         return int(array.item())
 
     def __iter__(self) -> Any:
-        array = self._concrete("iteration", "Use ops.split, or a loop over range(x.shape[0]) with x[i]")
-        if array.ndim == 0:
+        if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor.")
-        return iter([self[index] for index in range(array.shape[0])])
+        return iter([self[index] for index in range(self.shape[0])])
 
     def __len__(self) -> int:
         if not self.shape:

@@ -1,0 +1,133 @@
+"""The dump of a program with control flow: a graph for each part, a file for each run, nothing but what ran."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msdump.mindspore as ms
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msdump.mindspore import nn, ops
+
+import msdump
+from msdump import opening, sessions
+from msdump.formats.npy import read_npy
+from msdump.formats.paths.sync import parse_data_file_name
+from tests.frontends.mindspore.control.programs import load, programs
+
+Config = Callable[..., Path]
+
+
+def configuration(path: Path, is_sync: bool, **changes: Any) -> dict[str, Any]:
+    common = {
+        "dump_mode": 0, "path": str(path / "dump"), "net_name": "Net", "iteration": "all", "input_output": 0,
+        "kernels": [], "support_device": [0], "op_debug_mode": 0, "file_format": "npy", **changes,
+    }  # fmt: skip
+    return {"common_dump_settings": common, "e2e_dump_settings": {"enable": is_sync, "trans_flag": True}}
+
+
+@pytest.fixture
+def config(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Writes a configuration and names it in the environment; returns the folder of the dump."""
+
+    def write(is_sync: bool = True, **changes: Any) -> Path:
+        (plain_path / "dump.json").write_text(json.dumps(configuration(plain_path, is_sync, **changes)))
+        monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
+        return plain_path / "dump"
+
+    return write
+
+
+def close() -> None:
+    session = opening.current()
+    assert session is not None
+    session.close()
+    assert session.error == ""
+
+
+class Looping(nn.Cell):
+    def construct(self, x: Any, n: Any) -> Any:
+        y = x + 1
+        i = n
+        while i < 3:
+            if y.sum() > 20:
+                y = ops.exp(y) * 0.001
+            else:
+                y = y * 2
+            i = i + 1
+        return y - 5
+
+
+def operators(folder: Path) -> dict[str, int]:
+    """`graph/iteration` and operator -> how many times its output was written."""
+    counts: Counter[str] = Counter()
+    for path in folder.glob("*/*/*.output.0.*npy"):
+        name = parse_data_file_name(path.name)
+        assert name is not None
+        if name.op_type != "Parameter":
+            counts[f"{path.parent.parent.name}/{path.parent.name} {name.op_type}"] += 1
+    return dict(counts)
+
+
+def test_graphs_and_folders_are_those_of_mindspore(config: Config) -> None:
+    """Source: dumps of MindSpore 2.0: before the loop, condition, body, after the `if`, branches, after the loop."""
+    root = config() / "rank_0"
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Looping()
+    x = ms.Tensor(np.ones((2, 2), np.float32))
+    for first in (0, 5):
+        net(x, ms.Tensor(first, ms.int32))
+    close()
+    orders = sorted((root / "execution_order").glob("ms_execution_order_graph_*.csv"))
+    names = [[line.split("/")[-1].split("-")[0] for line in path.read_text().splitlines()[1:]] for path in orders]
+    assert names == [["Add"], ["Less"], ["ReduceSum", "Greater"], ["Add"], ["Exp", "Mul"], ["Mul"], ["Sub"]]
+    assert len(list((root / "graphs").glob("*.ir"))) == len(list((root / "graphs").glob("*.pb"))) == 7
+    (history,) = (root / "execution_order").glob("ms_global_execution_order_graph_*.csv")
+    assert history.name.endswith("_0.csv")
+    assert history.read_text() == "0\n1\n"
+    assert operators(root / "Net") == {
+        "0/0 Add": 1, "1/0 Less": 4, "2/0 ReduceSum": 3, "2/0 Greater": 3, "3/0 Add": 3, "4/0 Exp": 1, "4/0 Mul": 1,
+        "5/0 Mul": 2, "6/0 Sub": 1, "0/1 Add": 1, "1/1 Less": 1, "6/1 Sub": 1,
+    }  # fmt: skip
+    assert not (root / "Net" / "2" / "1").exists()
+    text = (root / "graphs" / "ms_output_trace_code_graph_4.ir").read_text()
+    assert f"test_flow_dump.py:{Looping.construct.__code__.co_firstlineno + 5}/" in text
+    assert "if y.sum()" not in text
+
+
+def tensors(folder: Path) -> Counter[tuple[str, str, int, bytes]]:
+    """Operands of all operators by type, as often as they were written."""
+    found: Counter[tuple[str, str, int, bytes]] = Counter()
+    for path in folder.rglob("*.npy"):
+        name = parse_data_file_name(path.name)
+        if name is not None and name.op_type not in ("Parameter", *_ADDED):
+            found[name.op_type, name.io, name.slot, read_npy(path).tobytes()] += 1
+    return found
+
+
+# What the graph computes and Python does not, or in Python's own numbers.
+_ADDED = ("LogicalNot", "Cast", "Reshape", "Less", "Greater", "LessEqual", "GreaterEqual", "Add", "Sub", "Mul")
+
+
+@settings(max_examples=8)
+@given(programs(), st.integers(0, 3))
+def test_every_engine_dumps_what_ran(tmp_path_factory: pytest.TempPathFactory, source: str, count: int) -> None:
+    net = load(source)()
+    args = [ms.Tensor([0.5, -1.0]), ms.Tensor([1.0, 0.25]), ms.Tensor(count, ms.int32), ms.Tensor(1, ms.int32)]
+    dumps = []
+    for mode, is_sync in ((ms.PYNATIVE_MODE, True), (ms.GRAPH_MODE, True), (ms.GRAPH_MODE, False)):
+        ms.set_context(mode=mode)
+        path = tmp_path_factory.mktemp("flow")
+        with msdump.dump(configuration(path, is_sync)):
+            net(*args)
+        dumps.append(tensors(path))
+        sessions.reset_for_tests()
+    eager, sync, late = dumps
+    assert sync == late
+    assert not sync - eager
