@@ -21,4 +21,5 @@ from msdump.kernels import (  # noqa: F401
     reduction,
     softmax,
     torch_kernels,
+    updates,
 )

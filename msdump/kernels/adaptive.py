@@ -1,11 +1,11 @@
-"""Weight updates of the rarer optimizers: each is one formula, applied block by block to weight, state and gradient.
+"""Weight updates that need whole tensors, or give the step instead of taking it.
 
 Source: the formulas of MindSpore's operators of these names; `nn.Lamb` and `nn.LARS` have none on a CPU there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,110 +14,15 @@ from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_scalar, expect_shape
-from msdump.kernels.optimizer import corrected_rate, def_update, number_of, update_in_blocks
+from msdump.kernels.optimizer import corrected_rate, def_update, number_of
 from msdump.kernels.program import publish
 from msdump.kernels.workspace import compute_type
-
-# (blocks of the states, written in place; block of the gradient; scalars by name; attributes).
-Formula = Callable[[Sequence[Array], Array, dict[str, float], Attrs], None]
-
-
-def _update(op_type: str, names: str, states: str, gradient: str) -> Callable[[Formula], Formula]:
-    """Decorator: an update whose `states` are written and whose other operands but `gradient` are scalars."""
-    slots = names.split()
-    written = [slots.index(name) for name in states.split()]
-    scalars = [slot for slot, name in enumerate(slots) if slot not in written and name != gradient]
-    place = slots.index(gradient)
-    def_update(op_type, slots, states.split(), state=written, like=[*written[1:], place], scalars=scalars)
-
-    def register(formula: Formula) -> Formula:
-        @def_kernel(op_type)
-        def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-            numbers = {slots[slot]: number_of(inputs[slot]) for slot in scalars}
-
-            def block(blocks: Sequence[Array], reads: Sequence[Array], free: Sequence[Array]) -> None:
-                formula(blocks, reads[0], numbers, attrs)
-
-            targets = [inputs[slot] for slot in written]
-            with np.errstate(all="ignore"):
-                update_in_blocks(targets, [inputs[place]], block)
-            publish(targets[: len(out)], out)
-
-        return formula
-
-    return register
-
-
-@_update("ApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad", "var m v", "grad")
-def _adamax(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, m, v = states
-    m += (g - m) * (1 - n["beta1"])
-    np.maximum(v * n["beta2"], np.abs(g), out=v)
-    rate = float(np.float64(n["lr"]) / (1 - n["beta1_power"]))
-    w -= rate * m / (v + n["epsilon"])
-
-
-@_update("ApplyAdadelta", "var accum accum_update lr rho epsilon grad", "var accum accum_update", "grad")
-def _adadelta(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, accum, accum_update = states
-    rho, epsilon = n["rho"], n["epsilon"]
-    accum += (g * g - accum) * (1 - rho)
-    step = np.sqrt(accum_update + epsilon) / np.sqrt(accum + epsilon) * g
-    accum_update += (step * step - accum_update) * (1 - rho)
-    w -= n["lr"] * step
-
-
-@_update("ApplyAdagrad", "var accum lr grad", "var accum", "grad")
-def _adagrad(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, accum = states
-    if attrs.get("update_slots", True):
-        accum += g * g
-    w -= n["lr"] * g / np.sqrt(accum)
-
-
-@_update("ApplyFtrl", "var accum linear grad lr l1 l2 lr_power", "var accum linear", "grad")
-def _ftrl(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, accum, linear = states
-    power, lr, l1 = -n["lr_power"], n["lr"], n["l1"]
-    before = accum**power
-    accum += g * g
-    after = accum**power
-    linear += g - (after - before) / lr * w
-    slope = after / lr + 2 * n["l2"]
-    w[...] = np.where(np.abs(linear) > l1, (np.sign(linear) * l1 - linear) / slope, 0)
-
-
-@_update("ApplyProximalAdagrad", "var accum lr l1 l2 grad", "var accum", "grad")
-def _proximal_adagrad(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, accum = states
-    accum += g * g
-    rate = n["lr"] / np.sqrt(accum)
-    step = w - rate * g
-    if n["l1"] > 0:
-        step = np.sign(step) * np.maximum(np.abs(step) - rate * n["l1"], 0)
-    w[...] = step / (1 + rate * n["l2"])
-
-
-@_update(
-    "ApplyAdamWithAmsgradV2",
-    "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad",
-    "var m v vhat",
-    "grad",
-)
-def _amsgrad(states: Sequence[Array], g: Array, n: dict[str, float], attrs: Attrs) -> None:
-    w, m, v, vhat = states
-    _moments(m, v, g, n)
-    np.maximum(vhat, v, out=vhat)
-    rate = corrected_rate(n["lr"], n["beta1_power"], n["beta2_power"])
-    w -= rate * m / (np.sqrt(vhat) + n["epsilon"])
 
 
 def _moments(m: Array, v: Array, g: Array, n: dict[str, float]) -> None:
     m += (g - m) * (1 - n["beta1"])
     v += (g * g - v) * (1 - n["beta2"])
 
-
-# -- updates that need whole tensors, or give the step instead of taking it ---------------------------
 
 _NO_UPDATE = ("m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "gradient")
 def_primitive("AdamNoUpdateParam", _NO_UPDATE, mutates=(0, 1))

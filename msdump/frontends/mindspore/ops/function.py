@@ -8,6 +8,7 @@ from msdump.frontends.mindspore.common.initializer import initializer as _initia
 from msdump.frontends.mindspore.common.tensor import attach as _attach
 from msdump.frontends.mindspore.indexing import take as _take
 from msdump.frontends.mindspore.names import publish_all
+from msdump.frontends.mindspore.ops import updates as _updates  # noqa: F401  (operator classes)
 from msdump.frontends.mindspore.ops.activations import *
 from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.arrangement import *
