@@ -219,7 +219,7 @@ def test_one_hot(labels: Array, rate: float) -> None:
     rows = hot.reshape(len(labels), 5)
     np.testing.assert_array_equal(rows.argmax(axis=1), labels)
     np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-6)
-    assert hot.dtype == (np.float32 if rate else np.int32)
+    assert hot.dtype == (np.float64 if rate else np.int32)
     assert transforms.OneHot(5)(labels[0]).shape == (5,)
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msdump.frontends.mindspore.dataset import config, transforms, vision
+from msdump.frontends.mindspore.dataset.annotated import CelebADataset, CocoDataset, VOCDataset
+from msdump.frontends.mindspore.dataset.audio_files import (
+    GTZANDataset,
+    LJSpeechDataset,
+    SpeechCommandsDataset,
+    YesNoDataset,
+)
 from msdump.frontends.mindspore.dataset.batching import (
     BatchDataset,
     BatchInfo,
@@ -18,10 +25,33 @@ from msdump.frontends.mindspore.dataset.config import (
     set_seed,
 )
 from msdump.frontends.mindspore.dataset.generator import GeneratorDataset
-from msdump.frontends.mindspore.dataset.image_files import Cifar10Dataset, ImageFolderDataset, MnistDataset
+from msdump.frontends.mindspore.dataset.idx_files import (
+    EMnistDataset,
+    FashionMnistDataset,
+    KMnistDataset,
+    MnistDataset,
+    QMnistDataset,
+)
+from msdump.frontends.mindspore.dataset.image_collections import (
+    Caltech256Dataset,
+    DIV2KDataset,
+    FakeImageDataset,
+    FlickrDataset,
+    Food101Dataset,
+    LSUNDataset,
+    ManifestDataset,
+    OmniglotDataset,
+    Places365Dataset,
+    RenderedSST2Dataset,
+    SemeionDataset,
+    STL10Dataset,
+    USPSDataset,
+)
+from msdump.frontends.mindspore.dataset.image_files import Cifar10Dataset, Cifar100Dataset, ImageFolderDataset
 from msdump.frontends.mindspore.dataset.iterators import DictIterator, TupleIterator
 from msdump.frontends.mindspore.dataset.mapping import MapDataset
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
+from msdump.frontends.mindspore.dataset.random_source import RandomDataset
 from msdump.frontends.mindspore.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -53,6 +83,24 @@ from msdump.frontends.mindspore.dataset.steps import (
     TakeDataset,
     ZipDataset,
 )
+from msdump.frontends.mindspore.dataset.text_collections import (
+    AGNewsDataset,
+    AmazonReviewDataset,
+    CoNLL2000Dataset,
+    DBpediaDataset,
+    EnWik9Dataset,
+    IMDBDataset,
+    Multi30kDataset,
+    PennTreebankDataset,
+    SogouNewsDataset,
+    SQuADDataset,
+    SST2Dataset,
+    UDPOSDataset,
+    WikiTextDataset,
+    YahooAnswersDataset,
+    YelpReviewDataset,
+)
+from msdump.frontends.mindspore.dataset.text_files import CSVDataset, Shuffle, TextFileDataset
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
 

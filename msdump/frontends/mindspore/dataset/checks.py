@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
@@ -57,6 +58,25 @@ def path_like(where: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{where}: expected a path, got {type(value).__name__} {value!r}.")
     return os.fspath(value)
+
+
+def existing_folder(where: str, folder: Any) -> Path:
+    """`folder` as a path.   Raises: TypeError for what is no path, ConfigError when there is no such folder."""
+    path = Path(path_like(f"{where}(dataset_dir)", folder))
+    if not path.is_dir():
+        what = "a file" if path.exists() else "nothing there"
+        raise ConfigError(
+            f"{where}(dataset_dir): expected a folder, got {what}: {os.fspath(folder)!r} "
+            f"(in {os.getcwd()}). Check the path."
+        )
+    return path
+
+
+def one_of(where: str, value: str | None, choices: Sequence[str]) -> None:
+    """Raises: ConfigError with the nearest choice for what is neither None nor a choice."""
+    if value is not None and value not in choices:
+        hint = did_you_mean(str(value), list(choices))
+        raise ConfigError(f"{where}: expected one of {list(choices)}, got {value!r}. {hint}".rstrip())
 
 
 def column_names(where: str, value: Any) -> list[str] | None:

@@ -1,11 +1,9 @@
-"""Sources of pictures on disk: CIFAR-10 in its binary form, MNIST, folders of image files."""
+"""Sources of pictures on disk: CIFAR in its binary form, folders of image files."""
 
 from __future__ import annotations
 
-import gzip
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_mean
+from msdump.frontends.mindspore.dataset import checks
+from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, existing_file, parameters
 from msdump.frontends.mindspore.dataset.rows import Row, constant
 from msdump.frontends.mindspore.dataset.samplers import sampler_of
 from msdump.frontends.mindspore.dataset.sources import MappableDataset
@@ -46,8 +46,8 @@ class Cifar10Dataset(MappableDataset):
         shard_id: int | None = None,
         cache: Any = None,
     ) -> None:
-        _check_usage("Cifar10Dataset", usage)
-        folder = _checked_folder("Cifar10Dataset", dataset_dir)
+        checks.one_of("Cifar10Dataset(usage)", usage, ["train", "test", "all"])
+        folder = checks.existing_folder("Cifar10Dataset", dataset_dir)
         prefix = {"train": "data_batch", "test": "test_batch"}.get(usage or "all", "")
         files = sorted(path for path in folder.glob(f"{prefix}*.bin") if path.is_file())
         if not files:
@@ -70,55 +70,39 @@ class Cifar10Dataset(MappableDataset):
     def get_col_names(self) -> list[str]:
         return ["image", "label"]
 
+    def labels(self) -> list[int]:
+        return [int(label) for label in self._records[:, 0]]
+
     def num_classes(self) -> int | None:
         return CIFAR_CLASSES
 
 
-class MnistDataset(MappableDataset):
-    """Pictures and labels of the MNIST idx files in one folder, as they are or gzipped.
+class Cifar100Dataset(FileList):
+    """Pictures and both labels of train.bin and test.bin of the CIFAR-100 binary version.
 
-    usage   "train": `train-*`, "test": `t10k-*`, "all" or None: both
-    Shapes: image (28, 28, 1) uint8, label () uint32
-    Raises: ConfigError (no folder, no file), FormatError (a file that is no idx file).
+    Shapes: image (32, 32, 3) uint8, coarse_label and fine_label () uint32
     """
 
-    def __init__(
-        self,
-        dataset_dir: PathLike,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        _check_usage("MnistDataset", usage)
-        folder = _checked_folder("MnistDataset", dataset_dir)
-        parts = {"train": ["train"], "test": ["t10k"]}.get(usage or "all", ["train", "t10k"])
-        pairs = [pair for pair in (_mnist_pair(folder, part) for part in parts) if pair is not None]
-        if not pairs:
-            names = " and ".join(f"{part}-images-idx3-ubyte" for part in parts)
-            raise ConfigError(
-                f"MnistDataset({os.fspath(dataset_dir)!r}): expected {names} (or .gz) with their labels, got none. "
-                "Give the folder that holds the idx files."
-            )
-        self._images = np.concatenate([images for images, _ in pairs])
-        self._labels = np.concatenate([labels for _, labels in pairs])
-        self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
+    PARAMETERS = parameters(
+        "dataset_dir usage num_samples num_parallel_workers shuffle sampler num_shards shard_id cache", usage=None
+    )
+    COLUMNS = ("image", "coarse_label", "fine_label")
 
-    def source_size(self) -> int:
-        return len(self._labels)
+    def entries(self, **given: Any) -> Iterable[Entry]:
+        folder = checks.existing_folder("Cifar100Dataset", given["dataset_dir"])
+        for part in chosen_parts("Cifar100Dataset", given["usage"], {"test": 0, "train": 0}):
+            path = existing_file("Cifar100Dataset", folder / f"{part}.bin")
+            data = np.fromfile(path, np.uint8)
+            if data.size == 0 or data.size % (CIFAR_RECORD_BYTES + 1):
+                raise TruncatedFileError(
+                    f"{path}: expected a multiple of {CIFAR_RECORD_BYTES + 1} bytes, got {data.size}. Is it cut short?"
+                )
+            for record in data.reshape(-1, CIFAR_RECORD_BYTES + 1):
+                planes = record[2:].reshape(CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
+                yield np.ascontiguousarray(planes.transpose(1, 2, 0)), np.uint32(record[0]), np.uint32(record[1])
 
-    def row_at(self, place: int) -> Row:
-        return constant([self._images[place][:, :, None], np.uint32(self._labels[place])])
-
-    def get_col_names(self) -> list[str]:
-        return ["image", "label"]
-
-    def num_classes(self) -> int | None:
-        return 10
+    def labels(self) -> list[int]:
+        return [int(entry[2]) for entry in self._entries]
 
 
 class ImageFolderDataset(MappableDataset):
@@ -141,8 +125,11 @@ class ImageFolderDataset(MappableDataset):
         num_shards: int | None = None,
         shard_id: int | None = None,
         cache: Any = None,
+        decrypt: Any = None,
     ) -> None:
-        folder = _checked_folder("ImageFolderDataset", dataset_dir)
+        if decrypt is not None:
+            raise ConfigError("ImageFolderDataset(decrypt): expected None, got a function: msdump decrypts no images.")
+        folder = checks.existing_folder("ImageFolderDataset", dataset_dir)
         classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
         self._labels = dict(class_indexing or {name: label for label, name in enumerate(classes)})
         for name in self._labels:
@@ -181,6 +168,9 @@ class ImageFolderDataset(MappableDataset):
     def get_col_names(self) -> list[str]:
         return ["image", "label"]
 
+    def labels(self) -> list[int]:
+        return [label for _, label in self._files]
+
     def num_classes(self) -> int | None:
         return len(self._labels)
 
@@ -204,69 +194,3 @@ def _read_cifar_file(path: Path) -> Array:
             f"{path}: record {record}: expected a label in [0, {CIFAR_CLASSES - 1}], got {worst}. Is this CIFAR-100?"
         )
     return records
-
-
-def _mnist_pair(folder: Path, part: str) -> tuple[Array, Array] | None:
-    image_file = _idx_file(folder, f"{part}-images-idx3-ubyte")
-    label_file = _idx_file(folder, f"{part}-labels-idx1-ubyte")
-    if image_file is None and label_file is None:
-        return None
-    if image_file is None or label_file is None:
-        have = image_file or label_file
-        raise ConfigError(f"MnistDataset: expected images and labels together, got only {have}.")
-    images, labels = read_idx(image_file), read_idx(label_file)
-    if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
-        raise FormatError(
-            f"{image_file}: expected (N, H, W) images for the {labels.shape} labels of {label_file.name}, "
-            f"got {images.shape}."
-        )
-    return images, labels
-
-
-def _idx_file(folder: Path, name: str) -> Path | None:
-    for candidate in (folder / name, folder / f"{name}.gz"):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def read_idx(path: Path) -> Array:
-    """Array of an idx file of unsigned bytes, gzipped when its name ends with .gz.
-
-    Source: http://yann.lecun.com/exdb/mnist: magic 00 00 08 ndim, then big-endian sizes, then the bytes.
-    """
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise TruncatedFileError(f"{path}: expected a gzip file, got {error}. Is it cut short?") from error
-    if len(data) < 4 or data[:3] != b"\x00\x00\x08":
-        raise FormatError(f"{path}: expected the magic bytes 00 00 08 of an idx file, got {data[:4].hex(' ')}.")
-    header_bytes = 4 + 4 * data[3]
-    if len(data) < header_bytes:
-        raise TruncatedFileError(f"{path}: expected a header of {header_bytes} bytes, got {len(data)} bytes.")
-    shape = tuple(int(side) for side in np.frombuffer(data, ">u4", data[3], 4))
-    if len(data) - header_bytes != math.prod(shape):
-        raise TruncatedFileError(
-            f"{path}: expected {math.prod(shape)} data bytes for {shape}, got {len(data) - header_bytes}."
-        )
-    return np.frombuffer(data, np.uint8, offset=header_bytes).reshape(shape)
-
-
-def _checked_folder(where: str, folder: PathLike) -> Path:
-    if not isinstance(folder, (str, os.PathLike)):
-        raise TypeError(f"{where}(dataset_dir): expected a path, got {type(folder).__name__} {folder!r}.")
-    path = Path(folder)
-    if not path.is_dir():
-        what = "a file" if path.exists() else "nothing there"
-        raise ConfigError(
-            f"{where}(dataset_dir): expected a folder, got {what}: {os.fspath(folder)!r} "
-            f"(in {os.getcwd()}). Check the path."
-        )
-    return path
-
-
-def _check_usage(where: str, usage: str | None) -> None:
-    usages = ["train", "test", "all"]
-    if usage is not None and usage not in usages:
-        hint = did_you_mean(str(usage), usages)
-        raise ConfigError(f"{where}(usage): expected one of {usages}, got {usage!r}. {hint}".rstrip())

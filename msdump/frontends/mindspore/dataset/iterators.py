@@ -162,7 +162,8 @@ class TupleIterator:
     ) -> None:
         self._epochs = _Epochs(rows, num_epochs)
         where = "create_tuple_iterator(columns)"
-        self._slots = None if columns is None else checks.column_slots(where, names, columns)
+        chosen = [name for name in names if not is_hidden(name)] if columns is None else columns
+        self._slots = None if columns is None and chosen == list(names) else checks.column_slots(where, names, chosen)
         self._output_numpy = output_numpy
 
     def __iter__(self) -> TupleIterator:
@@ -198,7 +199,16 @@ class DictIterator:
         values = self._epochs.next_values()
         if values is None:
             raise StopIteration
-        return {name: _output(value, self._output_numpy) for name, value in zip(self._columns, values, strict=True)}
+        return {
+            name: _output(value, self._output_numpy)
+            for name, value in zip(self._columns, values, strict=True)
+            if not is_hidden(name)
+        }
+
+
+def is_hidden(column: str) -> bool:
+    """Is it a column that comes out only under another name (`rename`)?   Source: MindSpore's extra_metadata"""
+    return column.startswith("_meta-")
 
 
 def _output(value: Array, output_numpy: bool) -> Any:
