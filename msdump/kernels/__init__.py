@@ -5,6 +5,7 @@ from __future__ import annotations
 from msdump.kernels import (  # noqa: F401
     activation,
     adaptive,
+    adaptive_pooling,
     array,
     bias,
     communication,

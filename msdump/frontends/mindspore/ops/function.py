@@ -22,6 +22,8 @@ from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
 from msdump.frontends.mindspore.ops.scatter import *
 from msdump.frontends.mindspore.ops.triangles import *
+from msdump.frontends.mindspore.ops.volumes import *
+from msdump.frontends.mindspore.ops.windows import *
 
 publish_all(__name__)
 _attach(_sys.modules[__name__], _take, _initializer)

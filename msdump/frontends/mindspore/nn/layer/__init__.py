@@ -7,8 +7,10 @@ from msdump.frontends.mindspore.nn.layer.activation import *
 from msdump.frontends.mindspore.nn.layer.basic import *
 from msdump.frontends.mindspore.nn.layer.container import *
 from msdump.frontends.mindspore.nn.layer.conv import *
+from msdump.frontends.mindspore.nn.layer.conv_dims import *
 from msdump.frontends.mindspore.nn.layer.normalization import *
 from msdump.frontends.mindspore.nn.layer.pooling import *
+from msdump.frontends.mindspore.nn.layer.pooling_dims import *
 
 publish_all(__name__)
 

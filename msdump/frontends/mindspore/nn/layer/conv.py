@@ -15,20 +15,24 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.operations import pair
+from msdump.frontends.mindspore.ops.windows import sizes as window_sizes
 
 _MODES = ("valid", "same", "pad")
 
 
 class _Convolution(Cell):
-    """What both convolutions share: checked arguments, weight and bias (None without `has_bias`)."""
+    """What convolutions share: checked arguments, weight and bias (None without `has_bias`).   ndim: of the window."""
 
+    ndim = 2
     bias: Parameter | None
 
     def __init__(self, cls_name: str, channels: tuple[int, int], shape: tuple[int, int], **settings: Any) -> None:
         super().__init__()
         self.in_channels, self.out_channels = channels
-        self.kernel_size, self.stride = pair(settings["kernel_size"]), pair(settings["stride"])
-        self.dilation, self.group = pair(settings["dilation"]), settings["group"]
+        self.kernel_size: Any = window_sizes(settings["kernel_size"], self.ndim)
+        self.stride: Any = window_sizes(settings["stride"], self.ndim)
+        self.dilation: Any = window_sizes(settings["dilation"], self.ndim)
+        self.group = settings["group"]
         self.pad_mode, self.padding = settings["pad_mode"], settings["padding"]
         self.has_bias = settings["has_bias"]
         _check(cls_name, channels, self.group, settings["data_format"], self.pad_mode, self.padding)
@@ -42,6 +46,10 @@ class _Convolution(Cell):
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
             self.bias = Parameter(initializer(bias_init, [self.out_channels]), name="bias")
+        self.bias_add = P.BiasAdd()
+
+    def _biased(self, output: Tensor) -> Tensor:
+        return output if self.bias is None else self.bias_add(output, self.bias)
 
     def extend_repr(self) -> str:
         return (
@@ -62,11 +70,11 @@ def _check(cls_name: str, channels: tuple[int, int], group: int, data_format: st
         )
     if pad_mode not in _MODES:
         raise ValueError(f"For '{cls_name}', the 'pad_mode' must be one of {_MODES}, but got {pad_mode}.")
-    if pad_mode != "pad" and padding not in (0, (0, 0, 0, 0)):
+    if pad_mode != "pad" and padding != 0 and any(padding if isinstance(padding, tuple) else (padding,)):
         raise ValueError(
             f"For '{cls_name}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got {padding}."
         )
-    if data_format != "NCHW":
+    if data_format not in ("NCHW", "NCDHW"):
         raise ValueError(f"For '{cls_name}', the 'data_format' must be 'NCHW' here, but got {data_format}.")
 
 
@@ -89,7 +97,7 @@ class Conv2d(_Convolution):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
-            "Conv2d",
+            type(self).__name__,
             (in_channels, out_channels),
             (out_channels, in_channels // max(1, group) if isinstance(group, int) else in_channels),
             kernel_size=kernel_size,
@@ -106,13 +114,9 @@ class Conv2d(_Convolution):
         self.conv2d = P.Conv2D(
             out_channels, self.kernel_size, 1, pad_mode, padding, self.stride, self.dilation, group, data_format
         )
-        self.bias_add = P.BiasAdd()
 
     def construct(self, x: Tensor) -> Tensor:
-        output: Tensor = self.conv2d(x, self.weight)
-        if self.bias is not None:
-            output = self.bias_add(output, self.bias)
-        return output
+        return self._biased(self.conv2d(x, self.weight))
 
 
 class Conv2dTranspose(_Convolution):
@@ -135,7 +139,7 @@ class Conv2dTranspose(_Convolution):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
-            "Conv2dTranspose",
+            type(self).__name__,
             (in_channels, out_channels),
             (in_channels, out_channels // max(1, group) if isinstance(group, int) else out_channels),
             kernel_size=kernel_size,
@@ -150,7 +154,6 @@ class Conv2dTranspose(_Convolution):
             data_format=data_format,
         )
         self.output_padding = pair(output_padding)
-        self.bias_add = P.BiasAdd()
 
     def _output_size(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
         pads = (self.padding,) * 4 if isinstance(self.padding, int) else tuple(self.padding)
@@ -174,9 +177,7 @@ class Conv2dTranspose(_Convolution):
         )
         sizes = Tensor(np.array(size, np.int64))
         output = call("Conv2DBackpropInput", x, self.weight, sizes, input_sizes=size, **convolution.attrs)
-        if self.bias is not None:
-            output = self.bias_add(output, self.bias)
-        return output
+        return self._biased(output)
 
 
 publish(__name__)

@@ -100,25 +100,14 @@ class AvgPool2d(Cell):
 
 
 class AdaptiveAvgPool2d(Cell):
-    """Mean over equal parts of the image, so that the result has `output_size`; None keeps a size."""
+    """Mean over parts of the image, so that the result has `output_size`; None keeps a size."""
 
     def __init__(self, output_size: int | tuple[int | None, int | None] | None) -> None:
         super().__init__()
-        sizes = (
-            (output_size, output_size) if output_size is None or isinstance(output_size, int) else tuple(output_size)
-        )
-        self.output_size = sizes
+        self.output_size = output_size
 
-    def construct(self, x: Tensor) -> Tensor:
-        image = x.shape[-2:]
-        target = tuple(have if want is None else want for have, want in zip(image, self.output_size, strict=True))
-        if target == (1, 1):
-            return F.mean(x, (-2, -1), True)
-        if image[0] % target[0] or image[1] % target[1]:
-            raise ValueError(f"For 'AdaptiveAvgPool2d', the output {target} must divide the image {image} here.")
-        window = (image[0] // target[0], image[1] // target[1])
-        result: Tensor = P.AvgPool(window, window)(x)
-        return result
+    def construct(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 publish(__name__)
