@@ -50,6 +50,7 @@ WRITES = ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min")
 ROWS, SEGMENTS, ROWS_OF_SEGMENTS = (np.array(ids, np.int32) for ids in ((0, 2), (0, 1, 0, -1), (0, 0, 2)))
 COORDINATES = np.array([(0, 1), (2, 2), (1, 0)], np.int32)
 PICKS = np.array([(0, 1), (1, 2), (3, 0)])
+SORTED = np.array([(0.1, 0.5, 0.5), (0.2, 0.3, 0.9)], np.float32)
 _WHOLE = ("Gcd", "Lcm", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert")
 CASES: dict[str, list[Case]] = {
     "Acosh": [Case((numbers(3, 4, low=1.1, high=3),))],
@@ -117,6 +118,38 @@ CASES: dict[str, list[Case]] = {
     "IndexFill": [Case((numbers(3, 4), 1, ROWS, numbers()), is_exact=True)],
     **{f"UnsortedSegment{name}": [Case((numbers(4, 3), SEGMENTS, 2))] for name in ("Prod", "Max", "Min")},
     **{f"Segment{name}": [Case((numbers(3, 4), ROWS_OF_SEGMENTS))] for name in ("Sum", "Prod", "Max", "Min", "Mean")},
+    "GatherNd": [Case((numbers(3, 4), COORDINATES), is_exact=True)],
+    "MaskedSelect": [Case((numbers(3, 4), numbers(3, 4) > 0.5), is_exact=True)],
+    "MaskedScatter": [Case((numbers(3, 4), numbers(3, 4) > 0.5, numbers(12)))],
+    "NonZero": [Case((whole(3, 4, low=0, high=2),), is_exact=True)],
+    "CountNonZero": [Case((whole(3, 4, low=0, high=2), (0,)))],
+    "UniqueConsecutive": [Case((np.array([1, 1, 2, 2, 3, 1], np.int32),))],
+    "UniqueWithPad": [Case((np.array([3, 1, 3, 2], np.int32), np.array(8, np.int32)))],
+    "SearchSorted": [Case((SORTED, numbers(2, 3)))],
+    "Bucketize": [Case((numbers(3, 4), (0.2, 0.5)))],
+    "LowerBound": [Case((SORTED, numbers(2, 3)))],
+    "UpperBound": [Case((SORTED, SORTED))],
+    "InTopK": [Case((numbers(3, 4), whole(3, high=4), 2))],
+    "ListDiff": [Case((whole(6), whole(2, seed=1)))],
+    "Sort": [Case((whole(3, 5, high=4), axis, down), is_exact=True) for axis, down in ((-1, False), (0, True))]
+    + [Case((numbers(3, 4),))],
+    "TopK": [Case((whole(3, 5, high=4), 3), is_exact=True), Case((numbers(3, 4), 2))],
+    "NthElement": [Case((numbers(3, 4), 1))],
+    "EmbeddingLookup": [Case((numbers(3, 4), whole(4, low=0, high=6), 1), is_exact=True)],
+    "ReduceStd": [Case((numbers(3, 4),)), Case((numbers(3, 4), 1, False, True))],
+    "Median": [Case((numbers(3, 5), False, 1)), Case((numbers(3, 5), True))],
+    "Quantile": [Case((numbers(3, 5), np.array([0.2, 0.7], np.float32), 1))],
+    "LpNorm": [Case((numbers(3, 4), (0, 1), 3))],
+    "NuclearNorm": [Case((numbers(3, 4),))],
+    "EuclideanNorm": [Case((numbers(3, 4), (1,)))],
+    "MatrixNorm": [Case((numbers(3, 4), 2, (0, 1), True))],
+    "Renorm": [Case((numbers(3, 4), 1, 0, 0.5))],
+    "CumProd": [Case((numbers(3, 4), 1, *how)) for how in ((), (True,), (False, True))],
+    "CumulativeLogsumexp": [Case((numbers(3, 4), 1))],
+    **{name: [Case((numbers(3, 4), 1))] for name in ("Cummax", "Cummin")},
+    "Histogram": [Case((numbers(3, 4), 4, 0.0, 0.6))],
+    "HistogramFixedWidth": [Case((numbers(3, 4), np.array([0.2, 0.8], np.float32), 5))],
+    "Bincount": [Case((whole(6), 7, np.zeros(0, np.float32))), Case((whole(6), 7, numbers(6)))],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

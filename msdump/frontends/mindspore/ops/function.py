@@ -21,6 +21,8 @@ from msdump.frontends.mindspore.ops.padding import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
 from msdump.frontends.mindspore.ops.scatter import *
+from msdump.frontends.mindspore.ops.selection import *
+from msdump.frontends.mindspore.ops.statistics import *
 from msdump.frontends.mindspore.ops.triangles import *
 from msdump.frontends.mindspore.ops.volumes import *
 from msdump.frontends.mindspore.ops.windows import *

@@ -200,7 +200,7 @@ def scatter_nd(torch: Any, indices: Tensor, updates: Tensor, shape: Any) -> Any:
 @operator("SparseToDense", numpy=True, init="")
 def _sparse_to_dense(torch: Any, indices: Tensor, values: Tensor, dense_shape: Any) -> Any:
     """Zeros with `values` at the coordinates that indices name."""
-    return _at_coordinates(torch, _zeros(torch, values, dense_shape), indices, values, _ADD)
+    return _at_coordinates(torch, _zeros(torch, values, dense_shape), indices, values, _UPDATE)
 
 
 _REDUCE = {"none": "", "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
