@@ -5,10 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from msdump import __version__ as _msdump_version
-from msdump.frontends.mindspore import amp, common, communication, context, log, nn, ops, train
+from msdump.frontends.mindspore import (
+    amp,
+    common,
+    communication,
+    context,
+    hal,
+    log,
+    nn,
+    ops,
+    parallel,
+    profiler,
+    train,
+)
+from msdump.frontends.mindspore.common import (
+    COOTensor,
+    CSRTensor,
+    RowTensor,
+    SparseTensor,
+    get_rng_state,
+    get_seed,
+    initial_seed,
+    lazy_inline,
+    manual_seed,
+    mutable,
+    no_inline,
+    recompute,
+    set_rng_state,
+    set_seed,
+)
 from msdump.frontends.mindspore.common import dtype as dtype
-from msdump.frontends.mindspore.common import get_seed, set_seed
-from msdump.frontends.mindspore.common.api import JitConfig, jit, ms_function, ms_memory_recycle
+from msdump.frontends.mindspore.common.api import (
+    JitConfig,
+    jit,
+    jit_class,
+    ms_class,
+    ms_function,
+    ms_memory_recycle,
+)
 from msdump.frontends.mindspore.common.dtype import (
     Type,
     bfloat16,
@@ -22,6 +56,7 @@ from msdump.frontends.mindspore.common.dtype import (
     float32,
     float64,
     float_,
+    get_py_obj_dtype,
     half,
     int8,
     int16,
@@ -43,16 +78,21 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import (
     GRAPH_MODE,
     PYNATIVE_MODE,
-    ParallelMode,
     get_context,
-    reset_auto_parallel_context,
-    set_auto_parallel_context,
+    get_current_device,
     set_context,
     set_deterministic,
     set_device,
 )
+from msdump.frontends.mindspore.hal import *
+from msdump.frontends.mindspore.log import get_level, get_log_config
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.composite import grad, value_and_grad
+from msdump.frontends.mindspore.ops.jacobians import get_grad, jacfwd, jacrev, jvp, vjp
+from msdump.frontends.mindspore.parallel import Layout, shard
+from msdump.frontends.mindspore.parallel_context import *
+from msdump.frontends.mindspore.profiler import EnvProfiler, Profiler
+from msdump.frontends.mindspore.run_check import run_check
 from msdump.frontends.mindspore.train.amp import build_train_network
 from msdump.frontends.mindspore.train.callback import *
 from msdump.frontends.mindspore.train.convert_utils import *
@@ -71,12 +111,26 @@ __version__ = "2.0.0"
 __msdump__ = _msdump_version
 
 # `dataset` brings Pillow and `numpy` is rarely used: both are loaded when they are asked for.
-__getattr__ = explain_missing(__name__, lazy=("dataset", "numpy"))
+__getattr__ = explain_missing(__name__, lazy=("dataset", "experimental", "numpy"))
 
 
 def from_numpy(array: Any) -> Tensor:
     """Tensor that shares the array's memory."""
     return Tensor.from_numpy(array)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Is it a tensor?"""
+    return isinstance(obj, Tensor)
+
+
+def set_recursion_limit(recursion_limit: int = 1000) -> None:
+    """How deep calls may be nested.   Raises: TypeError, ValueError for anything but an int > 0."""
+    if isinstance(recursion_limit, bool) or not isinstance(recursion_limit, int):
+        raise TypeError(f"The parameter 'recursion_limit' must be <class 'int'>, but got {type(recursion_limit)}")
+    if recursion_limit <= 0:
+        raise ValueError(f"recursion_limit: expected an int > 0, got {recursion_limit}.")
+    set_context(max_call_depth=recursion_limit)
 
 
 def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None) -> Tensor:
@@ -85,16 +139,6 @@ def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: A
 
 
 publish_all(
-    __name__,
-    "__msdump__",
-    "__version__",
-    "amp",
-    "common",
-    "communication",
-    "context",
-    "dtype",
-    "log",
-    "nn",
-    "ops",
-    "train",
-)
+    __name__, "__msdump__", "__version__", "amp", "common", "communication", "context", "dtype", "hal", "log", "nn",
+    "ops", "parallel", "profiler", "train",
+)  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.frontends.mindspore.common.api import jit  # noqa: F401
+from msdump.frontends.mindspore.common.api import jit, jit_class  # noqa: F401
+from msdump.frontends.mindspore.common.mutable import mutable  # noqa: F401
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import explain_missing, publish_all

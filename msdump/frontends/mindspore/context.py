@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from msdump.config.environment import kernels
 from msdump.errors import did_you_mean
-from msdump.frontends.mindspore.parallel_context import (  # noqa: F401
+from msdump.frontends.mindspore.parallel_context import (
     ParallelMode,
     get_algo_parameters,
     get_auto_parallel_context,
@@ -24,6 +24,28 @@ from msdump.frontends.mindspore.parallel_context import (  # noqa: F401
     set_ps_context,
 )
 from msdump.graph.primitive import choose_providers
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "ParallelMode",
+    "get_algo_parameters",
+    "get_auto_parallel_context",
+    "get_context",
+    "get_current_device",
+    "get_offload_context",
+    "get_ps_context",
+    "reset_algo_parameters",
+    "reset_auto_parallel_context",
+    "reset_ps_context",
+    "set_algo_parameters",
+    "set_auto_parallel_context",
+    "set_context",
+    "set_deterministic",
+    "set_device",
+    "set_offload_context",
+    "set_ps_context",
+]
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 _TARGETS = ["CPU", "GPU", "Ascend", "Davinci"]

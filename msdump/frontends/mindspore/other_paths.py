@@ -27,6 +27,7 @@ _SAME = {
         "vmap_func",
     ),
     "ops.composite": ("base", "math_ops", "multitype_ops"),
+    "hal": ("device", "event", "memory", "stream"),
     "numpy": ("array_creations", "array_ops", "logic_ops", "math_ops"),
     "communication": ("management",),
     "train.callback": (
@@ -46,6 +47,13 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
     f"{source}.{name}": (source,) for source, names in _SAME.items() for name in names
 }
 OTHER_PATHS |= {
+    "common.jit_config": ("common.api",),
+    "device_manager": ("context",),
+    "parallel.algo_parameter_config": ("parallel_context",),
+    "parallel.checkpoint_transform": ("train.sliced_checkpoints",),
+    "runtime": ("hal",),
+    "train.train_thor": ("train.convert_utils",),
+    "train.summary.summary_record": ("train.summary",),
     "nn.metrics": ("train.metrics",),
     "ops.functional": ("ops.function", "ops.composite"),
     "boost.grad_accumulation": ("boost",),

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.common import api, dtype, initializer, parameter, seed, tensor
-from msdump.frontends.mindspore.common.api import JitConfig, jit, ms_function, ms_memory_recycle
+from msdump.frontends.mindspore.common import api, dtype, generator, initializer, parameter, seed, sparse_tensor, tensor
+from msdump.frontends.mindspore.common.api import JitConfig, jit, jit_class, ms_class, ms_function, ms_memory_recycle
 from msdump.frontends.mindspore.common.dtype import *
+from msdump.frontends.mindspore.common.generator import (
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    set_rng_state,
+)
+from msdump.frontends.mindspore.common.lazy_inline import lazy_inline, no_inline, recompute
+from msdump.frontends.mindspore.common.mutable import mutable
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.seed import get_seed, set_seed
+from msdump.frontends.mindspore.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
-publish_all(__name__, "api", "dtype", "initializer", "parameter", "seed", "tensor")
+publish_all(__name__, "api", "dtype", "generator", "initializer", "parameter", "sparse_tensor", "tensor")
 
 # `dump` needs cells, which need what is here.
 __getattr__ = explain_missing(__name__, lazy=("dump",))

@@ -48,6 +48,17 @@ def jit(
 ms_function = jit
 
 
+def jit_class(cls: type[Any]) -> type[Any]:
+    """Decorator: objects of the class may be used in graphs, which they may here anyway.   Raises: TypeError."""
+    if not isinstance(cls, type):
+        raise TypeError(f"Decorator jit_class can only be used for class type, but got {cls}.")
+    cls.__ms_class__ = True
+    return cls
+
+
+ms_class = jit_class
+
+
 def ms_memory_recycle() -> None:
     """Nothing is kept that could be recycled."""
 

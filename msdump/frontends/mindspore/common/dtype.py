@@ -26,6 +26,7 @@ __all__ = [
     "float64",
     "float_",
     "float_type",
+    "get_py_obj_dtype",
     "half",
     "int8",
     "int16",
@@ -107,6 +108,19 @@ def dtype_to_nptype(type_: DType) -> Any:
 def pytype_to_dtype(obj: Any) -> DType:
     """Dtype of a Python or numpy type."""
     return DType(dtype_name(obj))
+
+
+def get_py_obj_dtype(obj: Any) -> DType:
+    """Dtype of a Python object as an operand: int64, float64, bool or string.   Raises: DtypeError for the rest."""
+    if isinstance(obj, str):
+        return string
+    if isinstance(getattr(obj, "dtype", None), DType):
+        dtype: DType = obj.dtype
+        return dtype
+    kinds = {bool: bool_, int: int64, float: float64}
+    if type(obj) not in kinds:
+        raise DtypeError(f"get_py_obj_dtype: expected a number, text or tensor, got {type(obj).__name__}.")
+    return kinds[type(obj)]
 
 
 _PYTHON_OF_KIND = {"bool": bool, "int": int, "uint": int, "float": float}

@@ -6,6 +6,7 @@ from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops import composite, function, operations, primitive
 from msdump.frontends.mindspore.ops.composite import *
 from msdump.frontends.mindspore.ops.function import *
+from msdump.frontends.mindspore.ops.jacobians import get_grad, jacfwd, jacrev, jvp, vjp
 from msdump.frontends.mindspore.ops.loops import *
 from msdump.frontends.mindspore.ops.operations import *
 from msdump.frontends.mindspore.ops.primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer

@@ -1,0 +1,9 @@
+"""`mindspore.experimental`."""
+
+from __future__ import annotations
+
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+
+publish_all(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -1,0 +1,146 @@
+"""Products with Jacobians, and Jacobians themselves, made of reverse-mode gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.composite import GradOperation
+
+Function = Callable[..., Any]
+
+
+def _each_tensor(thing: Any) -> list[Tensor]:
+    if isinstance(thing, tuple | list):
+        return [tensor for item in thing for tensor in _each_tensor(item)]
+    return [thing]
+
+
+def _of_all_inputs(fn: Function) -> Function:
+    return GradOperation(get_all=True, sens_param=True)(fn)
+
+
+def vjp(fn: Function, *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
+    """Results of `fn`, and a function of vectors of their shapes that gives the vectors times the Jacobian.
+
+    weights   give their products, too: (products of inputs, products of weights)
+    has_aux   only the first result is differentiated; the rest comes as a third value
+    """
+    results = fn(*inputs)
+
+    def first(*args: Any) -> Any:
+        return fn(*args)[0] if has_aux else fn(*args)
+
+    def vjp_fn(*vectors: Any) -> Any:
+        sens = vectors[0] if len(vectors) == 1 else tuple(vectors)
+        if weights is None:
+            products = _of_all_inputs(first)(*inputs, sens)
+            return products[0] if len(products) == 1 else products
+        return GradOperation(get_all=True, get_by_list=True, sens_param=True)(first, weights)(*inputs, sens)
+
+    return (results[0], vjp_fn, *results[1:]) if has_aux else (results, vjp_fn)
+
+
+def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
+    """Results of `fn`, and its Jacobian times vectors of the shapes of the inputs."""
+    args = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    vectors = _each_tensor(v)
+    if len(vectors) != len(args):
+        raise ValueError(f"jvp: expected as many vectors as inputs, {len(args)}, got {len(vectors)}.")
+    results = fn(*args)
+    differentiated = results[0] if has_aux else results
+
+    def first(*each: Any) -> Any:
+        return fn(*each)[0] if has_aux else fn(*each)
+
+    products = [
+        _assembled(output, rows, vectors)
+        for output, rows in zip(_each_tensor(differentiated), _rows(first, args, differentiated), strict=True)
+    ]
+    product = products[0] if isinstance(differentiated, Tensor) else tuple(products)
+    return (differentiated, product, *results[1:]) if has_aux else (results, product)
+
+
+def _assembled(output: Tensor, rows: list[Sequence[Tensor]], vectors: Sequence[Tensor]) -> Tensor:
+    numbers = [
+        sum(float((part.asnumpy() * vector.asnumpy()).sum()) for part, vector in zip(row, vectors, strict=True))
+        for row in rows
+    ]
+    return Tensor(np.array(numbers, output.asnumpy().dtype).reshape(output.shape))
+
+
+def _rows(fn: Function, args: Sequence[Any], results: Any) -> Iterator[list[Sequence[Tensor]]]:
+    """For each output, the gradients of each of its elements with respect to all inputs."""
+    gradients = _of_all_inputs(fn)
+    outputs = _each_tensor(results)
+    for place, output in enumerate(outputs):
+        rows = []
+        for element in range(output.size):
+            senses = [np.zeros(each.shape, each.asnumpy().dtype) for each in outputs]
+            senses[place].reshape(-1)[element] = 1
+            sens = tuple(map(Tensor, senses)) if not isinstance(results, Tensor) else Tensor(senses[0])
+            rows.append(gradients(*args, sens))
+        yield rows
+
+
+def jacrev(fn: Function, grad_position: Any = 0, has_aux: bool = False) -> Function:
+    """A function that gives the Jacobian of `fn`: for each output and position a tensor [*output, *input].
+
+    grad_position   one position gives one tensor, several a tuple
+    has_aux         only the first result is differentiated; the rest comes as a second value
+    """
+    positions = [grad_position] if isinstance(grad_position, int) else list(grad_position)
+
+    def jacobian(*args: Any) -> Any:
+        results = fn(*args)
+        differentiated = results[0] if has_aux else results
+
+        def first(*each: Any) -> Any:
+            return fn(*each)[0] if has_aux else fn(*each)
+
+        parts = []
+        for output, rows in zip(_each_tensor(differentiated), _rows(first, args, differentiated), strict=True):
+            of_positions = tuple(
+                Tensor(np.stack([row[at].asnumpy() for row in rows]).reshape(*output.shape, *args[at].shape))
+                for at in positions
+            )
+            parts.append(of_positions[0] if isinstance(grad_position, int) else of_positions)
+        result = parts[0] if isinstance(differentiated, Tensor) else tuple(parts)
+        return (result, results[1:]) if has_aux else result
+
+    return jacobian
+
+
+jacfwd = jacrev
+
+
+def get_grad(gradients: Any, identifier: Any) -> Any:
+    """The gradient of an input's position or a parameter among what `grad(..., return_ids=True)` gives.
+
+    Raises: TypeError, RuntimeError when it is not there.
+    """
+    name = identifier if isinstance(identifier, int | str) else getattr(identifier, "name", None)
+    if name is None or isinstance(name, bool):
+        raise TypeError(
+            f"For 'get_grad', the `identifier` must be type of int or Parameter, but got {type(identifier).__name__}."
+        )
+    for key, gradient in _entries(gradients):
+        if key == name:
+            return gradient
+    raise RuntimeError(f"Can not find the gradient for position or Parameter {identifier}")
+
+
+def _entries(gradients: Any) -> Iterator[tuple[Any, Any]]:
+    is_entry = isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[0], int | str)
+    if is_entry:
+        yield gradients
+    elif isinstance(gradients, tuple | list):
+        for item in gradients:
+            yield from _entries(item)
+
+
+publish(__name__, "jacfwd")
