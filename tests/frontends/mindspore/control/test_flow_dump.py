@@ -19,6 +19,7 @@ import msdump
 from msdump import opening, sessions
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
+from msdump.frontends.mindspore import compiler
 from tests.frontends.mindspore.control.programs import load, programs
 
 Config = Callable[..., Path]
@@ -39,6 +40,8 @@ def config(plain_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     def write(is_sync: bool = True, **changes: Any) -> Path:
         (plain_path / "dump.json").write_text(json.dumps(configuration(plain_path, is_sync, **changes)))
         monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(plain_path / "dump.json"))
+        # As in a process of its own.
+        monkeypatch.setattr(compiler, "_next_graph_id", 0)
         return plain_path / "dump"
 
     return write
