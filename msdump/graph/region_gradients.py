@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump import dtypes
+from msdump.errors import GraphError
 from msdump.graph.autodiff import GradBuilder, backward, depending
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive
@@ -125,4 +126,13 @@ def _zeros(graph: Graph, type: TensorType) -> Value:
     return graph.add_constant(np.zeros(type.shape, dtypes.dtype(type.dtype).numpy), type.dtype)
 
 
-GRADIENTS.update({IF: if_gradient, WHILE: while_gradient})
+def no_gradient(builder: GradBuilder, node: Node, outer: Gradients) -> Gradients:
+    """Raises: GraphError: what the runs have kept is not there for a second backward."""
+    where = node.source[-1] if node.source else node.where
+    raise GraphError(
+        f"{where}: expected one gradient of control flow on a tensor's value, got the gradient of its gradient. "
+        "Use ops.select or ops.where there, or run with set_context(mode=PYNATIVE_MODE)."
+    )
+
+
+GRADIENTS.update({IF: if_gradient, WHILE: while_gradient, f"{IF}Grad": no_gradient, f"{WHILE}Grad": no_gradient})

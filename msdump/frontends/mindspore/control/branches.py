@@ -69,7 +69,7 @@ def branch(
     outcomes, regions = [], []
     for function in (then, orelse):
         written.write_all(before)
-        with tracer.region() as region, unchanged(watched or (then, orelse)):
+        with tracer.region() as region, unchanged(watched or (then, orelse), where):
             returned = function()
         outcomes.append({"": returned, **variables.read_all()})
         regions.append(region)

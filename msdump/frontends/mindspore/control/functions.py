@@ -30,11 +30,14 @@ _FUTURE_FLAGS = functools.reduce(
 def rewrite_asker(error: TracedValueError) -> None:
     """Rewrite the function that asked, for traces from now on.
 
-    Raises: the error itself where that function is rewritten already; GraphError where it cannot be.
+    Raises: the error itself where no function of the script asked; GraphError where that is rewritten already, or
+            cannot be.
     """
     code = _asker(error.__traceback__)
-    if code is None or id(code) in _rewritten:
+    if code is None:
         raise error
+    if is_generated(code) or id(code) in _rewritten:
+        raise GraphError(f"{error} {_PLACES}") from error
     try:
         _rewritten[id(code)] = code, _new_code(code)
     except _CannotRewriteError as reason:
@@ -54,6 +57,12 @@ def rewriting() -> Iterator[None]:
     finally:
         for function, code in swapped:
             function.__code__ = code
+
+
+_PLACES = (
+    "(A tensor can be the condition of if, while, and, or, not and `a if c else b`, and the end of range in a for; not "
+    "in a comprehension, an assert, max, min or sorted, and not where return, break or continue leave a with or a try.)"
+)
 
 
 class _CannotRewriteError(Exception):
@@ -80,9 +89,11 @@ def _asker(traceback: TracebackType | None) -> CodeType | None:
         traceback = traceback.tb_next
     while codes and is_library(codes[-1].co_filename) and codes[-1].co_name in _ASKING:
         codes.pop()
-    if not codes or is_library(codes[-1].co_filename) or is_generated(codes[-1]):
+    if not codes or is_library(codes[-1].co_filename):
         return None
     asker = codes[-1]
+    if is_generated(asker):
+        return asker
     return next((code for code in codes if asker is code or asker in _nested(code)), asker)
 
 

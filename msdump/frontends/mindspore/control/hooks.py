@@ -113,6 +113,11 @@ def not_(value: Any) -> Any:
     return call("LogicalNot", truth(value)) if is_traced(value) else not value
 
 
+def bool_(function: Any, value: Any) -> Any:
+    """`bool(value)`"""
+    return truth(value) if function is bool and is_traced(value) else function(value)
+
+
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
     "NotEq": operator.ne,

@@ -162,7 +162,7 @@ class _TracedLoop:
         self._bind(carried, iter([self._tracer.tensor_of(value) for value in inputs]))
 
     def _traced_body(self, carried: dict[str, Any]) -> tuple[Graph, dict[str, Any]]:
-        with self._tracer.region() as region, unchanged((self._watched,)):
+        with self._tracer.region() as region, unchanged((self._watched,), self._where):
             self._enter(region, carried)
             for name, value in self._before.items():
                 if value is UNBOUND:

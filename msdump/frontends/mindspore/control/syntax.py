@@ -155,11 +155,14 @@ class _Converter(ast.NodeTransformer):
         return _placed_expr(_hook("compare", operators, *operands), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """`super()` finds its class and object only in the method itself."""
+        """`super()` finds its class and object only in the method itself; `bool(x)` may be of a tensor."""
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self._first_argument:
             node.args = [_load("__class__"), _load(self._first_argument)]
             ast.fix_missing_locations(node)
-        return self.generic_visit(node)
+        result = self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "bool" and len(node.args) == 1 and not node.keywords:
+            return _placed_expr(_hook("bool_", node.func, *node.args), node)
+        return result
 
     # -- parts --------------------------------------------------------------------------------------
 

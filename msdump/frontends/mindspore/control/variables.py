@@ -9,7 +9,7 @@ from types import CellType
 from typing import Any
 
 from msdump.errors import GraphError
-from msdump.frontends.mindspore.control.join import UNBOUND, place
+from msdump.frontends.mindspore.control.join import UNBOUND
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ class Variables:
 
 
 @contextmanager
-def unchanged(functions: Sequence[Callable[..., Any]]) -> Iterator[None]:
+def unchanged(functions: Sequence[Callable[..., Any]], where: str) -> Iterator[None]:
     """What is traced inside may change variables alone.
 
+    where   line of the script, for the message
     Raises: GraphError when it has changed a list, a dict, a set or an attribute that the functions see: the change
             would be there whatever branch runs.
     """
@@ -60,7 +61,7 @@ def unchanged(functions: Sequence[Callable[..., Any]]) -> Iterator[None]:
     for name, thing, state in before:
         if not _is_same(state, _state(thing)):
             raise GraphError(
-                f"{place()}: expected a branch or a loop on a tensor's value to change variables and Parameters alone, "
+                f"{where}: expected a branch or a loop on a tensor's value to change variables and Parameters alone, "
                 f"but it changed '{name}', a {type(thing).__name__}. Assign a new tuple or list to the variable, keep "
                 "state in a Parameter, or run with set_context(mode=PYNATIVE_MODE)."
             )
