@@ -10,6 +10,7 @@ from msdump.kernels import (  # noqa: F401
     bias,
     communication,
     conv,
+    draws,
     elementwise,
     indexing,
     loss,

@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.ops.activations import *
 from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.arrangement import *
 from msdump.frontends.mindspore.ops.array import *
+from msdump.frontends.mindspore.ops.draws import *
 from msdump.frontends.mindspore.ops.elementary import *
 from msdump.frontends.mindspore.ops.losses import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
