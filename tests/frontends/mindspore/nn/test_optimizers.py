@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
+from msdump.frontends.mindspore.nn.optim.optimizer import opt_init_args_register
 from tests.frontends.mindspore.nn.optimizer_cases import FACTORS, GRADIENT, SCALE, SCALE_GRADIENT, WEIGHT, cases
 
 CASES = cases(nn)
@@ -231,3 +232,22 @@ def test_lists_of_rates() -> None:
     falling = [0.1, 0.1 / 1.5, 0.05, 0.04, 0.1 / 3, 0.1 / 3.5]
     assert nn.inverse_decay_lr(0.1, 0.5, 6, 1, 1, True) == pytest.approx(falling)
     assert nn.warmup_lr(0.1, 6, 2, 2) == pytest.approx([0.0, 0.0, 0.05, 0.05, 0.1, 0.1])
+
+
+def test_an_optimizer_remembers_what_it_was_made_of() -> None:
+    class Mine(nn.Optimizer):
+        @opt_init_args_register
+        def __init__(self, params: Any, learning_rate: float = 0.1, factor: float = 2.0) -> None:
+            super().__init__(learning_rate, params)
+
+        @nn.Optimizer.target.setter
+        def target(self, value: str) -> None:
+            self._set_base_target(value)
+
+    weights = [Parameter(Tensor(np.ones(2, np.float32)), name="w")]
+    mine = Mine(weights, 0.5)
+    assert (mine.init_params, mine.init_learning_rate, mine.init_args) == ({"params": weights}, 0.5, {"factor": 2.0})
+    mine.target = "CPU"
+    assert mine.target == "CPU" and mine.unique
+    with pytest.raises(ValueError, match="cannot be set to 'GPU' or 'Ascend' in the 'CPU' environment"):
+        mine.target = "Ascend"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.context import get_context
 from msdump.frontends.mindspore.dispatch import call, cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
@@ -42,6 +45,7 @@ class Optimizer(Cell):
 
     def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
         super().__init__(auto_prefix=False)
+        self._unique, self._target = True, str(get_context("device_target"))
         if isinstance(loss_scale, bool) or not isinstance(loss_scale, int | float):
             raise TypeError(
                 f"For '{self.cls_name}', the type of 'loss_scale' must be float, but got {type(loss_scale)}."
@@ -217,8 +221,69 @@ class Optimizer(Cell):
         """Parameters of all devices: there is one."""
         return optim_result
 
+    @property
+    def unique(self) -> bool:
+        """Whether gradients of sparse parameters may name a row twice; they are dense here."""
+        return self._unique
+
+    @unique.setter
+    def unique(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"For 'Optimizer', the property 'unique' must be bool, but got {type(value)}")
+        self._unique = value
+
+    @property
+    def target(self) -> str:
+        """The device that updates parameters: "CPU", "Ascend" or "GPU"."""
+        return self._target
+
+    @target.setter
+    def target(self, value: str) -> None:
+        self._set_base_target(value)
+
+    def _set_base_target(self, value: str) -> None:
+        """Raises: TypeError; ValueError.   Source: MindSpore's checks; where the update runs changes no value here."""
+        if not isinstance(value, str):
+            raise TypeError(f"For 'Optimizer', the property 'target' must be string, but got {type(value)}")
+        if value not in ("CPU", "Ascend", "GPU"):
+            raise ValueError(
+                f"For 'Optimizer', the property 'target' must be one of ['CPU', 'Ascend' ,'GPU'], but got {value}"
+            )
+        if self._target == "CPU" and value != "CPU":
+            raise ValueError(
+                "For 'Optimizer', the property 'target' cannot be set to 'GPU' or 'Ascend' in the 'CPU' environment."
+            )
+        self._target = value
+
     def __len__(self) -> int:
         return len(self.parameters)
+
+
+def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """Decorator of an optimizer's constructor: the optimizer remembers what it was made of.
+
+    Source: MindSpore: `init_params` has the parameters, `init_learning_rate` the rate (None for a schedule), and
+    `init_args` all other arguments by name.
+    """
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        fn(self, *args, **kwargs)
+        arguments = dict(list(bound.arguments.items())[1:])
+        if "params" in arguments:
+            self.init_params = {"params": arguments.pop("params")}
+        if "optimizer" in arguments:
+            self.init_params = {"params": arguments.pop("optimizer").init_params["params"]}
+        if "learning_rate" in arguments:
+            rate = arguments.pop("learning_rate")
+            values = rate.asnumpy().tolist() if isinstance(rate, Tensor) else rate
+            self.init_learning_rate = None if isinstance(rate, Cell) else values
+        self.init_args = arguments
+
+    return init
 
 
 publish(__name__)
