@@ -227,3 +227,15 @@ def test_rates_as_lists() -> None:
     np.testing.assert_allclose(cosine, [1.0, 1.0, 0.5, 0.5, 0.0, 0.0], atol=1e-12)
     assert nn.piecewise_constant_lr([2, 3], [0.1, 0.01]) == [0.1, 0.1, 0.01]
     np.testing.assert_allclose(nn.exponential_decay_lr(1.0, 0.25, 4, 2, 2), [1, 1, 0.5, 0.5])
+
+
+def test_the_operator_of_a_layer_norm_can_be_called_by_subclasses() -> None:
+    class OverChannels(nn.LayerNorm):
+        def construct(self, x: Tensor) -> Tensor:
+            y, _, _ = self.layer_norm(x.transpose(0, 2, 3, 1), self.gamma, self.beta)
+            return y.transpose(0, 3, 1, 2)
+
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    expected = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+    y = OverChannels((3,), epsilon=1e-5)(Tensor(x))
+    np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-4, atol=1e-5)

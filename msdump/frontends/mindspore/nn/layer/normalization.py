@@ -12,6 +12,7 @@ from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.primitive import Primitive
 
 
 class _BatchNorm(Cell):
@@ -82,14 +83,12 @@ class LayerNorm(Cell):
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
         self.gamma = Parameter(initializer(gamma_init, shape), "gamma")
         self.beta = Parameter(initializer(beta_init, shape), "beta")
+        axes = {"begin_norm_axis": begin_norm_axis, "begin_params_axis": begin_params_axis}
+        self.layer_norm = Primitive("LayerNorm", **axes, epsilon=epsilon)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        attrs = {
-            "begin_norm_axis": self.begin_norm_axis,
-            "begin_params_axis": self.begin_params_axis,
-            "epsilon": self.epsilon,
-        }
-        return execute("LayerNorm", [input_x, self.gamma, self.beta], attrs)[0]
+        result: Tensor = self.layer_norm(input_x, self.gamma, self.beta)[0]
+        return result
 
 
 class GroupNorm(Cell):
