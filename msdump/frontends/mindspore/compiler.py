@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
 from msdump.frontends.mindspore.control.functions import rewrite_asker, rewriting
+from msdump.frontends.mindspore.printing import printing_in_graph
 from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
 from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
@@ -160,7 +161,8 @@ def _compile(
 ) -> CompiledGraph:
     session = open_session(jit_level)
     saved = SavedGraphs.from_settings()
-    tracer, result = _traced(function, args, kwargs, cell)
+    with printing_in_graph():
+        tracer, result = _traced(function, args, kwargs, cell)
     graph = tracer.graph
     leaves: list[Tensor] = []
     writes = tuple((cell, name) for (_, name), cell in tracer.writes.items())

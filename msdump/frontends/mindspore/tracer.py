@@ -5,6 +5,7 @@ A recording tracer (PyNative) also computes every operator at once, so that tens
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -311,6 +312,13 @@ class Tracer:
         """The tensor that shows a value of this graph."""
         array = self._array_of(value) if self.is_recording else None
         return Tensor.of_value(value, self._owner, array)
+
+    def tensor_numbered(self, value_id: int) -> Tensor:
+        """The tensor that shows the value of this number."""
+        graph = self.graph
+        results = (value for node in graph.nodes for value in node.outputs)
+        values = itertools.chain(graph.inputs, results)
+        return self.tensor_of(next(value for value in values if value.id == value_id))
 
     def note_write(self, cell: Any, name: str) -> None:
         """The program sets an attribute of a cell; what it holds in the end is a result of the graph."""

@@ -55,6 +55,9 @@ def attached_initializer() -> Any:
     return _attached["initializer"]
 
 
+# Text of a tensor of a graph that is traced, with the number of its value.
+MARK_PATTERN = r"Tensor\(shape=\[[0-9, ]*\], dtype=\w+, value=<known when the graph runs: %[0-9]+>\)"
+
 # A dimension that only the data decide, which scripts write as None.
 OPEN = -1
 
@@ -301,7 +304,8 @@ class Tensor:
         """Source: MindSpore's repr: a line break before a value of more than one row, a blank otherwise."""
         head = f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value="
         if self._array is None:
-            return f"{head}<known when the graph runs>)"
+            number = "" if self._value is None else f": %{self._value.id}"
+            return f"{head}<known when the graph runs{number}>)"
         if self.ndim == 0:
             value = self.asnumpy()
             return f"{head} {repr(value.item()) if value.dtype.kind in 'US' else value})"
