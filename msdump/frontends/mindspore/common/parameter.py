@@ -11,7 +11,13 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType
-from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer, attached_functions, attached_initializer
+from msdump.frontends.mindspore.common.tensor import (
+    Tensor,
+    active_tracer,
+    attached_functions,
+    attached_initializer,
+    attached_put,
+)
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
 
@@ -105,6 +111,10 @@ class Parameter(Tensor):
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        tracer = active_tracer.get()
+        if tracer is not None and tracer.is_binding:
+            attached_functions().assign(self, attached_put()(self, index, value))
+            return
         changed = self.copy()
         changed[index] = value
         self.set_data(changed)

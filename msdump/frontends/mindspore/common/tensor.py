@@ -23,14 +23,15 @@ active_tracer: ContextVar[Any] = ContextVar("msdump_mindspore_tracer", default=N
 _attached: dict[str, Any] = {}
 
 
-def attach(functions: Any, take: Any, initializer: Any) -> None:
+def attach(functions: Any, take: Any, put: Any, initializer: Any) -> None:
     """Give tensors what is written in terms of tensors. Called once, by `ops.function`.
 
     functions    module of the functions of `mindspore.ops`
     take         `x[index]` as a function
+    put          `x[index] = value` as a function that gives the new tensor
     initializer  `mindspore.common.initializer.initializer`
     """
-    _attached.update(functions=functions, take=take, initializer=initializer)
+    _attached.update(functions=functions, take=take, put=put, initializer=initializer)
 
 
 def _arithmetic(name: str, is_swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -48,6 +49,11 @@ def _arithmetic(name: str, is_swapped: bool = False) -> Callable[[Any, Any], Any
 def attached_functions() -> Any:
     """The functions of `mindspore.ops`."""
     return _attached["functions"]
+
+
+def attached_put() -> Any:
+    """`x[index] = value` as a function that gives the new tensor."""
+    return _attached["put"]
 
 
 def attached_initializer() -> Any:
@@ -359,12 +365,15 @@ class Tensor:
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self._is_symbolic:
-            raise GraphError(
-                f"{user_line() or 'construct'}: expected no assignment to elements of a tensor while the graph is "
-                "traced. Build the result with ops.where, ops.concat or ops.stack."
-            )
         tracer = active_tracer.get()
+        if tracer is not None and tracer.is_binding:
+            operands = (self, value, *(index if isinstance(index, tuple) else (index,)))
+            if any(isinstance(each, Tensor) and each._is_symbolic for each in operands):
+                new = _attached["put"](self, index, value)
+                if new is not self:
+                    tracer.forget(self)
+                    self._value, self._owner, self._array = new._value, new._owner, new._array
+                return
         if tracer is not None:
             tracer.forget(self)
         index = index.asnumpy() if isinstance(index, Tensor) else index

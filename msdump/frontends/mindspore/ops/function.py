@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys as _sys
 
+from msdump.frontends.mindspore.assigning import put as _put
 from msdump.frontends.mindspore.common.initializer import initializer as _initializer
 from msdump.frontends.mindspore.common.tensor import attach as _attach
 from msdump.frontends.mindspore.indexing import take as _take
@@ -29,5 +30,5 @@ from msdump.frontends.mindspore.ops.volumes import *
 from msdump.frontends.mindspore.ops.windows import *
 
 publish_all(__name__)
-_attach(_sys.modules[__name__], _take, _initializer)
+_attach(_sys.modules[__name__], _take, _put, _initializer)
 _add_methods(globals())
