@@ -65,21 +65,22 @@ def open_session(plan: Plan) -> AclSession:
 class AclSession(Session):
     """What one plan dumps. Has an AclDump for each device that something ran on, made when it is needed first.
 
-    root     folder of the dump; that of an exception dump depends on the environment
+    root     folder of the dump; None: the plan's, or for an exception dump what the environment says
     settle   waits for what streams still do
     """
 
     has_threads = True
 
-    def __init__(self, plan: Plan, deliver: Deliver | None = None, settle: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        deliver: Deliver | None = None,
+        settle: Callable[[], object] = lambda: None,
+        root: Path | None = None,
+    ) -> None:
         super().__init__()
-        from msdump.config.environment import AclEnvironment, exception_folder
-
         self.plan = plan
-        if plan.trigger.exception:
-            self.root = exception_folder(AclEnvironment.from_os(), plan.where.path, Path.cwd())
-        else:
-            self.root = measuring.redirected(plan.where.path)
+        self.root = root or _root(plan)
         self._deliver = deliver
         self._settle = settle
         self._dump_by_device: dict[int, AclDump] = {}
@@ -156,6 +157,15 @@ class AclSession(Session):
         gates = tuple(map(_Gate, observers))
         self._gates += gates
         return gates
+
+
+def _root(plan: Plan) -> Path:
+    from msdump.config.environment import AclEnvironment, exception_folder
+
+    folder = plan.where.path
+    if plan.trigger.exception:
+        folder = exception_folder(AclEnvironment.from_os(), folder, Path.cwd())
+    return measuring.redirected(folder)
 
 
 class _Gate:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import threading
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,12 @@ from typing import Any
 
 from msdump import measuring, sessions
 from msdump.acl_engine import AclDump
-from msdump.config.acl import load_acl_config, plan_acl, plan_options
-from msdump.config.environment import AclEnvironment, exception_folder
+from msdump.acl_session import AclSession, plan_of
+from msdump.config.acl import plan_options
 from msdump.config.json_file import JsonFile
 from msdump.config.plan import Plan
 from msdump.config.selection import OperatorList
 from msdump.config.selectors import FullNameSelector
-from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import dump_options_path, rank_dir
@@ -29,8 +27,6 @@ from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.scope import is_marked
-from msdump.report import MODELS, Report
-from msdump.sessions import Session
 
 log = logging.getLogger("msdump")
 
@@ -62,39 +58,7 @@ class DumpOptions:
         )
 
 
-class _AclSession(Session):
-    """A dump of compiled graphs.   acl: what carries it out; None as long as nothing of it is to be dumped"""
-
-    has_threads = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.acl: AclDump | None = None
-
-    @abstractmethod
-    def observe(self, graph: GeGraph) -> AclDump | None:
-        """A graph is compiled; None when nothing of it is dumped.
-
-        Raises: AclConfigError for options that ACL refuses.
-        """
-
-    @property
-    def is_used(self) -> bool:
-        return self.acl is not None
-
-    @property
-    def pools(self) -> tuple[WriterPool, ...]:
-        return () if self.acl is None else (self.acl.pool,)
-
-    def report(self) -> Report:
-        return Report(self.folder, MODELS) if self.acl is None else self.acl.report()
-
-    def _finish(self) -> None:
-        if self.acl is not None:
-            self.acl.close()
-
-
-class GraphModeDump(_AclSession):
+class GraphModeDump(AclSession):
     """The dump of one process: what its options ask for, and all graphs that were compiled with them.
 
     The list of models grows with every graph, as TorchAir hands it to ACL anew. A layer need not be in every graph: of
@@ -102,19 +66,20 @@ class GraphModeDump(_AclSession):
     """
 
     def __init__(self, options: DumpOptions) -> None:
-        super().__init__()
         self.options = options
         self._lists: list[OperatorList] = []
         self._shown: list[dict[str, Any]] = []
         self._names: set[str] = set()
         self._has_marks = False
         self._has_warned = False
+        super().__init__(self._plan(), root=options.folder)
 
     @property
-    def folder(self) -> str:
-        return str(self.options.folder)
+    def is_used(self) -> bool:
+        return bool(self._names)
 
     def observe(self, graph: GeGraph) -> AclDump | None:
+        """A graph is compiled; None when nothing of it is dumped."""
         marked = [
             op.name
             for op in graph.ops
@@ -133,13 +98,11 @@ class GraphModeDump(_AclSession):
         elif not self._has_marks:
             self._shown.append(model)
             self._lists.append(OperatorList(graph.name))
-        plan = self._plan()
-        if self.acl is None:
-            self.acl = AclDump(plan, self.options.folder)
-            self.note_use()
-        self.acl.plan = plan
-        is_listed = any(each.model_name == graph.name for each in self._lists)
-        return self.acl if is_listed else None
+        self.plan = self._plan()
+        self._show()
+        acl = self.dump()
+        acl.plan = self.plan
+        return acl if any(each.model_name == graph.name for each in self._lists) else None
 
     def _finish(self) -> None:
         if self._names:
@@ -152,45 +115,44 @@ class GraphModeDump(_AclSession):
         super()._finish()
 
     def _plan(self) -> Plan:
-        """Of all graphs so far; a file shows the options as TorchAir hands them to ACL."""
+        """Of all graphs so far."""
+        keys, folder = dict(self.options.keys), self.options.folder
         path = dump_options_path(measuring.redirected(Path.cwd()), *process_rank(), os.getpid())
-        keys = dict(self.options.keys)
-        content = {"dump": {**keys, "dump_path": str(self.options.folder), "dump_list": self._shown}}
-        text = json.dumps(content, indent=4).encode()
+        content = {"dump": {**keys, "dump_path": str(folder), "dump_list": self._shown}}
+        source = JsonFile(path, json.dumps(content, indent=4).encode(), content)
+        return plan_options(
+            folder, keys["dump_mode"], keys["dump_data"], keys.get("dump_step", ""), self._lists, source
+        )
+
+    def _show(self) -> None:
+        """Write a file of the options as TorchAir hands them to ACL."""
         try:
-            make_dirs(path.parent)
-            write_file(path, [text], 0o600, replace=True)
+            make_dirs(self.plan.source.path.parent)
+            write_file(self.plan.source.path, [self.plan.source.text], 0o600, replace=True)
         except WriteError as error:
             if not self._has_warned:
                 self._has_warned = True
                 log.warning("The options of the dump cannot be shown in a file; the dump goes on. %s", error)
-        steps, source = keys.get("dump_step", ""), JsonFile(path, text, content)
-        return plan_options(self.options.folder, keys["dump_mode"], keys["dump_data"], steps, self._lists, source)
 
 
-class FileDump(_AclSession):
+class FileDump(AclSession):
     """A dump that a file asks for, `dump_config.dump_config_path`: what the file says, and nothing else."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__()
+    def __init__(self, path: str, plan: Plan) -> None:
+        super().__init__(plan)
         self.path = path
-        config = load_acl_config(path)
-        for warning in config.warnings:
-            log.warning("%s", warning)
-        plan = plan_acl(config)
-        if plan is not None:
-            folder = plan.where.path
-            if plan.trigger.exception:
-                folder = exception_folder(AclEnvironment.from_os(), folder, Path.cwd())
-            self.acl = AclDump(plan, measuring.redirected(folder))
 
     @property
-    def folder(self) -> str:
-        return self.path if self.acl is None else str(self.acl.root)
+    def is_used(self) -> bool:
+        return True
 
-    def observe(self, graph: GeGraph) -> AclDump | None:
-        return self.acl
+    def observe(self, graph: GeGraph) -> AclDump:
+        return self.dump()
 
+
+# Files that ask for nothing, which is said once.
+_idle_files: set[str] = set()
+sessions.call_at_reset(_idle_files.clear)
 
 _lock = threading.Lock()
 
@@ -201,7 +163,7 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
     Raises: ConfigError for options that ACL refuses, or that differ from those of an earlier backend.
     """
     dump = _dump_of(config)
-    if dump is None:
+    if dump is None or dump.has_ended:
         return None
     with _lock:
         found = dump.observe(graph)
@@ -212,7 +174,7 @@ def dumped(graph: GeGraph, config: CompilerConfig) -> Run | None:
     return DumpedGraph(graph, observers, found.count_skipped)
 
 
-def _dump_of(config: CompilerConfig) -> _AclSession | None:
+def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
     options = config.dump_config
     path = options.dump_config_path.value
     if options.enable_dump:
@@ -227,7 +189,13 @@ def _dump_of(config: CompilerConfig) -> _AclSession | None:
         return None
     with _lock:
         same = [dump for dump in sessions.all_of(FileDump) if dump.path == path]
-        return same[0] if same else sessions.begin(FileDump(path))
+        if same or path in _idle_files:
+            return same[0] if same else None
+        plan = plan_of(path)
+        if plan is None:
+            _idle_files.add(path)
+            return None
+        return sessions.begin(FileDump(path, plan))
 
 
 def _share(options: DumpOptions) -> GraphModeDump:
