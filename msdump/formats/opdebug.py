@@ -15,7 +15,7 @@ import json
 import os
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,9 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
-from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.bin import read_bin
 from msdump.formats.paths.acl import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_json_name
-from msdump.formats.writer import Counter, WriteCounts
+from msdump.formats.writer import Chunks, OperatorFileWriter
 from msdump.plain_files import read_plain
 from msdump.records import OUTPUT, TensorRecord
 
@@ -257,42 +256,20 @@ def opdebug_record(
     )
 
 
-class OpdebugJsonWriter:
-    """Writer of overflow records as MindSpore's JSON.
+class OpdebugJsonWriter(OperatorFileWriter):
+    """Writer of overflow records as MindSpore's JSON."""
 
-    directory   folder that a record belongs to; made when its first record comes
-    mode        of files; `dir_mode` of the folders it makes
-    """
+    def file_name(self, record: TensorRecord) -> str:
+        return overflow_json_name(record.task_id, record.stream_id, record.timestamp_us)
 
-    writes_once = False
-    takes_empty = False
-
-    def __init__(self, directory: Callable[[TensorRecord], Path], mode: int = 0o400, dir_mode: int = 0o700) -> None:
-        self._directory = directory
-        self._mode = mode
-        self._dir_mode = dir_mode
-        self._counter = Counter()
-
-    @property
-    def counts(self) -> WriteCounts:
-        return self._counter.total
-
-    def write(self, records: Sequence[TensorRecord]) -> None:
-        """Raises: WriteError; FormatError for a record that `opdebug_record` did not make."""
-        for record in records:
-            content = parse_opdebug_content(record.data.tobytes(), f"{record.op_name} of task {record.task_id}")
-            if not isinstance(content, Opdebug):
-                raise FormatError(f"{record.op_name} of task {record.task_id}: expected plain overflow data.")
-            folder = self._directory(record)
-            make_dirs(folder, self._dir_mode)
-            name = overflow_json_name(record.task_id, record.stream_id, record.timestamp_us)
-            self._counter.file(write_file(folder / name, [opdebug_text(content).encode()], self._mode))
-
-    def end_iteration(self, graph_id: int, iteration: int) -> None:
-        """Nothing is open between two calls."""
-
-    def close(self) -> None:
-        """Nothing is open between two calls."""
+    def content(self, records: Sequence[TensorRecord]) -> Chunks:
+        """Raises: FormatError for a record that `opdebug_record` did not make."""
+        (record,) = records
+        where = f"{record.op_name} of task {record.task_id}"
+        content = parse_opdebug_content(record.data.tobytes(), where)
+        if not isinstance(content, Opdebug):
+            raise FormatError(f"{where}: expected plain overflow data.")
+        return [opdebug_text(content).encode()]
 
 
 def read_opdebug(path: str | os.PathLike[str]) -> Opdebug | AcceleratorRecord:
