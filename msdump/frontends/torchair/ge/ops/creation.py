@@ -129,13 +129,8 @@ def arange(ge: Builder, end: Any, **_: Any) -> GeTensor:
     return _range(ge, 0, end, 1)
 
 
-@converter("aten.arange.start")
-def arange_start(ge: Builder, start: Any, end: Any, **_: Any) -> GeTensor:
-    return _range(ge, start, end, 1)
-
-
-@converter("aten.arange.start_step")
-def arange_start_step(ge: Builder, start: Any, end: Any, step: Any = 1, **_: Any) -> GeTensor:
+@converter("aten.arange.start", "aten.arange.start_step")
+def arange_start(ge: Builder, start: Any, end: Any, step: Any = 1, **_: Any) -> GeTensor:
     return _range(ge, start, end, step)
 
 

@@ -10,6 +10,7 @@ import torch
 from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import Attr, Sizes, row
 
 Results = tuple[GeTensor | None, ...]
 
@@ -158,23 +159,9 @@ def batch_norm_grad_kernel(
     )
 
 
-@converter("aten.native_layer_norm.default")
-def layer_norm(
-    ge: Builder,
-    x: GeTensor,
-    normalized_shape: Sequence[Any],
-    weight: GeTensor | None,
-    bias: GeTensor | None,
-    eps: float,
-) -> Results:
-    inputs = {"x": x, "normalized_shape": ge.sizes(normalized_shape), "gamma": weight, "beta": bias}
-    return ge.multi_op("LayerNormV4", inputs, ("y", "mean", "rstd"), {"epsilon": eps})
-
-
-@kernel("LayerNormV4", host=("normalized_shape",))
-def layer_norm_kernel(x: Any, normalized_shape: list[int], gamma: Any, beta: Any, *, epsilon: float) -> Any:
-    """-> y, mean, rstd; the latter keep the axes that are normalized, with one element."""
-    return torch.native_layer_norm(x, normalized_shape, gamma, beta, epsilon)
+# -> y, mean, rstd; the latter keep the axes that are normalized, with one element.
+row("aten.native_layer_norm.default", "LayerNormV4", "x", Sizes("normalized_shape"), "gamma", "beta", Attr("epsilon"),
+    output="y mean rstd")  # fmt: skip
 
 
 @converter("aten.native_layer_norm_backward.default")

@@ -32,47 +32,30 @@ def max_pool(
 
 
 @kernel("MaxPoolWithArgmaxV1")
-def max_pool_kernel(
-    x: Any, *, ksize: list[int], strides: list[int], pads: list[int], dilation: list[int], ceil_mode: bool
-) -> Any:
+def max_pool_kernel(x: Any, **window: Any) -> Any:
     """-> y, argmax int32 (places in the plane of H x W). The window is in the middle of all four lists."""
-    y, argmax = _aten.max_pool2d_with_indices.default(x, ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode)
+    y, argmax = _aten.max_pool2d_with_indices.default(x, *_inner_max_window(**window))
     return y, argmax.to(torch.int32)
 
 
 @converter("aten.max_pool2d_with_indices_backward.default")
-def max_pool_backward(
-    ge: Builder,
-    dy: GeTensor,
-    x: GeTensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
-    indices: GeTensor,
-) -> GeTensor:
+def max_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> GeTensor:
     """The places of the maxima are looked for again, as TorchAir does: its operator keeps them packed."""
-    attrs = _max_attrs(kernel_size, stride, padding, dilation, ceil_mode)
+    attrs = _max_attrs(*window[:-1])
     _, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
     return ge.op("MaxPoolGradWithArgmaxV1", {"x": x, "grad": dy, "argmax": argmax}, attrs)
 
 
 @kernel("MaxPoolGradWithArgmaxV1")
-def max_pool_grad_kernel(
-    x: Any,
-    grad: Any,
-    argmax: Any,
-    *,
-    ksize: list[int],
-    strides: list[int],
-    pads: list[int],
-    dilation: list[int],
-    ceil_mode: bool,
-) -> Any:
-    return _aten.max_pool2d_with_indices_backward.default(
-        grad, x, ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode, argmax.to(torch.int64)
-    )
+def max_pool_grad_kernel(x: Any, grad: Any, argmax: Any, **window: Any) -> Any:
+    indices = argmax.to(torch.int64)
+    return _aten.max_pool2d_with_indices_backward.default(grad, x, *_inner_max_window(**window), indices)
+
+
+def _inner_max_window(
+    ksize: list[int], strides: list[int], pads: list[int], dilation: list[int], ceil_mode: bool
+) -> tuple[Any, ...]:
+    return ksize[1:3], strides[1:3], pads[1:3], dilation[1:3], ceil_mode
 
 
 @converter("aten.avg_pool2d.default")
@@ -81,22 +64,8 @@ def avg_pool(ge: Builder, x: GeTensor, *window: Any) -> GeTensor:
 
 
 @kernel("AvgPoolV2")
-def avg_pool_kernel(
-    x: Any,
-    *,
-    ksize: list[int],
-    strides: list[int],
-    padding_mode: str,
-    pads: list[int],
-    data_format: str,
-    global_pooling: bool,
-    ceil_mode: bool,
-    exclusive: bool,
-    divisor_override: int = 0,
-) -> Any:
-    return _aten.avg_pool2d.default(
-        x, ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
-    )
+def avg_pool_kernel(x: Any, **attrs: Any) -> Any:
+    return _aten.avg_pool2d.default(x, *_inner_avg_window(**attrs))
 
 
 @converter("aten.avg_pool2d_backward.default")
@@ -106,24 +75,21 @@ def avg_pool_backward(ge: Builder, dy: GeTensor, x: GeTensor, *window: Any) -> G
 
 
 @kernel("AvgPoolV2Grad", host=("orig_input_shape",))
-def avg_pool_grad_kernel(
-    orig_input_shape: list[int],
-    input_grad: Any,
-    *,
+def avg_pool_grad_kernel(orig_input_shape: list[int], input_grad: Any, **attrs: Any) -> Any:
+    x = input_grad.new_empty(orig_input_shape)
+    return _aten.avg_pool2d_backward.default(input_grad, x, *_inner_avg_window(**attrs))
+
+
+def _inner_avg_window(
     ksize: list[int],
     strides: list[int],
-    padding_mode: str,
     pads: list[int],
-    data_format: str,
-    global_pooling: bool,
     ceil_mode: bool,
     exclusive: bool,
     divisor_override: int = 0,
-) -> Any:
-    x = input_grad.new_empty(orig_input_shape)
-    return _aten.avg_pool2d_backward.default(
-        input_grad, x, ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
-    )
+    **_: Any,
+) -> tuple[Any, ...]:
+    return ksize[2:], strides[2:], pads[::2], ceil_mode, not exclusive, divisor_override or None
 
 
 row("aten._adaptive_avg_pool2d.default", "AdaptiveAvgPool2d", "x", *lists("output_size"))

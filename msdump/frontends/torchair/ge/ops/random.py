@@ -19,17 +19,27 @@ from msdump.frontends.torchair.ge.registry import converter, kernel
 ALGORITHM = 1
 
 
-@converter("aten.rand.default")
-def rand(ge: Builder, size: Sequence[Any], **_: Any) -> GeTensor:
-    return _stateless(ge, "StatelessRandomUniformV2", ge.sizes(size))
+def _of_float_distribution(name: str, op_type: str, draw: Callable[..., Any]) -> None:
+    """`rand` is in [0, 1), `randn` normal."""
+
+    @converter(f"aten.{name}.default")
+    def of_shape(ge: Builder, size: Sequence[Any], **_: Any) -> GeTensor:
+        return _stateless(ge, op_type, ge.sizes(size))
+
+    @converter(f"aten.{name}_like.default")
+    def like(ge: Builder, x: GeTensor, **_: Any) -> GeTensor:
+        return _stateless(ge, op_type, ge.op("Shape", {"x": x}))
+
+    @kernel(op_type, host=("shape",))
+    def compute(
+        shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu",
+        order: Sequence[int] = (),
+    ) -> Any:  # fmt: skip
+        return _drawn(lambda sizes: draw(sizes, dtype=dtype_of_number(dtype), device=device), shape, order)
 
 
-@kernel("StatelessRandomUniformV2", host=("shape",))
-def uniform_kernel(
-    shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu", order: Sequence[int] = ()
-) -> Any:
-    """[0, 1)"""
-    return _drawn(lambda sizes: torch.rand(sizes, dtype=dtype_of_number(dtype), device=device), shape, order)
+_of_float_distribution("rand", "StatelessRandomUniformV2", torch.rand)
+_of_float_distribution("randn", "StatelessRandomNormalV2", torch.randn)
 
 
 def _drawn(draw: Callable[[Sequence[int]], Any], shape: Sequence[int], order: Sequence[int]) -> Any:
@@ -37,28 +47,6 @@ def _drawn(draw: Callable[[Sequence[int]], Any], shape: Sequence[int], order: Se
         return draw(shape)
     drawn = draw([shape[axis] for axis in order])
     return drawn.permute(sorted(range(len(order)), key=order.__getitem__))
-
-
-@converter("aten.randn.default")
-def randn(ge: Builder, size: Sequence[Any], **_: Any) -> GeTensor:
-    return _stateless(ge, "StatelessRandomNormalV2", ge.sizes(size))
-
-
-@kernel("StatelessRandomNormalV2", host=("shape",))
-def normal_kernel(
-    shape: list[int], key: Any, counter: Any, alg: Any, *, dtype: int, device: str = "cpu", order: Sequence[int] = ()
-) -> Any:
-    return _drawn(lambda sizes: torch.randn(sizes, dtype=dtype_of_number(dtype), device=device), shape, order)
-
-
-@converter("aten.rand_like.default")
-def rand_like(ge: Builder, x: GeTensor, **_: Any) -> GeTensor:
-    return _stateless(ge, "StatelessRandomUniformV2", ge.op("Shape", {"x": x}))
-
-
-@converter("aten.randn_like.default")
-def randn_like(ge: Builder, x: GeTensor, **_: Any) -> GeTensor:
-    return _stateless(ge, "StatelessRandomNormalV2", ge.op("Shape", {"x": x}))
 
 
 @converter("aten.randint.default")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -199,88 +199,57 @@ def norm_dim(
     return vector_norm(ge, x, 2 if p is None else p, dim, keepdim, dtype)
 
 
-@converter("aten.max.dim")
-def max_dim(ge: Builder, x: GeTensor, dim: int, keepdim: bool = False) -> tuple[GeTensor, ...]:
-    return _with_value(ge, "ArgMaxWithValue", x, dim, keepdim)
+def _extreme_with_place(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+    @converter(aten)
+    def convert(ge: Builder, x: GeTensor, dim: int, keepdim: bool = False) -> tuple[GeTensor, ...]:
+        attrs = {"dimension": dim, "keep_dims": keepdim}
+        indices, values = ge.multi_op(op_type, {"x": x}, ("indice", "values"), attrs)
+        return values, ge.cast(indices, torch.int64)
+
+    @kernel(op_type)
+    def compute(x: Any, *, dimension: int, keep_dims: bool) -> Any:
+        values, indices = function(x, dimension, keep_dims)
+        return indices.to(torch.int32), values
 
 
-@kernel("ArgMaxWithValue")
-def arg_max_with_value_kernel(x: Any, *, dimension: int, keep_dims: bool) -> Any:
-    values, indices = torch.max(x, dimension, keep_dims)
-    return indices.to(torch.int32), values
+_extreme_with_place("aten.max.dim", "ArgMaxWithValue", torch.max)
+_extreme_with_place("aten.min.dim", "ArgMinWithValue", torch.min)
 
 
-@converter("aten.min.dim")
-def min_dim(ge: Builder, x: GeTensor, dim: int, keepdim: bool = False) -> tuple[GeTensor, ...]:
-    return _with_value(ge, "ArgMinWithValue", x, dim, keepdim)
+def _place_of_extreme(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+    @converter(aten)
+    def convert(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
+        """Without an axis it is the place in the flat tensor."""
+        rank = len(x.shape)
+        if dim is None:
+            x = ge.op("Reshape", {"x": x, "shape": ge.sizes([-1])})
+        y = ge.op(op_type, {"x": x, "dimension": 0 if dim is None else dim}, {"dtype": ge_number(torch.int64)})
+        if not keepdim or rank == 0:
+            return y
+        return ge.op("Unsqueeze", {"x": y}, {"axes": list(range(rank)) if dim is None else [dim]})
+
+    @kernel(op_type, host=("dimension",))
+    def compute(x: Any, dimension: int, *, dtype: int) -> Any:
+        return function(x, dimension).to(dtype_of_number(dtype))
 
 
-@kernel("ArgMinWithValue")
-def arg_min_with_value_kernel(x: Any, *, dimension: int, keep_dims: bool) -> Any:
-    values, indices = torch.min(x, dimension, keep_dims)
-    return indices.to(torch.int32), values
+_place_of_extreme("aten.argmax.default", "ArgMaxV2", torch.argmax)
+_place_of_extreme("aten.argmin.default", "ArgMin", torch.argmin)
 
 
-def _with_value(ge: Builder, op_type: str, x: GeTensor, dim: int, keepdim: bool) -> tuple[GeTensor, ...]:
-    attrs = {"dimension": dim, "keep_dims": keepdim}
-    indices, values = ge.multi_op(op_type, {"x": x}, ("indice", "values"), attrs)
-    return values, ge.cast(indices, torch.int64)
+def _scan(aten: str, op_type: str, function: Callable[..., Any]) -> None:
+    @converter(aten)
+    def convert(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
+        inputs = {"x": ge.cast(x, ge.result.dtype), "axis": dim}
+        return ge.op(op_type, inputs, {"exclusive": False, "reverse": False})
+
+    @kernel(op_type, host=("axis",))
+    def compute(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+        return function(x, axis)
 
 
-@converter("aten.argmax.default")
-def argmax(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
-    return _arg(ge, "ArgMaxV2", x, dim, keepdim)
-
-
-@kernel("ArgMaxV2", host=("dimension",))
-def arg_max_kernel(x: Any, dimension: int, *, dtype: int) -> Any:
-    return torch.argmax(x, dimension).to(dtype_of_number(dtype))
-
-
-@converter("aten.argmin.default")
-def argmin(ge: Builder, x: GeTensor, dim: int | None = None, keepdim: bool = False) -> GeTensor:
-    return _arg(ge, "ArgMin", x, dim, keepdim)
-
-
-@kernel("ArgMin", host=("dimension",))
-def arg_min_kernel(x: Any, dimension: int, *, dtype: int) -> Any:
-    return torch.argmin(x, dimension).to(dtype_of_number(dtype))
-
-
-def _arg(ge: Builder, op_type: str, x: GeTensor, dim: int | None, keepdim: bool) -> GeTensor:
-    """Without an axis it is the place in the flat tensor."""
-    rank = len(x.shape)
-    if dim is None:
-        x = ge.op("Reshape", {"x": x, "shape": ge.sizes([-1])})
-    y = ge.op(op_type, {"x": x, "dimension": 0 if dim is None else dim}, {"dtype": ge_number(torch.int64)})
-    if not keepdim or rank == 0:
-        return y
-    return ge.op("Unsqueeze", {"x": y}, {"axes": list(range(rank)) if dim is None else [dim]})
-
-
-@converter("aten.cumsum.default")
-def cumsum(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
-    return _scan(ge, "Cumsum", x, dim)
-
-
-@kernel("Cumsum", host=("axis",))
-def cumsum_kernel(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
-    return torch.cumsum(x, axis)
-
-
-@converter("aten.cumprod.default")
-def cumprod(ge: Builder, x: GeTensor, dim: int, dtype: torch.dtype | None = None) -> GeTensor:
-    return _scan(ge, "Cumprod", x, dim)
-
-
-@kernel("Cumprod", host=("axis",))
-def cumprod_kernel(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
-    return torch.cumprod(x, axis)
-
-
-def _scan(ge: Builder, op_type: str, x: GeTensor, dim: int) -> GeTensor:
-    inputs = {"x": ge.cast(x, ge.result.dtype), "axis": dim}
-    return ge.op(op_type, inputs, {"exclusive": False, "reverse": False})
+_scan("aten.cumsum.default", "Cumsum", torch.cumsum)
+_scan("aten.cumprod.default", "Cumprod", torch.cumprod)
 
 
 @converter("aten.topk.default")
