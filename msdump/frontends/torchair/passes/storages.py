@@ -91,12 +91,7 @@ def written_inputs(node: Node) -> list[Node]:
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None or not schema.is_mutable:
         return []
-    written: list[Node] = []
-    for number, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
-            written += [item for item in _flat(value) if isinstance(item, Node)]
-    return written
+    return _aliased_inputs(node, schema, is_written=True)
 
 
 def _shared_inputs(node: Node) -> list[Node]:
@@ -108,12 +103,17 @@ def _shared_inputs(node: Node) -> list[Node]:
         return node.all_input_nodes
     if target.namespace not in PURE_NAMESPACES or target._schema.name.partition("::")[2] in _SILENT_ALIASES:
         return node.all_input_nodes
-    shared: list[Node] = []
-    for number, argument in enumerate(target._schema.arguments):
-        if argument.alias_info is not None:
+    return _aliased_inputs(node, target._schema)
+
+
+def _aliased_inputs(node: Node, schema: Any, is_written: bool = False) -> list[Node]:
+    """Inputs that the schema says results may share memory with, or the operator writes."""
+    inputs: list[Node] = []
+    for number, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and (argument.alias_info.is_write or not is_written):
             value = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
-            shared += [item for item in _flat(value) if isinstance(item, Node)]
-    return shared
+            inputs += [item for item in _flat(value) if isinstance(item, Node)]
+    return inputs
 
 
 def _flat(value: Any) -> list[Any]:
