@@ -11,6 +11,7 @@ from msdump.frontends.torchair.ge.builder import Builder
 from msdump.frontends.torchair.ge.graph import GeTensor
 from msdump.frontends.torchair.ge.ops.elementwise import common_dtype
 from msdump.frontends.torchair.ge.registry import converter, kernel
+from msdump.frontends.torchair.ge.rows import row
 
 _COMPARISONS: dict[str, tuple[str, Any]] = {
     "eq": ("Equal", operator.eq),
@@ -37,9 +38,6 @@ _LOGIC: dict[str, Any] = {
     "Invert": torch.bitwise_not,
     "LeftShift": torch.bitwise_left_shift,
     "RightShift": torch.bitwise_right_shift,
-    "IsNan": torch.isnan,
-    "IsInf": torch.isinf,
-    "IsFinite": torch.isfinite,
 }
 
 for _type, _function in _LOGIC.items():
@@ -98,19 +96,9 @@ def bitwise_not(ge: Builder, x: GeTensor) -> GeTensor:
     return ge.op("LogicalNot" if x.dtype == torch.bool else "Invert", {"x": x})
 
 
-@converter("aten.isnan.default")
-def isnan(ge: Builder, x: GeTensor) -> GeTensor:
-    return ge.op("IsNan", {"x": x})
-
-
-@converter("aten.isinf.default")
-def isinf(ge: Builder, x: GeTensor) -> GeTensor:
-    return ge.op("IsInf", {"x": x})
-
-
-@converter("aten.isfinite.default")
-def isfinite(ge: Builder, x: GeTensor) -> GeTensor:
-    return ge.op("IsFinite", {"x": x})
+row("aten.isnan.default", "IsNan", "x")
+row("aten.isinf.default", "IsInf", "x")
+row("aten.isfinite.default", "IsFinite", "x")
 
 
 @converter("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
