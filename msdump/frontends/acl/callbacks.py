@@ -106,29 +106,19 @@ def set_exception_info_callback(fn: Callable[[int], Any] | None = None) -> None:
     process.exception_callback = fn
 
 
-@returns_plain("aclrtGetTaskIdFromExceptionInfo", _MAX_32_BITS)
-def get_task_id_from_exception_info(info: int) -> int:
-    return _info(info).task_id
+def _getter(field: str) -> Callable[[int], int]:
+    @returns_plain(f"aclrtGet{field.title().replace('_', '')}FromExceptionInfo", _MAX_32_BITS)
+    def call(info: int) -> int:
+        return int(getattr(_info(info), field))
+
+    return call
 
 
-@returns_plain("aclrtGetStreamIdFromExceptionInfo", _MAX_32_BITS)
-def get_stream_id_from_exception_info(info: int) -> int:
-    return _info(info).stream_id
-
-
-@returns_plain("aclrtGetThreadIdFromExceptionInfo", _MAX_32_BITS)
-def get_thread_id_from_exception_info(info: int) -> int:
-    return _info(info).thread_id
-
-
-@returns_plain("aclrtGetDeviceIdFromExceptionInfo", _MAX_32_BITS)
-def get_device_id_from_exception_info(info: int) -> int:
-    return _info(info).device_id
-
-
-@returns_plain("aclrtGetErrorCodeFromExceptionInfo", _MAX_32_BITS)
-def get_error_code_from_exception_info(info: int) -> int:
-    return _info(info).error_code
+get_task_id_from_exception_info = _getter("task_id")
+get_stream_id_from_exception_info = _getter("stream_id")
+get_thread_id_from_exception_info = _getter("thread_id")
+get_device_id_from_exception_info = _getter("device_id")
+get_error_code_from_exception_info = _getter("error_code")
 
 
 def tell_exception(task_id: int, stream_id: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,54 +52,35 @@ def _destroy_attr(attr: int) -> None:
     process.handles.remove(as_int(attr, "attr"), OpAttr, "attr")
 
 
-@returns_code("aclopSetAttrBool")
-def set_attr_bool(attr: int, attr_name: str, attr_value: int) -> None:
-    _set(attr, attr_name, bool(as_int(attr_value, "attr_value")))
+def _as_bool(value: Any, name: str) -> bool:
+    return bool(as_int(value, name))
 
 
-@returns_code("aclopSetAttrInt")
-def set_attr_int(attr: int, attr_name: str, attr_value: int) -> None:
-    _set(attr, attr_name, as_int(attr_value, "attr_value"))
+def _as_float(value: Any, name: str) -> float:
+    return float(value)
 
 
-@returns_code("aclopSetAttrDataType")
-def set_attr_data_type(attr: int, attr_name: str, attr_value: int) -> None:
-    _set(attr, attr_name, as_int(attr_value, "attr_value"))
+def _setter(kind: str, read: Callable[[Any, str], Any]) -> Callable[[int, str, Any], int]:
+    @returns_code(f"aclopSetAttr{kind}")
+    def call(attr: int, attr_name: str, attr_value: Any) -> None:
+        _set(attr, attr_name, read(attr_value, "attr_value"))
+
+    return call
 
 
-@returns_code("aclopSetAttrFloat")
-def set_attr_float(attr: int, attr_name: str, attr_value: float) -> None:
-    _set(attr, attr_name, float(attr_value))
+def _list_setter(kind: str, read: Callable[[Any, str], Any]) -> Callable[[int, str, Sequence[Any]], int]:
+    @returns_code(f"aclopSetAttrList{kind}")
+    def call(attr: int, attr_name: str, values: Sequence[Any]) -> None:
+        _set(attr, attr_name, [read(value, "values") for value in values])
+
+    return call
 
 
-@returns_code("aclopSetAttrString")
-def set_attr_string(attr: int, attr_name: str, attr_value: str) -> None:
-    _set(attr, attr_name, as_text(attr_value, "attr_value"))
-
-
-@returns_code("aclopSetAttrListBool")
-def set_attr_list_bool(attr: int, attr_name: str, values: Sequence[int]) -> None:
-    _set(attr, attr_name, [bool(as_int(value, "values")) for value in values])
-
-
-@returns_code("aclopSetAttrListInt")
-def set_attr_list_int(attr: int, attr_name: str, values: Sequence[int]) -> None:
-    _set(attr, attr_name, [as_int(value, "values") for value in values])
-
-
-@returns_code("aclopSetAttrListFloat")
-def set_attr_list_float(attr: int, attr_name: str, values: Sequence[float]) -> None:
-    _set(attr, attr_name, [float(value) for value in values])
-
-
-@returns_code("aclopSetAttrListDataType")
-def set_attr_list_data_type(attr: int, attr_name: str, values: Sequence[int]) -> None:
-    _set(attr, attr_name, [as_int(value, "values") for value in values])
-
-
-@returns_code("aclopSetAttrListString")
-def set_attr_list_string(attr: int, attr_name: str, values: Sequence[str]) -> None:
-    _set(attr, attr_name, [as_text(value, "values") for value in values])
+set_attr_bool, set_attr_list_bool = _setter("Bool", _as_bool), _list_setter("Bool", _as_bool)
+set_attr_int, set_attr_list_int = _setter("Int", as_int), _list_setter("Int", as_int)
+set_attr_data_type, set_attr_list_data_type = _setter("DataType", as_int), _list_setter("DataType", as_int)
+set_attr_float, set_attr_list_float = _setter("Float", _as_float), _list_setter("Float", _as_float)
+set_attr_string, set_attr_list_string = _setter("String", as_text), _list_setter("String", as_text)
 
 
 # -- calls ------------------------------------------------------------------------------------------

@@ -6,37 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from msdump.frontends.acl import codes
-from msdump.frontends.acl.callbacks import (
-    get_device_id_from_exception_info as get_device_id_from_exception_info,
-)
-from msdump.frontends.acl.callbacks import (
-    get_error_code_from_exception_info as get_error_code_from_exception_info,
-)
-from msdump.frontends.acl.callbacks import (
-    get_stream_id_from_exception_info as get_stream_id_from_exception_info,
-)
-from msdump.frontends.acl.callbacks import (
-    get_task_id_from_exception_info as get_task_id_from_exception_info,
-)
-from msdump.frontends.acl.callbacks import (
-    get_thread_id_from_exception_info as get_thread_id_from_exception_info,
-)
-from msdump.frontends.acl.callbacks import (
-    launch_callback as launch_callback,
-)
-from msdump.frontends.acl.callbacks import (
-    process_report as process_report,
-)
-from msdump.frontends.acl.callbacks import (
-    set_exception_info_callback as set_exception_info_callback,
-)
-from msdump.frontends.acl.callbacks import (
-    subscribe_report as subscribe_report,
-)
-from msdump.frontends.acl.callbacks import (
-    unsubscribe_report as unsubscribe_report,
-)
+from msdump.frontends.acl import callbacks, codes
 from msdump.frontends.acl.calls import CallError, as_int, bad_argument, returns_code, returns_value, unknown_name
 from msdump.frontends.acl.const import ACL_EVENT_STATUS_COMPLETE, ACL_EVENT_STATUS_NOT_READY, ACL_HOST
 from msdump.frontends.acl.memory import DEVICE, HOST, memory_sizes
@@ -46,6 +16,19 @@ from msdump.frontends.acl.streams import Event, Stream
 # A server has this many. Files of a dump lie apart for each of them.
 DEVICES = 8
 _COPY_KINDS = range(8)
+
+# -- callbacks and exceptions -----------------------------------------------------------------------
+
+get_device_id_from_exception_info = callbacks.get_device_id_from_exception_info
+get_error_code_from_exception_info = callbacks.get_error_code_from_exception_info
+get_stream_id_from_exception_info = callbacks.get_stream_id_from_exception_info
+get_task_id_from_exception_info = callbacks.get_task_id_from_exception_info
+get_thread_id_from_exception_info = callbacks.get_thread_id_from_exception_info
+launch_callback = callbacks.launch_callback
+process_report = callbacks.process_report
+set_exception_info_callback = callbacks.set_exception_info_callback
+subscribe_report = callbacks.subscribe_report
+unsubscribe_report = callbacks.unsubscribe_report
 
 # -- devices and contexts ---------------------------------------------------------------------------
 
