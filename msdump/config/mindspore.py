@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +70,6 @@ class MindSporeConfig:
     e2e: E2eDumpSettings | None
     file: JsonFile
     warnings: tuple[str, ...] = ()
-
-
-def load_mindspore_config(path: str | os.PathLike[str], profile: Profile | None = None) -> MindSporeConfig:
-    """Read and check a MindSpore Dump configuration file.   Raises: ConfigError."""
-    return parse_mindspore_config(read_json_file(path), profile)
 
 
 def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> MindSporeConfig:

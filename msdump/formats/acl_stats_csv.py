@@ -89,10 +89,9 @@ class AclStatsWriter(OperatorFileWriter):
         directory: Callable[[TensorRecord], Path],
         chosen: Sequence[str] = DEFAULT_STATISTICS,
         mode: int = 0o400,
-        dir_mode: int = 0o700,
         open_folder: OpenFolder | None = None,
     ) -> None:
-        super().__init__(directory, mode, dir_mode, open_folder=open_folder)
+        super().__init__(directory, mode, open_folder=open_folder)
         self._chosen = tuple(chosen)
         self._known: dict[tuple[int, int], Known] = {}
         self._constants: dict[int, Known] = {}

@@ -40,12 +40,11 @@ class BinWriter(OperatorFileWriter):
         self,
         directory: Callable[[TensorRecord], Path],
         mode: int = 0o400,
-        dir_mode: int = 0o700,
         is_host_format: bool = False,
         is_direct: bool = False,
         open_folder: OpenFolder | None = None,
     ) -> None:
-        super().__init__(directory, mode, dir_mode, is_direct, open_folder)
+        super().__init__(directory, mode, is_direct, open_folder)
         self._is_host_format = is_host_format
 
     def file_name(self, record: TensorRecord) -> str:

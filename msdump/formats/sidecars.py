@@ -20,7 +20,7 @@ ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 _HASH_BYTES = 8
 CONFIG_COPY_FILE = "data_dump.json"
 CONFIG_FILE = "config.json"
-_ACL_JSON_MODE = 0o400
+_MODE = 0o400
 # A step that never comes: ACL is started before the first step that is asked for.
 _NEVER = "2147483647"
 
@@ -28,16 +28,16 @@ _NEVER = "2147483647"
 # -- execution_order: which operators run in which order, and in which iterations a graph ran --------------------------
 
 
-def write_order(path: str | os.PathLike[str], text: str, mode: int = 0o400, dir_mode: int = 0o700) -> None:
+def write_order(path: str | os.PathLike[str], text: str) -> None:
     """Write the order of one graph over that of an earlier run.   Raises: WriteError."""
-    make_dirs(os.path.dirname(os.fspath(path)) or ".", dir_mode)
-    write_file(path, [text.encode()], mode, replace=True)
+    make_dirs(os.path.dirname(os.fspath(path)) or ".")
+    write_file(path, [text.encode()], _MODE, replace=True)
 
 
-def append_history(path: str | os.PathLike[str], iteration: int, mode: int = 0o400, dir_mode: int = 0o700) -> None:
+def append_history(path: str | os.PathLike[str], iteration: int) -> None:
     """Note that the graph ran in a dumped iteration.   Raises: WriteError."""
-    make_dirs(os.path.dirname(os.fspath(path)) or ".", dir_mode)
-    append_text(path, f"{iteration}\n", mode)
+    make_dirs(os.path.dirname(os.fspath(path)) or ".")
+    append_text(path, f"{iteration}\n", _MODE)
 
 
 def read_order(path: str | os.PathLike[str]) -> list[str]:
@@ -135,8 +135,6 @@ def write_metadata(
     device_target: str,
     ms_version: str,
     kernels: str = "",
-    mode: int = 0o400,
-    dir_mode: int = 0o700,
 ) -> bool:
     """Write both files; False when an earlier run has left them, which are then kept as they are.
 
@@ -147,7 +145,7 @@ def write_metadata(
     """
     facts = {"device_target": device_target, "ms_version": ms_version, **({"kernels": kernels} if kernels else {})}
     config = json.dumps(facts, separators=(",", ":"))
-    make_dirs(directory, dir_mode)
+    make_dirs(directory)
     is_new = True
     with Folder(directory) as folder:
         for name, content in ((CONFIG_COPY_FILE, config_text), (CONFIG_FILE, config.encode())):
@@ -155,7 +153,7 @@ def write_metadata(
                 is_new = False
                 continue
             try:
-                folder.write(name, [content], mode)
+                folder.write(name, [content], _MODE)
             except WriteError:
                 if not folder.has(name):  # another process of the same rank was faster
                     raise
@@ -216,7 +214,7 @@ def step_acl_json(folder: Path, dump_mode: str, layers: Sequence[str], op_debug_
 def write_acl_json(path: Path, text: str) -> None:
     """Raises: WriteError."""
     make_dirs(path.parent)
-    write_file(path, [text.encode()], _ACL_JSON_MODE, replace=True)
+    write_file(path, [text.encode()], _MODE, replace=True)
 
 
 def _acl_json(value: dict[str, Any]) -> str:

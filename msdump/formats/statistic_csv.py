@@ -103,7 +103,6 @@ class StatisticWriter:
         directory: Callable[[TensorRecord], Path],
         categories: Sequence[str] | None = None,
         mode: int = 0o400,
-        dir_mode: int = 0o700,
         md5_threads: int | None = None,
     ) -> None:
         self._directory = directory
@@ -113,7 +112,6 @@ class StatisticWriter:
         # Versions that let columns be chosen end each row, but not the header, with one more comma.
         self._row_end = "\n" if categories is None else ",\n"
         self._mode = mode
-        self._dir_mode = dir_mode
         self._md5_threads = max(1, min(4, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads
         self._iterations: dict[tuple[int, int], _Iteration] = {}
         self._lock = threading.Lock()
@@ -257,7 +255,7 @@ class StatisticWriter:
             return iteration.files[folder]
 
     def _open(self, folder: Path) -> AppendFile:
-        make_dirs(folder, self._dir_mode)
+        make_dirs(folder)
         head = f"{self._header}\n"
         file = AppendFile(folder / STATISTIC_FILE, self._mode, head=head)
         try:

@@ -230,7 +230,7 @@ class OperatorFileWriter(ABC):
     """Writer of one file per operator; subclasses say how it is called and what is in it.
 
     directory    folder that a record belongs to; made when its first record comes
-    mode         of files; `dir_mode` of the folders it makes
+    mode         of files
     is_direct    write big files past the page cache, see `Folder`
     open_folder  another place for files than folders on the disk, which then decides on modes
 
@@ -245,13 +245,12 @@ class OperatorFileWriter(ABC):
         self,
         directory: Callable[[TensorRecord], Path],
         mode: int = 0o400,
-        dir_mode: int = 0o700,
         is_direct: bool = False,
         open_folder: OpenFolder | None = None,
     ) -> None:
         self._directory = directory
         self._mode = mode
-        self._open_folder = open_folder or (lambda path: DumpFolder(path, mode, dir_mode, is_direct))
+        self._open_folder = open_folder or (lambda path: DumpFolder(path, mode, 0o700, is_direct))
         self._iterations: dict[tuple[int, int], OpenFolders[FileFolder]] = {}
         self._lock = threading.Lock()
         self._counter = Counter()

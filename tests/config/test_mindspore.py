@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump.config.json_file import JsonFile
-from msdump.config.mindspore import _repeated, load_mindspore_config, parse_mindspore_config
+from msdump.config.json_file import JsonFile, read_json_file
+from msdump.config.mindspore import _repeated, parse_mindspore_config
 from msdump.config.sections import Profile
 from msdump.errors import ConfigError
 from tests.configs import (
@@ -153,7 +153,7 @@ def test_drawn_right_configurations_hold_everywhere(config, profile):
 def test_files_are_read(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("config") / "data_dump.json"
     path.write_text(text)
-    loaded = load_mindspore_config(path)
+    loaded = parse_mindspore_config(read_json_file(path))
     assert loaded.file.text == text.encode() and loaded.file.value == json.loads(text)
 
 
@@ -354,7 +354,7 @@ def test_a_right_configuration_warns_of_nothing():
 def test_keys_that_come_twice_are_told(tmp_path):
     text = json.dumps(RIGHT).replace('"net_name": "Net"', '"net_name": "Old", "net_name": "Net"')
     (tmp_path / "a.json").write_text(text)
-    loaded = load_mindspore_config(tmp_path / "a.json")
+    loaded = parse_mindspore_config(read_json_file(tmp_path / "a.json"))
     assert loaded.common.net_name == "Net"
     assert any("net_name comes twice" in warning for warning in loaded.warnings)
 

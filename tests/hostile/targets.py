@@ -13,7 +13,8 @@ from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
 from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
 from msdump.config.acl import load_acl_config, plan_acl
-from msdump.config.mindspore import load_mindspore_config
+from msdump.config.json_file import read_json_file
+from msdump.config.mindspore import parse_mindspore_config
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
@@ -178,7 +179,7 @@ def operator_map(data: bytes) -> None:
 
 def mindspore_json(data: bytes) -> None:
     with _file(data, "dump.json") as path:
-        load_mindspore_config(path)
+        parse_mindspore_config(read_json_file(path))
 
 
 def acl_json(data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -265,11 +265,8 @@ class Advice:
         return f"Detection Type: {self.kind}\nOperator Index: {index}\nExpert Advice: {self.advice}\n"
 
 
-def advise(rows: Sequence[AdvisorRow], input_nodes: Collection[str] = ()) -> Advice:
-    """The first finding.
-
-    input_nodes   operators whose tensors are the model's inputs; without any, those of type Data
-    """
+def advise(rows: Sequence[AdvisorRow]) -> Advice:
+    """The first finding."""
     for row in rows:
         if row.overflow == "YES":
             text = (
@@ -278,8 +275,7 @@ def advise(rows: Sequence[AdvisorRow], input_nodes: Collection[str] = ()) -> Adv
             )
             return Advice(OVERFLOW, row.index, text)
     for row in rows:
-        is_input = row.op_name in input_nodes if input_nodes else row.op_type == "Data"
-        if is_input and row.cosine < ACCURATE:
+        if row.op_type == "Data" and row.cosine < ACCURATE:
             text = f"The input {row.op_name} is not the same on both sides. Feed both runs the same preprocessed data."
             return Advice(INPUT, row.index, text)
     measured = [row for row in rows if not math.isnan(row.cosine)]

@@ -435,7 +435,6 @@ def test_the_advisor_says_the_first_thing_that_holds() -> None:
     data = row(0, 0.5, "Data")
     assert advise([data, row(1, 1, overflow="YES")]).kind == OVERFLOW
     assert (advise([data, row(1, 1)]).kind, advise([data, row(1, 1)]).index) == (INPUT, 0)
-    assert advise([row(0, 0.5)], input_nodes={"op0"}).kind == INPUT
     fine = advise([row(0, 1), row(1, math.nan), row(2, 0.99)])
     assert (fine.kind, fine.index) == (CONSISTENCY, None) and "Operator Index: NA\n" in fine.text
     broken, healed = advise([row(0, 1), row(1, 0.5), row(2, 0.6)]), advise([row(0, 1), row(1, 0.5), row(2, 1)])
