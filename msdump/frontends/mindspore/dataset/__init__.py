@@ -50,6 +50,7 @@ from msdump.frontends.mindspore.dataset.image_collections import (
 from msdump.frontends.mindspore.dataset.image_files import Cifar10Dataset, Cifar100Dataset, ImageFolderDataset
 from msdump.frontends.mindspore.dataset.iterators import DictIterator, TupleIterator
 from msdump.frontends.mindspore.dataset.mapping import MapDataset
+from msdump.frontends.mindspore.dataset.mind_files import MindDataset
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
 from msdump.frontends.mindspore.dataset.random_source import RandomDataset
 from msdump.frontends.mindspore.dataset.samplers import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -258,6 +259,10 @@ class Dataset(ABC):
         if not isinstance(result, Dataset):
             raise TypeError(f"apply: expected a function that returns a dataset, got {type(result).__name__} from it.")
         return result
+
+    def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
+        """Write the rows of one walk into `num_files` MindRecord files."""
+        importlib.import_module(f"{__package__}.mind_files").save(self, file_name, num_files, file_type)
 
     def split(self, sizes: Sequence[int] | Sequence[float], randomize: bool = True) -> list[Dataset]:
         """Disjoint parts of the data: ints that add up to its size, or fractions that add up to 1.
