@@ -25,12 +25,14 @@ class Case:
 
     is_exact  providers give the same values bit for bit (no arithmetic); else as close as their rounding
     has_derivative  False: PyTorch knows none of the first operand, which is an error and not a gradient of zero
+    is_smooth  False: no finite differences, at a jump or where single elements of a symmetric operand cannot move
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     is_exact: bool = False
     has_derivative: bool = True
+    is_smooth: bool = True
 
 
 def numbers(*shape: int, low: float = 0.1, high: float = 0.9, seed: int = 0) -> Array:
@@ -51,6 +53,11 @@ ROWS, SEGMENTS, ROWS_OF_SEGMENTS = (np.array(ids, np.int32) for ids in ((0, 2), 
 COORDINATES = np.array([(0, 1), (2, 2), (1, 0)], np.int32)
 PICKS = np.array([(0, 1), (1, 2), (3, 0)])
 SORTED = np.array([(0.1, 0.5, 0.5), (0.2, 0.3, 0.9)], np.float32)
+SQUARES = numbers(2, 3, 3) + np.eye(3, dtype=np.float32)
+DEFINITE = SQUARES[0] @ SQUARES[0].T + np.diag(np.arange(1, 4)).astype(np.float32)
+LOWER, REFLECTIONS = np.linalg.cholesky(DEFINITE), np.tril(numbers(4, 3))
+PIVOTS = np.array([3, 2, 3], np.int32)
+WAVES = (numbers(3, 4) + 1j * numbers(3, 4, seed=1)).astype(np.complex64)
 _WHOLE = ("Gcd", "Lcm", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert")
 CASES: dict[str, list[Case]] = {
     "Acosh": [Case((numbers(3, 4, low=1.1, high=3),))],
@@ -150,6 +157,69 @@ CASES: dict[str, list[Case]] = {
     "Histogram": [Case((numbers(3, 4), 4, 0.0, 0.6))],
     "HistogramFixedWidth": [Case((numbers(3, 4), np.array([0.2, 0.8], np.float32), 5))],
     "Bincount": [Case((whole(6), 7, np.zeros(0, np.float32))), Case((whole(6), 7, numbers(6)))],
+    "MatrixDeterminant": [Case((SQUARES,))],
+    "LogMatrixDeterminant": [Case((SQUARES,))],
+    "MatrixInverse": [Case((SQUARES,)), Case((SQUARES, True))],
+    "Pinv": [Case((numbers(2, 3),))],
+    "MatrixPower": [Case((SQUARES, 3)), Case((SQUARES, -1))],
+    "MatrixExp": [Case((SQUARES,))],
+    "MatrixLogarithm": [Case((DEFINITE.astype(np.complex64),))],
+    "Cholesky": [Case((DEFINITE, is_upper), is_smooth=False) for is_upper in (False, True)],
+    "CholeskyInverse": [Case((LOWER,), is_smooth=False)],
+    "CholeskySolve": [Case((numbers(3, 2), LOWER), is_smooth=False)],
+    "Qr": [Case((numbers(4, 3),))],
+    "Svd": [Case((numbers(4, 3),)), Case((numbers(4, 3), False, False))],
+    "Eig": [Case((DEFINITE,)), Case((DEFINITE, True))],
+    "Geqrf": [Case((numbers(4, 3),), has_derivative=False)],
+    "Orgqr": [Case((REFLECTIONS, numbers(3)))],
+    "Ormqr": [Case((REFLECTIONS, numbers(3), numbers(4, 2)))],
+    "LuUnpack": [Case((numbers(3, 3), PIVOTS))],
+    "MatrixSolve": [Case((SQUARES, numbers(2, 3, 2))), Case((DEFINITE, numbers(3, 2), True))],
+    "MatrixTriangularSolve": [Case((LOWER, numbers(3, 2))), Case((LOWER, numbers(3, 2), True, True))],
+    "MatrixSolveLs": [Case((numbers(4, 3), numbers(4, 2), numbers()))],
+    "LuSolve": [Case((numbers(3, 2), DEFINITE, PIVOTS)), Case((numbers(3), DEFINITE, PIVOTS))],
+    "Lstsq": [Case((numbers(4, 3), numbers(4, 2))), Case((numbers(4, 3), numbers(4)))],
+    "TridiagonalMatMul": [Case((numbers(1, 3), numbers(1, 3, seed=1), numbers(1, 3, seed=2), numbers(3, 2)))],
+    "Einsum": [Case(("ij,jk->ik", (numbers(2, 3), numbers(3, 4))))],
+    "Cross": [Case((numbers(2, 3), numbers(2, 3, seed=1))), Case((numbers(3, 3), numbers(3, 3, seed=1), 1))],
+    "Ger": [Case((numbers(3), numbers(4)))],
+    "Cdist": [Case((numbers(2, 3, 4), numbers(2, 2, 4, seed=1), p)) for p in (2.0, 1.0)],
+    "Pdist": [Case((numbers(4, 3),))],
+    "Imag": [Case((numbers(3),), has_derivative=False), Case(((numbers(3) * 1j).astype(np.complex64),))],
+    "ComplexAbs": [Case((WAVES,))],
+    "ViewAsReal": [Case((WAVES,))],
+    "Sgn": [Case((numbers(3, low=-1),)), Case((WAVES,))],
+    "IsReal": [Case((numbers(3),)), Case((WAVES,))],
+    "ConjugateTranspose": [Case((WAVES, (1, 0)))],
+    **{f"{name}FFT{n}": [Case((numbers(3, 4),))] for name in ("", "R", "I") for n in ("", "2", "N")},
+    **{f"IRFFT{n}": [Case((WAVES,))] for n in ("", "2", "N")},
+    "HFFT": [Case((WAVES,))],
+    "IHFFT": [Case((numbers(3, 4),))],
+    "FFTShift": [Case((numbers(3, 4),))],
+    "IFFTShift": [Case((numbers(3, 4), 1))],
+    "FFTWithSize": [
+        Case((numbers(3, 4), 2, False, True)),
+        Case((WAVES, 1, True, True, "ortho", True, (4,))),
+        Case((WAVES, 1, True, False)),
+        Case((numbers(3, 4), 1, False, True, "backward", False)),
+    ],
+    "IsClose": [Case((numbers(3), numbers(3) + np.float32(1e-6)))],
+    "ApproximateEqual": [Case((numbers(3), numbers(3, seed=1), 0.3))],
+    "NanToNum": [
+        Case((np.array([np.nan, np.inf, -np.inf, 1], np.float32), None, 2.0), is_exact=True),
+        Case((numbers(3),)),
+    ],
+    "DivNoNan": [Case((numbers(3), numbers(3, seed=1))), Case((numbers(3), np.zeros(3, np.float32)), is_smooth=False)],
+    "MulNoNan": [
+        Case((numbers(3), numbers(3, seed=1))),
+        Case((np.array([np.nan, 1], np.float32), np.zeros(2, np.float32)), is_smooth=False),
+    ],
+    "TruncateDiv": [Case((numbers(3), numbers(3, seed=2)), is_smooth=False)]
+    + [Case((whole(6, low=-9), whole(6, seed=1)))],
+    "Logit": [Case((numbers(3, 4),)), Case((numbers(3, 4), 0.2))],
+    "Mvlgamma": [Case((numbers(3, low=2, high=3), 2))],
+    "Polygamma": [Case((1, numbers(3)))],
+    "PopulationCount": [Case((whole(5, high=100),))],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 
@@ -161,5 +231,5 @@ def cases_of(op_type: str) -> list[Case]:
     declaration = DECLARATIONS[op_type]
     if declaration.attributes:
         return []
-    shapes = [(3, 4), (4,), (3, 1)]
+    shapes: list[tuple[int, ...]] = [(3, 4), (4,), (3, 1), ()]
     return [Case(tuple(numbers(*shapes[slot], seed=slot) for slot in range(len(declaration.operand_names))))]

@@ -97,7 +97,7 @@ def test_gradients_are_finite_differences(op_type: str, case: Case) -> None:
     ]
     results = results_of(op_type, case, np.float64)
     chosen = [place for place, result in enumerate(results) if result.dtype in (ms.float64, ms.float32)]
-    if REGISTRY[op_type].bprop is None or not positions or not chosen:
+    if REGISTRY[op_type].bprop is None or not (positions and chosen and case.is_smooth):
         return
     weights = [np.random.default_rng(7).uniform(0.5, 1, results[place].shape) for place in chosen]
 

@@ -426,12 +426,6 @@ class Tensor:
         total = (self if dtype is None else self.astype(dtype))._call("sum", axis, keepdims)
         return total if initial is None else total + initial
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return self._call("amax", axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return self._call("amin", axis, keepdims)
-
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         return self._call("argmax", axis, keepdims)
 

@@ -106,14 +106,25 @@ def addn(x: Sequence[Tensor]) -> Tensor:
     return call("AddN", *x)
 
 
-def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
-    """Elements kept between two bounds; None is no bound."""
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """Elements kept between two bounds of the dtype of x; None is no bound. A list or tuple is done one by one."""
+    if isinstance(x, list | tuple):
+        return type(x)(clip_by_value(each, clip_value_min, clip_value_max) for each in x)
     if clip_value_min is not None:
-        x = maximum(x, clip_value_min)
-    return x if clip_value_max is None else minimum(x, clip_value_max)
+        x = maximum(x, _bound(clip_value_min, x))
+    return x if clip_value_max is None else minimum(x, _bound(clip_value_max, x))
 
 
-clamp = clip = clip_by_value
+def _bound(value: Any, x: Tensor) -> Any:
+    return _cast(as_tensor(value, None if isinstance(value, Tensor) else x.type_.dtype), x.type_.dtype)
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Any:
+    """Elements kept between two bounds of the dtype of the input; None is no bound."""
+    return clip_by_value(input, min, max)
+
+
+clamp = clip
 
 
 @operator_class("Select")

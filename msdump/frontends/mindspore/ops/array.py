@@ -194,10 +194,23 @@ def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [_cast(tensor, common.type_.dtype) for tensor in operands]
 
 
-@operator_class("Gather")
-def gather(input_params: Tensor, input_indices: Tensor, axis: int = 0) -> Tensor:
-    """Slices of input_params along an axis, at the indices."""
-    return call("Gather", input_params, as_tensor(input_indices), axis=axis)
+def gather(input_params: Tensor, input_indices: Tensor, axis: int = 0, batch_dims: int = 0) -> Tensor:
+    """Slices of input_params along an axis, at the indices; the first batch_dims axes go together, item by item."""
+    indices = as_tensor(input_indices)
+    if batch_dims == 0:
+        return call("Gather", input_params, indices, axis=axis)
+    rank, place = input_params.ndim, axis % input_params.ndim
+    count = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    lead, size = input_params.shape[:count], input_params.shape[place]
+    items, between = math.prod(lead), list(range(count, place))
+    rows = transpose(input_params, [*range(count), place, *between, *range(place + 1, rank)])
+    flat = reshape(rows, (items * size, *rows.shape[count + 1 :]))
+    first = Tensor((np.arange(items) * size).reshape(*lead, *(1,) * (indices.ndim - count)).astype(indices.dtype.numpy))
+    slices = call("Gather", flat, call("Add", indices, first), axis=0)
+    own = list(range(count, indices.ndim))
+    middle = [indices.ndim + number for number in range(len(between))]
+    rest = range(indices.ndim + len(between), slices.ndim)
+    return transpose(slices, [*range(count), *middle, *own, *rest])
 
 
 @operator_class("GatherD")

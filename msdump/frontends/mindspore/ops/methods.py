@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.dispatch import cast
+from msdump.frontends.mindspore.ops import own_methods
 
 # Methods of the name of their function.
 _SAME = """
@@ -17,6 +19,18 @@ _SAME = """
     le less less_equal lgamma log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
     masked_fill maximum minimum mm mul multiply ne neg negative nextafter not_equal prod rad2deg real reciprocal round
     rsqrt sigmoid sign signbit sin sinc sinh square sub subtract tan tanh tile true_divide trunc unbind xlogy
+"""
+# The same: of arrangement, padding, selection, scatter, statistics, linear algebra, blending, spectral functions.
+_MORE = """
+    addbmm addcdiv addcmul addmm addmv addr adjoint amax amin approximate_equal argmin argsort argwhere baddbmm
+    bincount cholesky cholesky_inverse cholesky_solve chunk col2im cov cross cummax cummin cumprod det diag diagflat
+    diff dot dsplit expand flip fliplr flipud fold gather_nd geqrf ger histc hsplit imag index_fill index_select
+    inner inplace_update inv inverse isclose isreal lerp log_matrix_determinant logdet logit logsumexp lstsq lt
+    lu_solve masked_scatter masked_select matrix_determinant matrix_power median moveaxis movedim msort mvlgamma
+    nan_to_num nansum narrow nonzero norm ormqr ravel remainder renorm repeat_interleave reverse reverse_sequence
+    roll rot90 scatter sgn slogdet sort split std svd swapdims t tensor_split top_k topk tril triu unfold
+    unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min unsorted_segment_prod var vsplit
+    xdivy
 """
 # Methods of another name -> function.
 _OTHER = {"absolute": "abs", "digamma": "digamma"}
@@ -32,6 +46,12 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def add_methods(functions: dict[str, Any]) -> None:
     """Give Tensor the methods that it does not define itself.   Raises: KeyError for one without its function."""
-    for name, function_name in {**{name: name for name in _SAME.split()}, **_OTHER}.items():
+    for name in vars(own_methods)["__all__"]:
+        setattr(Tensor, name, _method(getattr(own_methods, name)))
+    for name, dtype in own_methods.CASTS.items():
+        setattr(Tensor, name, functools.partialmethod(cast, dtype=dtype))
+    for name, read in own_methods.PROPERTIES.items():
+        setattr(Tensor, name, property(read))
+    for name, function_name in {**{name: name for name in (_SAME + _MORE).split()}, **_OTHER}.items():
         if name not in vars(Tensor):
             setattr(Tensor, name, _method(functions[function_name]))

@@ -101,6 +101,16 @@ class BroadcastTo(Primitive):
         super().__init__(shape=tuple(shape))
 
 
+class Gather(Primitive):
+    """Slices along an axis, at the indices."""
+
+    def __init__(self, batch_dims: int = 0) -> None:
+        super().__init__(batch_dims=batch_dims)
+
+    def compute(self, input_params: Tensor, input_indices: Tensor, axis: int) -> Tensor:
+        return F.gather(input_params, input_indices, axis, self.attrs["batch_dims"])
+
+
 class OneHot(Primitive):
     """on_value at the position that each index names."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from msdump.frontends.mindspore.common.dtype import int64
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.dispatch import as_tensor, call, execute
 from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.arithmetic import maximum, minimum, select
 from msdump.frontends.mindspore.ops.array import cast, expand_dims, reshape
 from msdump.frontends.mindspore.ops.primitive import operator_class
 
@@ -33,15 +36,29 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return call("ReduceSum", input, axis=_axes(dim), keep_dims=keepdim)
 
 
-def amax(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return call("ReduceMax", input, axis=_axes(axis), keep_dims=keepdims)
+def _bounded(input: Tensor, bound: Callable[[Any, Any], Tensor], initial: Any, where: Any) -> Tensor:
+    """Elements where `where` holds, `initial` elsewhere, and none beyond `initial`."""
+    if where is not None:
+        if initial is None:
+            raise ValueError("initial value must be provided for where masks")
+        input = select(where, input, as_tensor(initial, None if isinstance(initial, Tensor) else input.type_.dtype))
+    return input if initial is None else bound(input, initial)
 
 
-def amin(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return call("ReduceMin", input, axis=_axes(axis), keep_dims=keepdims)
+def amax(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """Largest elements over axes; those where `where` does not hold count as `initial`."""
+    return call("ReduceMax", _bounded(input, maximum, initial, where), axis=_axes(axis), keep_dims=keepdims)
 
 
-def prod(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+def amin(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """Smallest elements over axes; those where `where` does not hold count as `initial`."""
+    return call("ReduceMin", _bounded(input, minimum, initial, where), axis=_axes(axis), keep_dims=keepdims)
+
+
+def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
+    """Product over axes; bools count as int64."""
+    if dtype is not None or input.type_.dtype == "bool":
+        input = cast(input, dtype or int64)
     return call("ReduceProd", input, axis=_axes(axis), keep_dims=keep_dims)
 
 
@@ -61,20 +78,33 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return expand_dims(result, dim) if keepdim else result
 
 
-def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Largest elements and their indices."""
+def argmin(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Index of the smallest element along an axis, or in the flattened tensor; int32."""
     if axis is None:
-        return amax(input), argmax(input)
-    index, values = execute("ArgMaxWithValue", [input], {"axis": axis, "keep_dims": keepdims})
+        return call("Argmin", reshape(input, (-1,)), axis=0, output_type="int32")
+    result = call("Argmin", input, axis=axis, output_type="int32")
+    return expand_dims(result, axis) if keepdims else result
+
+
+def max(
+    input: Tensor, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Largest elements and their indices; without an axis the index is 0."""
+    if axis is None:
+        return amax(input, initial=initial, where=where), Tensor(np.zeros((), np.int64))
+    bounded = _bounded(input, maximum, initial, where)
+    index, values = execute("ArgMaxWithValue", [bounded], {"axis": axis, "keep_dims": keepdims})
     return values, index
 
 
-def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Smallest elements and their indices."""
+def min(
+    input: Tensor, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Smallest elements and their indices; without an axis the index is 0."""
     if axis is None:
-        index, values = execute("ArgMinWithValue", [reshape(input, (-1,))], {"axis": 0, "keep_dims": False})
-    else:
-        index, values = execute("ArgMinWithValue", [input], {"axis": axis, "keep_dims": keepdims})
+        return amin(input, initial=initial, where=where), Tensor(np.zeros((), np.int64))
+    bounded = _bounded(input, minimum, initial, where)
+    index, values = execute("ArgMinWithValue", [bounded], {"axis": axis, "keep_dims": keepdims})
     return values, index
 
 

@@ -25,6 +25,10 @@ def _long(index: Any) -> Any:
     return index.long()
 
 
+def _last(ids: Any) -> int:
+    return int(ids.max())
+
+
 def _cast(value: Any, like: Any) -> Any:
     return value.to(like.dtype)
 
@@ -293,7 +297,7 @@ def _sorted(op_type: str, how: str) -> Callable[..., Any]:
     """`Segment*`: as many segments as the last id says."""
 
     def function(torch: Any, input_x: Tensor, segment_ids: Tensor) -> Any:
-        count = int(segment_ids.max()) + 1
+        count = _last(segment_ids) + 1
         result = _by_segment(torch, input_x, segment_ids, count, how)
         if how not in (_MAX, _MIN):
             return result
@@ -313,7 +317,7 @@ for _name, _how in (("Sum", _ADD), ("Prod", _MUL), ("Max", _MAX), ("Min", _MIN))
 @operator("SegmentMean", numpy=True, is_sized_by_data=True)
 def _segment_mean(torch: Any, input_x: Tensor, segment_ids: Tensor) -> Any:
     """The mean of rows of one segment id; the ids ascend."""
-    count = int(segment_ids.max()) + 1
+    count = _last(segment_ids) + 1
     total = _by_segment(torch, input_x, segment_ids, count, _ADD)
     rows = np.bincount(np.asarray(segment_ids), minlength=count).clip(1)
     rows = rows.reshape((count,) + (1,) * (input_x.ndim - 1))

@@ -102,7 +102,7 @@ def trace(torch: Any, input: Tensor) -> Any:
 
 
 @operator("FillDiagonal")
-def fill_diagonal(torch: Any, input_x: Tensor, fill_value: float, wrap: bool = False) -> Any:
+def _fill_diagonal(torch: Any, input_x: Tensor, fill_value: float, wrap: bool = False) -> Any:
     """One value on the main diagonal; with `wrap` it begins again below in a tall matrix."""
     result = torch.clone(input_x)
     result.fill_diagonal_(fill_value, wrap)
