@@ -14,6 +14,7 @@ from msdump.kernels import (  # noqa: F401
     elementwise,
     indexing,
     loss,
+    lstm,
     matmul,
     normalization,
     optimizer,

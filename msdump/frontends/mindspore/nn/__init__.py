@@ -19,7 +19,7 @@ from msdump.frontends.mindspore.nn.learning_rate_schedule import *
 from msdump.frontends.mindspore.nn.loss import *
 from msdump.frontends.mindspore.nn.optim import *
 from msdump.frontends.mindspore.nn.wrap import *
-from msdump.frontends.mindspore.train.metrics import MAE, MSE, Accuracy, Loss, Metric, get_metric_fn
+from msdump.frontends.mindspore.train.metrics import *
 
 publish_all(__name__, "layer", "loss", "metrics", "optim", "wrap")
 

@@ -25,6 +25,7 @@ from msdump.frontends.mindspore.ops.padding import *
 from msdump.frontends.mindspore.ops.products import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
+from msdump.frontends.mindspore.ops.resizing import *
 from msdump.frontends.mindspore.ops.scatter import *
 from msdump.frontends.mindspore.ops.selection import *
 from msdump.frontends.mindspore.ops.spectral import *

@@ -8,9 +8,15 @@ from msdump.frontends.mindspore.nn.layer.basic import *
 from msdump.frontends.mindspore.nn.layer.container import *
 from msdump.frontends.mindspore.nn.layer.conv import *
 from msdump.frontends.mindspore.nn.layer.conv_dims import *
+from msdump.frontends.mindspore.nn.layer.embedding import *
+from msdump.frontends.mindspore.nn.layer.image import *
+from msdump.frontends.mindspore.nn.layer.math import *
 from msdump.frontends.mindspore.nn.layer.normalization import *
+from msdump.frontends.mindspore.nn.layer.padding import *
 from msdump.frontends.mindspore.nn.layer.pooling import *
 from msdump.frontends.mindspore.nn.layer.pooling_dims import *
+from msdump.frontends.mindspore.nn.layer.recurrent import *
+from msdump.frontends.mindspore.nn.layer.transformer import *
 
 publish_all(__name__)
 

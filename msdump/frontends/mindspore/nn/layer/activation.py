@@ -228,6 +228,24 @@ class PReLU(Cell):
         return F.prelu(x, F.cast(self.w, x.dtype))
 
 
+class RReLU(Cell):
+    """x above zero, below a slope drawn between `lower` and `upper` for each element."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        if _number("RReLU", "lower", lower) > _number("RReLU", "upper", upper):
+            raise ValueError(
+                f"For 'RReLU', the value of 'upper' must be greater than or equal to 'lower', got {upper}, {lower}."
+            )
+        self.lower, self.upper = Tensor(np.float32(lower)), Tensor(np.float32(upper))
+
+    def construct(self, x: Tensor) -> Tensor:
+        signs = F.sign(x)
+        slopes = F.cast(F.uniform(x.shape, self.lower, self.upper), x.dtype)
+        below = F.mul(F.mul(F.minimum(signs, 0), slopes), -1)
+        return F.mul(F.add(below, F.maximum(signs, 0)), x)
+
+
 class LRN(Cell):
     """Each element over its neighbours in the channels beside it."""
 
@@ -256,6 +274,7 @@ _BY_NAME: dict[str, type[Cell]] = {
     "logsoftmax": LogSoftmax,
     "relu": ReLU,
     "relu6": ReLU6,
+    "rrelu": RReLU,
     "silu": SiLU,
     "tanh": Tanh,
     "tanhshrink": Tanhshrink,

@@ -100,6 +100,49 @@ class Dropout(Cell):
         return f"p={self.p}"
 
 
+class _ChannelDropout(Cell):
+    """Base of dropouts of whole channels. `p` is the part that is dropped."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if isinstance(p, bool) or not isinstance(p, float):
+            raise TypeError(f"For '{self.cls_name}', the type of 'p' must be float, but got {type(p).__name__}.")
+        if not 0 <= p < 1:
+            raise ValueError(f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {p}.")
+        self.p = p
+
+    def construct(self, x: Tensor) -> Tensor:
+        return self.dropped(x) if self.training and self.p else x
+
+    def dropped(self, x: Tensor) -> Tensor:
+        """The function of this number of axes; subclasses write it."""
+        raise NotImplementedError(f"{self.cls_name}: expected a dropped(x) method.")
+
+    def extend_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout1d(_ChannelDropout):
+    """While training: channels of (N, C, L) or (C, L) zero at random."""
+
+    def dropped(self, x: Tensor) -> Tensor:
+        return F.dropout1d(x, self.p)
+
+
+class Dropout2d(_ChannelDropout):
+    """While training: channels of (N, C, H, W) zero at random."""
+
+    def dropped(self, x: Tensor) -> Tensor:
+        return F.dropout2d(x, self.p)
+
+
+class Dropout3d(_ChannelDropout):
+    """While training: channels of (N, C, D, H, W) zero at random."""
+
+    def dropped(self, x: Tensor) -> Tensor:
+        return F.dropout3d(x, self.p)
+
+
 class OneHot(Cell):
     """Indices as rows with one value at the index."""
 
@@ -115,45 +158,99 @@ class OneHot(Cell):
 
 
 class Pad(Cell):
-    """Zeros around a tensor."""
+    """Margins around a tensor: zeros, or mirrored with (SYMMETRIC) or without (REFLECT) the border."""
 
     def __init__(self, paddings: tuple[tuple[int, int], ...], mode: str = "CONSTANT") -> None:
         super().__init__()
-        if mode != "CONSTANT":
-            raise ValueError(f"For 'Pad', the 'mode' must be 'CONSTANT' here, but got {mode}.")
+        if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+            raise ValueError(f"For 'Pad', the 'mode' must be CONSTANT, REFLECT or SYMMETRIC, but got {mode}.")
+        if not isinstance(paddings, tuple):
+            raise TypeError(f"For 'Pad', the type of 'paddings' must be tuple, but got {type(paddings).__name__}.")
+        if len(paddings) > 4 or any(len(pair) != 2 for pair in paddings):
+            raise ValueError(f"For 'Pad', only up to 4 'paddings' of 2 numbers are supported, but got {paddings}.")
+        self.paddings, self.mode = paddings, mode
         self.pad = P.Pad(paddings)
 
     def construct(self, x: Tensor) -> Any:
-        return self.pad(x)
+        return self.pad(x) if self.mode == "CONSTANT" else F.mirror_pad(x, self.paddings, self.mode)
 
 
-class Embedding(Cell):
-    """One row of a table per index: (...) -> (..., embedding_size)."""
+class BiDense(Cell):
+    """input1 @ weight @ input2 for each output, plus bias: (..., in1), (..., in2) -> (..., out_channels)."""
 
     def __init__(
         self,
-        vocab_size: int,
-        embedding_size: int,
-        use_one_hot: bool = False,
-        embedding_table: Any = "normal",
-        dtype: DType = float32,
-        padding_idx: int | None = None,
+        in1_channels: int,
+        in2_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.vocab_size, self.embedding_size, self.use_one_hot = vocab_size, embedding_size, use_one_hot
-        table = Tensor(initializer(embedding_table, [vocab_size, embedding_size], dtype))
-        if padding_idx is not None:
-            table[padding_idx] = 0
-        self.embedding_table = Parameter(table, name="embedding_table")
+        for name, size in (("in1_channels", in1_channels), ("in2_channels", in2_channels), ("out", out_channels)):
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise ValueError(f"For 'BiDense', the '{name}' must be int and must > 0, but got {size!r}.")
+        self.in1_channels, self.in2_channels, self.out_channels = in1_channels, in2_channels, out_channels
+        self.has_bias, bound = has_bias, Uniform(1 / math.sqrt(in1_channels))
+        shape = [out_channels, in1_channels, in2_channels]
+        self.weight = Parameter(initializer(bound if weight_init is None else weight_init, shape), name="weight")
+        self.bias: Parameter | None = None
+        if has_bias:
+            values = initializer(bound if bias_init is None else bias_init, [out_channels])
+            self.bias = Parameter(values, name="bias")
 
-    def construct(self, ids: Tensor) -> Tensor:
-        if not self.use_one_hot:
-            return F.gather(self.embedding_table, ids)
-        rows = F.one_hot(F.reshape(ids, (-1,)), self.vocab_size)
-        return F.reshape(F.matmul(rows, self.embedding_table), (*ids.shape, self.embedding_size))
+    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
+        lead = input1.shape[:-1]
+        first, second = F.reshape(input1, (-1, self.in1_channels)), F.reshape(input2, (-1, self.in2_channels))
+        matrix = F.reshape(F.transpose(self.weight, (1, 2, 0)), (self.in1_channels, -1))
+        products = F.reshape(F.matmul(first, matrix), (-1, self.in2_channels, self.out_channels))
+        output = F.swapaxes(F.sum(F.mul(F.transpose(products, (2, 0, 1)), second), 2), 0, 1)
+        if self.bias is not None:
+            output = F.bias_add(output, self.bias)
+        return output if len(lead) == 1 else F.reshape(output, (*lead, self.out_channels))
 
     def extend_repr(self) -> str:
-        return f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}"
+        return (
+            f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, out_channels={self.out_channels}, "
+            f"has_bias={self.has_bias}"
+        )
+
+
+class TimeDistributed(Cell):
+    """A layer on each slice along an axis, the results side by side on that axis."""
+
+    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+        super().__init__()
+        if not callable(layer):
+            raise TypeError(f"For 'TimeDistributed', the 'layer' must be Cell or Primitive, but got {type(layer)}.")
+        for name, axis in (("time_axis", time_axis), ("reshape_with_axis", reshape_with_axis)):
+            if isinstance(axis, bool) or not (isinstance(axis, int) or (axis is None and name != "time_axis")):
+                raise TypeError(f"For 'TimeDistributed', the type of '{name}' must be int, but got {axis!r}.")
+        self.layer, self.time_axis, self.reshape_with_axis = layer, time_axis, reshape_with_axis
+
+    def construct(self, inputs: Tensor) -> Tensor:
+        axis = self.time_axis % inputs.ndim
+        if self.reshape_with_axis is not None:
+            return self._side_by_side(inputs, axis, self.reshape_with_axis % inputs.ndim)
+        return F.stack([self.layer(part) for part in F.unstack(inputs, axis)], axis)
+
+    def _side_by_side(self, inputs: Tensor, axis: int, other: int) -> Tensor:
+        """All slices at once: the time axis becomes part of another."""
+        order = [place for place in range(inputs.ndim) if place != axis]
+        order.insert(order.index(other), axis)
+        turned = F.transpose(inputs, order)
+        place = order.index(axis)
+        shape = turned.shape
+        merged = F.reshape(turned, (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :]))
+        result: Tensor = self.layer(merged)
+        split = F.reshape(result, (*result.shape[:place], shape[place], -1, *result.shape[place + 1 :]))
+        back = [0] * split.ndim
+        rest = [index for index in range(split.ndim) if index != place]
+        rest.insert(axis, place)
+        for position, index in enumerate(rest):
+            back[position] = index
+        return F.transpose(split, back)
 
 
 publish(__name__)

@@ -12,6 +12,7 @@ from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.inner import instance_norm_of
 from msdump.frontends.mindspore.ops.primitive import Primitive
 
 
@@ -63,6 +64,115 @@ class BatchNorm1d(_BatchNorm):
 
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of (N, C, H, W)."""
+
+
+class BatchNorm3d(Cell):
+    """Batch normalisation of (N, C, D, H, W), through that of four axes."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+    ) -> None:
+        super().__init__()
+        moving = (moving_mean_init, moving_var_init, use_batch_statistics)
+        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, *moving)
+
+    def construct(self, x: Tensor) -> Tensor:
+        if x.ndim != 5:
+            raise ValueError(f"For 'BatchNorm3d', the dimension of 'x' must be 5d, but got {x.ndim}d.")
+        shape = x.shape
+        flat = F.reshape(x, (shape[0], shape[1], shape[2] * shape[3], shape[4]))
+        return F.reshape(self.bn2d(flat), shape)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation with the statistics of all devices: on one device those of its batch.
+
+    Raises: RuntimeError where several processes train together: their statistics would have to be gathered.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        process_groups: Any = None,
+    ) -> None:
+        if process_groups is not None and any(len(group) > 1 for group in process_groups):
+            raise RuntimeError(
+                f"SyncBatchNorm: expected groups of one device, got {process_groups}. Use BatchNorm2d, whose "
+                "statistics are those of each device."
+            )
+        inits = (gamma_init, beta_init, moving_mean_init, moving_var_init)
+        super().__init__(num_features, eps, momentum, affine, *inits, use_batch_statistics)
+        self.process_groups = process_groups
+
+
+class _InstanceNorm(Cell):
+    """Base of normalisations of each channel of each sample.   ndim: axes of the data."""
+
+    ndim = 4
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+    ) -> None:
+        super().__init__()
+        if isinstance(num_features, bool) or not isinstance(num_features, int):
+            raise TypeError(f"For '{self.cls_name}', the type of 'num_features' must be int, got {num_features!r}.")
+        if num_features < 1:
+            raise ValueError(f"For '{self.cls_name}', the 'num_features' must be at least 1, but got {num_features}.")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"For '{self.cls_name}', the 'momentum' must be in range [0, 1], but got {momentum}.")
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.moving_mean = Parameter(initializer("zeros", num_features), "mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer("ones", num_features), "variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma_init, num_features), "gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, num_features), "beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Any:
+        if x.ndim != self.ndim:
+            raise ValueError(f"For '{self.cls_name}', the dimension of 'x' must be {self.ndim}d, but got {x.ndim}d.")
+        statistics = (self.moving_mean, self.moving_variance)
+        return instance_norm_of(x, self.gamma, self.beta, *statistics, self.eps, self.momentum)[0]
+
+    def extend_repr(self) -> str:
+        return f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalisation of each channel of each sample of (N, C, L)."""
+
+    ndim = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalisation of each channel of each sample of (N, C, H, W)."""
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalisation of each channel of each sample of (N, C, D, H, W)."""
+
+    ndim = 5
 
 
 class LayerNorm(Cell):

@@ -1,0 +1,165 @@
+"""Pictures, lines and volumes of another size, under MindSpore's types of operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.array import expand_dims, squeeze
+from msdump.frontends.mindspore.ops.declaration import operator
+from msdump.frontends.mindspore.ops.windows import adaptive_avg_pool2d, adaptive_avg_pool3d
+
+Sizes = tuple[int, ...]
+
+
+def _resized(torch: Any, x: Any, size: Sizes, mode: str, align_corners: bool | None = None) -> Any:
+    return torch.nn.functional.interpolate(x, tuple(size), mode=mode, align_corners=align_corners)
+
+
+@operator("ResizeNearestNeighborV2", init="align_corners half_pixel_centers")
+def _nearest(torch: Any, x: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    """The nearest element; with align_corners or half_pixel_centers by the other rules of MindSpore."""
+    if align_corners:
+        places = [
+            torch.round(torch.linspace(0, length - 1, wanted, device=x.device)).long()  # type: ignore[attr-defined]
+            for length, wanted in zip(x.shape[-2:], size, strict=True)
+        ]
+        return x[..., places[0][:, None], places[1]]
+    return _resized(torch, x, size, "nearest-exact" if half_pixel_centers else "nearest")
+
+
+@operator("ResizeBilinearV2", init="align_corners half_pixel_centers")
+def _bilinear(
+    torch: Any, image: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = True
+) -> Any:
+    """Straight lines between elements."""
+    if not align_corners and not half_pixel_centers:
+        return _at_corners(torch, image, size)
+    return _resized(torch, image, size, "bilinear", align_corners)
+
+
+def _at_corners(torch: Any, image: Any, size: Sizes) -> Any:
+    """Bilinear, where element i of the result stands at i * (old size / new size)."""
+    result = image
+    for axis, wanted in zip((-2, -1), size, strict=True):
+        length = image.shape[axis]
+        places = torch.arange(wanted, device=image.device) * (length / wanted)
+        before = places.long().clamp(max=length - 1)
+        after = (before + 1).clamp(max=length - 1)
+        part = (places - before).to(image.dtype)
+        part = part[:, None] if axis == -2 else part
+        first, second = result.index_select(axis, before), result.index_select(axis, after)
+        result = first + (second - first) * part
+    return result
+
+
+@operator("ResizeLinear1D", init="coordinate_transformation_mode")
+def _linear(torch: Any, images: Tensor, size: Sizes, coordinate_transformation_mode: str = "align_corners") -> Any:
+    """Straight lines between elements of (N, C, L)."""
+    return _resized(torch, images, size, "linear", coordinate_transformation_mode == "align_corners")
+
+
+@operator("ResizeBicubic", init="align_corners half_pixel_centers")
+def _bicubic(
+    torch: Any, images: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = True
+) -> Any:
+    """Cubic curves through elements."""
+    return _resized(torch, images, size, "bicubic", align_corners)
+
+
+@operator("UpsampleNearest3D", init="")
+def _nearest_3d(torch: Any, x: Tensor, output_size: Sizes) -> Any:
+    """The nearest element of a volume."""
+    return _resized(torch, x, output_size, "nearest")
+
+
+@operator("UpsampleTrilinear3D", init="align_corners")
+def _trilinear(torch: Any, x: Tensor, output_size: Sizes, align_corners: bool = False) -> Any:
+    """Straight lines between elements of a volume."""
+    return _resized(torch, x, output_size, "trilinear", align_corners)
+
+
+# Mode -> numbers of axes (N and C included) that it takes.
+_NDIMS = {
+    "nearest": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,), "area": (3, 4, 5),
+    "nearest-exact": (4,),
+}  # fmt: skip
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:
+    """Data (N, C, ...) of another size, given as sizes or as factors.
+
+    Raises: ValueError for a mode that does not take the number of axes, for both or neither of sizes and factors.
+    """
+    if mode not in _NDIMS or input.ndim not in _NDIMS[mode]:
+        raise ValueError(
+            f"For 'interpolate', expected a mode and its number of axes of {_NDIMS}, got {mode!r}, {input.ndim}."
+        )
+    if (size is None) == (scale_factor is None):
+        raise ValueError("For 'interpolate', expected one of 'size' and 'scale_factor', got both or none of them.")
+    if align_corners is not None and mode in ("nearest", "area", "nearest-exact"):
+        raise ValueError(f"For 'interpolate', align_corners must be None when mode is {mode}, but got {align_corners}.")
+    target = _target(input.shape[2:], size, scale_factor)
+    is_aligned = bool(align_corners)
+    if mode == "area":
+        return _area(input, target)
+    if mode in ("nearest", "nearest-exact"):
+        return _nearest_of(input, target, mode == "nearest-exact")
+    if mode == "linear":
+        return _linear(input, target, "align_corners" if is_aligned else "half_pixel")
+    if mode == "bilinear":
+        return _bilinear(input, target, is_aligned, not is_aligned)
+    if mode == "bicubic":
+        return _bicubic(input, target, is_aligned, not is_aligned)
+    return _trilinear(input, target, is_aligned)
+
+
+def _target(shape: Sizes, size: Any, scale_factor: Any) -> Sizes:
+    count = len(shape)
+    if size is not None:
+        target = (size,) * count if isinstance(size, int) else tuple(int(item) for item in size)
+    else:
+        factors = (scale_factor,) * count if isinstance(scale_factor, int | float) else tuple(scale_factor)
+        target = tuple(int(length * factor) for length, factor in zip(shape, factors, strict=False))
+    if len(target) != count or min(target) < 1:
+        raise ValueError(f"For 'interpolate', expected {count} positive sizes, got {size or scale_factor}.")
+    return target
+
+
+def _nearest_of(input: Tensor, target: Sizes, is_centred: bool) -> Any:
+    if input.ndim == 5:
+        return _nearest_3d(input, target)
+    if input.ndim == 4:
+        return _nearest(input, target, False, is_centred)
+    return squeeze(_nearest(expand_dims(input, -1), (*target, 1), False, is_centred), -1)
+
+
+def _area(input: Tensor, target: Sizes) -> Tensor:
+    if input.ndim == 5:
+        return adaptive_avg_pool3d(input, target)
+    if input.ndim == 4:
+        return adaptive_avg_pool2d(input, target)
+    return squeeze(adaptive_avg_pool2d(expand_dims(input, 2), (1, *target)), 2)
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:
+    """As interpolate."""
+    return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+
+publish(__name__)
