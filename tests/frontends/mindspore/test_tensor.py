@@ -207,3 +207,12 @@ def test_initializers_are_checked() -> None:
         initializer(object(), [2])
     with pytest.raises(ValueError, match=r"should be \(3,\), but got \(2,\)"):
         nn.Dense(2, 3, bias_init=Tensor([1.0, 2.0]))
+
+
+def test_clones_of_a_parameter_tuple_require_gradients_as_their_originals_do() -> None:
+    """Source: MindSpore 2.0 and 2.7."""
+    names = ("a", "b")
+    parameters = [ms.Parameter(ms.Tensor([1.0]), name=name, requires_grad=name == "a") for name in names]
+    clones = ms.ParameterTuple(parameters).clone("copy", init="zeros")
+    assert [(clone.name, clone.requires_grad) for clone in clones] == [("copy.a", True), ("copy.b", False)]
+    assert all(not clone.asnumpy().any() for clone in clones)

@@ -159,11 +159,10 @@ class ParameterTuple(tuple[Parameter, ...]):
         return tuple.__new__(cls, parameters)
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """New parameters named `{prefix}.{name}`, which the optimizer keeps beside these."""
+        """New parameters named `{prefix}.{name}`, which require gradients as these do."""
         clones = []
         for parameter in self:
             clone = parameter.clone(init)
             clone.name = f"{prefix}.{parameter.name}"
-            clone.requires_grad = False
             clones.append(clone)
         return ParameterTuple(clones)
