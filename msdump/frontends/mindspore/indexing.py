@@ -9,7 +9,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.errors import GraphError
-from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.common.tensor import Tensor, attached_functions
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.tracer import current_tracer
 
@@ -19,7 +19,7 @@ def take(tensor: Tensor, index: Any) -> Tensor:
 
     Edges:   a basic index is one StridedSlice; one integer tensor is one Gather; outside of a graph everything
              that numpy takes works.
-    Raises:  IndexError as numpy; GraphError in a graph for boolean masks and several index tensors.
+    Raises:  IndexError as numpy; GraphError in a graph for boolean masks.
     """
     tracer = current_tracer()
     if tracer is None or not tracer.is_binding:
@@ -63,13 +63,73 @@ def _gathered(tensor: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
-    """One index tensor among full slices."""
-    places = [position for position, item in enumerate(items) if isinstance(item, Tensor | list | np.ndarray)]
-    rest = [item for position, item in enumerate(items) if position not in places]
-    if len(places) != 1 or any(item != slice(None) for item in rest):
-        raise GraphError("index: expected one index tensor among full slices in a graph. Use ops.gather for others.")
-    item = items[places[0]]
-    return _gathered(tensor, item if isinstance(item, Tensor) else Tensor(item), places[0])
+    """Index tensors among integers, slices, None and Ellipsis: first the slices, then a Gather or GatherNd.
+
+    Source: numpy: integers beside index tensors count as such; the axes that they make stand where the first one stood
+    when all stand side by side, else in front.
+    """
+    items = _without_ellipsis(tensor, items)
+    picks = {place: _index_tensor(item) for place, item in enumerate(items) if _is_pick(item)}
+    rest = tuple(slice(None) if place in picks else item for place, item in enumerate(items))
+    if any(item != slice(None) for item in rest):
+        tensor = _sliced(tensor, rest)
+    places = list(picks)
+    if len(places) == 1:
+        return _gathered(tensor, picks[places[0]], places[0])
+    others = [axis for axis in range(tensor.ndim) if axis not in picks]
+    functions = attached_functions()
+    if places != list(range(len(places))):
+        tensor = functions.transpose(tensor, (*places, *others))
+    shape = np.broadcast_shapes(*(index.shape for index in picks.values()))
+    columns = [functions.broadcast_to(_from_start(index, size), shape) for index, size in _sized(picks, tensor)]
+    result: Tensor = functions.gather_nd(tensor, functions.stack(columns, axis=-1))
+    is_adjacent = places == list(range(places[0], places[0] + len(places)))
+    if not is_adjacent or places[0] == 0:
+        return result
+    # The new axes go behind the axes that stood before the first index.
+    before = places[0]
+    made = list(range(len(shape)))
+    behind = list(range(len(shape), result.ndim))
+    moved: Tensor = functions.transpose(result, (*behind[:before], *made, *behind[before:]))
+    return moved
+
+
+def _is_pick(item: Any) -> bool:
+    return isinstance(item, Tensor | list | np.ndarray | int | np.integer) and not isinstance(item, bool)
+
+
+def _index_tensor(item: Any) -> Tensor:
+    index = item if isinstance(item, Tensor) else Tensor(np.asarray(item, np.int64 if np.ndim(item) == 0 else None))
+    if dtypes.dtype(index.type_.dtype).kind not in (dtypes.INT, dtypes.UINT):
+        raise GraphError(
+            f"index: expected integer tensors, got {index.type_}. In a graph shapes are fixed: multiply by the mask or "
+            "use ops.select instead of picking with it."
+        )
+    return index if index.type_.dtype == "int64" else call("Cast", index, dtype="int64")
+
+
+def _without_ellipsis(tensor: Tensor, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`items` with full slices in the place of the Ellipsis."""
+    used = sum(item is not None and not isinstance(item, EllipsisType) for item in items)
+    if used > tensor.ndim:
+        raise IndexError(f"index: expected at most {tensor.ndim} indices for a tensor {tensor.type_}, got {used}.")
+    for place, item in enumerate(items):
+        if isinstance(item, EllipsisType):
+            return (*items[:place], *[slice(None)] * (tensor.ndim - used), *items[place + 1 :])
+    return items
+
+
+def _sized(picks: dict[int, Tensor], tensor: Tensor) -> list[tuple[Tensor, int]]:
+    """Each index with the size of the axis that it picks from: they are the first ones."""
+    return [(index, tensor.shape[axis]) for axis, index in enumerate(picks.values())]
+
+
+def _from_start(index: Tensor, size: int) -> Tensor:
+    """An index with -1 as the last place."""
+    zero = Tensor(np.zeros((), np.int64))
+    if index.is_concrete and not (index.array < 0).any():
+        return index
+    return call("Select", call("Less", index, zero), call("Add", index, Tensor(np.array(size, np.int64))), index)
 
 
 def _sliced(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
