@@ -134,11 +134,13 @@ class Step:
     """One step of a dump: operators in execution order, parameters last.
 
     time_us   of its last file where each graph counts steps of its own, so that only time tells which came first
+    began_us  of its first file: graphs of one iteration may run in another order than that of their numbers
     """
 
     key: StepKey
     operators: tuple[Operator, ...]
     time_us: int | None = None
+    began_us: int | None = None
 
 
 def opened(dump: DumpDir | str | os.PathLike[str]) -> DumpDir:
@@ -152,9 +154,11 @@ def read_steps(
     rank: int | Collection[int] | None = None,
     graph: int | str | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    every_run: bool = False,
 ) -> list[Step]:
     """Steps of a dump in the order in which they ran; constants, which belong to no step, are left out.
 
+    every_run  a step for each run of a graph that ran several times in an iteration, as the body of a loop does
     Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
     """
     gathered: dict[StepKey, list[DumpedTensor]] = {}
@@ -162,7 +166,11 @@ def read_steps(
         if not tensor.file.place.is_constants:
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
             gathered.setdefault(key, []).append(tensor)
-    return [Step(key, operators_of(tensors), _time_of(tensors)) for key, tensors in gathered.items()]
+    return [
+        Step(key, operators_of(run), _time_of(run), _first_time(run))
+        for key, tensors in gathered.items()
+        for run in (_runs_of(dump, tensors) if every_run else [tensors])
+    ]
 
 
 def has_several_graphs(keys: Iterable[StepKey]) -> bool:
@@ -175,13 +183,41 @@ def _time_of(tensors: Iterable[DumpedTensor]) -> int | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def _first_time(tensors: Iterable[DumpedTensor]) -> int | None:
+    return min((tensor.timestamp_us for tensor in tensors if tensor.timestamp_us is not None), default=None)
+
+
+def _runs_of(dump: DumpDir, tensors: list[DumpedTensor]) -> list[list[DumpedTensor]]:
+    """Tensors of one step by run of its graph: a tensor that comes once more begins another run."""
+    if any(tensor.timestamp_us is None for tensor in tensors) or not dump.may_run_again(tensors[0].file):
+        return [tensors]
+    runs: list[list[DumpedTensor]] = []
+    seen: set[tuple[object, ...]] = set()
+    for tensor in sorted(tensors, key=lambda tensor: tensor.timestamp_us or 0):
+        name = (*_identity(tensor), *_slot(tensor))
+        if not runs or name in seen:
+            runs.append([])
+            seen.clear()
+        seen.add(name)
+        runs[-1].append(tensor)
+    place = {id(tensor): number for number, tensor in enumerate(tensors)}
+    return [sorted(run, key=lambda tensor: place[id(tensor)]) for run in runs]
+
+
+def _identity(tensor: DumpedTensor) -> tuple[object, ...]:
+    return (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
+
+
+def _slot(tensor: DumpedTensor) -> tuple[str, Slot]:
+    return tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
+
+
 def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
     """Operators of one step, by first appearance; parameters last."""
     by_operator: dict[tuple[object, ...], dict[tuple[str, Slot], DumpedTensor]] = {}
     for tensor in tensors:
-        identity = (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
-        slots = by_operator.setdefault(identity, {})
-        slot = tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
+        slots = by_operator.setdefault(_identity(tensor), {})
+        slot = _slot(tensor)
         earlier = slots.get(slot)
         if earlier is None or (tensor.timestamp_us or 0) >= (earlier.timestamp_us or 0):
             slots[slot] = tensor
@@ -222,8 +258,12 @@ def read_statistic_steps(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    every_run: bool = False,
 ) -> tuple[StatisticSteps, list[tuple[str, FormatError]]]:
-    """All statistics of a dump (statistic.csv, or ACL's csv of one operator), and the files that are damaged."""
+    """All statistics of a dump (statistic.csv, or ACL's csv of one operator), and the files that are damaged.
+
+    every_run  as `read_steps`
+    """
     rows: dict[tuple[str, int], StatisticRow] = {}
     damaged: list[tuple[str, FormatError]] = []
     tensors: dict[StepKey, list[DumpedTensor]] = {}
@@ -248,8 +288,9 @@ def read_statistic_steps(
             rows[os.fspath(path), line] = row
             tensors.setdefault(key, []).append(_tensor(path, place, line, row, order))
     steps = tuple(
-        Step(key, operators_of(sorted(listed, key=_place_in_order)))
+        Step(key, operators_of(sorted(run, key=_place_in_order)), began_us=_first_time(run))
         for key, listed in sorted(tensors.items(), key=lambda item: tuple(part or 0 for part in item[0]))
+        for run in (_runs_of(dump, listed) if every_run else [listed])
     )
     return StatisticSteps(steps, rows), damaged
 

@@ -169,6 +169,20 @@ class DumpDir:
         rank_dir = _rank_beside(folder) if place.layout == MODEL else None
         return OperatorOrder() if rank_dir is None else self.order(rank_dir, graph_id)
 
+    def may_run_again(self, file: DumpedFile) -> bool:
+        """Whether the graph of a file may run several times in an iteration: it is a part of a program with control
+        flow. Files of the first graph of a synchronous dump that come twice are of another process.
+
+        Source: MindSpore: only the first graph of a program has a history.
+        """
+        place = file.place
+        if place.layout != SYNC:
+            return place.layout == MODEL
+        folder = os.path.join(os.sep.join(file.path.split(os.sep)[: place.rank_depth]), "execution_order")
+        names = [f"ms_{kind}_order_graph_{place.graph_id}.csv" for kind in ("execution", "global_execution")]
+        has_order, has_history = (os.path.lexists(os.path.join(folder, name)) for name in names)
+        return has_order and not has_history
+
     def overflow_files(self) -> list[DumpedFile]:
         """Files that say where an operator overflowed, by time stamp."""
         found = [file for folder in self._walk() for file in self._named(folder) if file.form == parse.OVERFLOW]

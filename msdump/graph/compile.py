@@ -132,7 +132,11 @@ def _schedule_with_needs(
 
 
 def dependencies(nodes: Sequence[Node]) -> dict[int, list[Node]]:
-    """Node id -> nodes that must run before it: makers of its operands, and order of reads and writes of memory."""
+    """Node id -> nodes that must run before it: makers of its operands, and order of reads and writes of memory.
+
+    What nodes around a region make is there when the region runs.
+    """
+    members = {node.id for node in nodes}
     needs: dict[int, list[Node]] = {}
     root: dict[int, int] = {}
     writer: dict[int, Node] = {}
@@ -141,7 +145,7 @@ def dependencies(nodes: Sequence[Node]) -> dict[int, list[Node]]:
     for node in nodes:
         found: dict[int, Node] = {}
         for value in node.inputs:
-            if value.node is not None:
+            if value.node is not None and value.node.id in members:
                 found[value.node.id] = value.node
             storage = root.get(value.id, value.id)
             if storage in writer:

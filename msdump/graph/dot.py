@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msdump.graph.graph import CONSTANT, Graph, Value
+from msdump.graph.graph import CONSTANT, SAVED, Graph, Value
 
-_SHAPES = {"input": "ellipse", "parameter": "octagon", CONSTANT: "note"}
+_SHAPES = {"input": "ellipse", SAVED: "ellipse", "parameter": "octagon", CONSTANT: "note"}
 
 
 def dot_text(graph: Graph) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from msdump import dtypes
 from msdump.analysis._payload import Progress
@@ -216,11 +217,12 @@ def find_non_finite(
     """
     dump = opened(dump)
     graphs, health = GraphFiles(dump), HealthTable()
-    table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    selected: Any = {"rank": rank, "graph": graph, "iteration": iteration}
+    table, damaged = read_statistic_steps(dump, **selected, every_run=True)
     measured = list(table.steps)
     health.add_rows(table.row, _tensors(measured), damaged)
     keys = {step.key for step in measured}
-    others = [step for step in read_steps(dump, rank=rank, graph=graph, iteration=iteration) if step.key not in keys]
+    others = [step for step in read_steps(dump, **selected, every_run=True) if step.key not in keys]
     health.add_tensors(_tensors(others), damaged, thread_count, progress)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
@@ -253,7 +255,8 @@ def find_non_finite(
 def _when(step: Step) -> tuple[int, ...]:
     """Order in time: what happens in one iteration on two ranks happens together."""
     key = step.key
-    return tuple(-1 if part is None else part for part in (step.time_us, key.iteration, key.rank_id, key.graph_id))
+    parts = (step.time_us, key.iteration, key.rank_id, step.began_us, key.graph_id)
+    return tuple(-1 if part is None else part for part in parts)
 
 
 def _tensors(steps: Iterable[Step]) -> list[DumpedTensor]:

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from msdump.mindspore import nn, ops
 
 _numbers = itertools.count()
-_EXPRESSIONS = ("x + y", "x * 0.5 - y", "ops.sin(x)", "y * self.w", "x", "ops.tanh(x * y)", "self.helper(y)", "x * n")
+_EXPRESSIONS = (
+    "x + y",
+    "x * 0.5 - y",
+    "ops.sin(x)",
+    "y * self.w",
+    "x",
+    "ops.tanh(x * y)",
+    "self.helper(y)",
+    "x * n",
+    "x * self.state",
+)
 _INTEGERS = ("n + 1", "m - 1", "n", "m + n")
 
 
@@ -22,6 +32,8 @@ def _test(draw: Any, depth: int = 0) -> str:
     kind = draw(st.sampled_from(["x", "n", "known", "and", "or", "not", "chain"] if depth < 2 else ["x", "n"]))
     if kind == "x":
         return f"{draw(st.sampled_from('xy'))}.sum() > {draw(st.integers(-2, 2))}"
+    if kind == "state":
+        return [f"self.state = {draw(st.sampled_from(['self.state * 0.5 + y', 'x - y', 'self.state + self.w']))}"]
     if kind == "n":
         return f"{draw(st.sampled_from('nm'))} < {draw(st.integers(-1, 4))}"
     if kind == "known":
@@ -47,7 +59,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 @st.composite
 def _statement(draw: Any, depth: int, loops: tuple[str, ...], can_return: bool) -> list[str]:
-    kinds = ["x", "x", "y", "n", "choose"]
+    kinds = ["x", "x", "y", "n", "choose", "state"]
     if depth < 3:
         kinds += ["if", "if", "while", "for", "range"]
     kinds += ["break", "continue"] if loops else []
@@ -96,6 +108,7 @@ def programs(draw: Any) -> str:
             "    def __init__(self):",
             "        super().__init__()",
             "        self.w = ms.Parameter(ms.Tensor([0.5, -1.5]), name='w')",
+            "        self.state = ms.Parameter(ms.Tensor([1.0, 0.25]), name='state', requires_grad=False)",
             "        self.flag, self.count, self.items = True, 3, [0.5, 2.0]",
             "    def helper(self, y):",
             "        if y.sum() < 0:",

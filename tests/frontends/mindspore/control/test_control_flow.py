@@ -6,9 +6,10 @@ from typing import Any
 
 import msdump.mindspore as ms
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.mindspore import ops
+from msdump.mindspore import nn, ops
 
 from tests.frontends.mindspore.control.programs import load, programs
 
@@ -23,7 +24,7 @@ def _results(net: Any, args: list[Any], mode: int) -> list[np.ndarray[Any, Any]]
     outputs = net(*args)
     both = ops.value_and_grad(loss, (0, 1), net.trainable_params(), has_aux=True)
     (value, aux), (of_inputs, of_weights) = both(*args)
-    return [each.asnumpy() for each in (*outputs, value, aux, *of_inputs, *of_weights)]
+    return [each.asnumpy() for each in (*outputs, value, aux, *of_inputs, *of_weights, net.state)]
 
 
 @settings(max_examples=25)
@@ -31,13 +32,122 @@ def _results(net: Any, args: list[Any], mode: int) -> list[np.ndarray[Any, Any]]
 def test_a_compiled_program_gives_the_values_and_gradients_of_pynative(
     source: str, counts: list[int], start: float
 ) -> None:
-    net = load(source)()
+    make = load(source)
     args = [
         ms.Tensor(np.array([start, 0.5], np.float32)),
         ms.Tensor(np.array([1.0, -start], np.float32)),
         *(ms.Tensor(count, ms.int32) for count in counts),
     ]
-    eager = _results(net, args, ms.PYNATIVE_MODE)
-    compiled = _results(net, args, ms.GRAPH_MODE)
+    eager = _results(make(), args, ms.PYNATIVE_MODE)
+    compiled = _results(make(), args, ms.GRAPH_MODE)
     for one, other in zip(eager, compiled, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
+
+
+class Branches(nn.Cell):
+    """Weights, statistics of a BatchNorm and a counter in branches, and weights in a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Dense(3, 3), nn.Dense(3, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.count = ms.Parameter(ms.Tensor(0.0, ms.float32), name="count", requires_grad=False)
+
+    def construct(self, x: Any, n: Any) -> Any:
+        h = self.first(x)
+        if h.sum() > 0:
+            h = self.norm(self.second(h))
+            self.count = self.count + 1
+        else:
+            h = ops.relu(h) + h * 0.1
+        while n < 2:
+            h = self.second(ops.tanh(h))
+            n = n + 1
+        return h
+
+
+class Training(nn.Cell):
+    """A step that leaves the weights alone where the loss is too large."""
+
+    def __init__(self, net: nn.Cell) -> None:
+        super().__init__()
+        self.net = net
+        self.optimizer = nn.Adam(net.trainable_params(), 0.01)
+        self.gradient = ops.value_and_grad(self.loss, None, self.optimizer.parameters)
+
+    def loss(self, x: Any, n: Any) -> Any:
+        return ops.square(self.net(x, n)).sum()
+
+    def construct(self, x: Any, n: Any) -> Any:
+        loss, gradients = self.gradient(x, n)
+        if loss < 25:
+            self.optimizer(gradients)
+        return loss
+
+
+def _trained(mode: int) -> tuple[list[float], list[np.ndarray[Any, Any]], float]:
+    ms.set_context(mode=mode)
+    ms.set_seed(1)
+    net = Branches().set_train()
+    for number, parameter in enumerate(net.get_parameters()):
+        if parameter.ndim:
+            values = np.random.default_rng(number).normal(size=parameter.shape).astype(np.float32)
+            parameter.set_data(ms.Tensor(np.abs(values) if "moving" in parameter.name else values))
+    step = Training(net)
+    random = np.random.default_rng(3)
+    losses = []
+    for number in range(6):
+        x = ms.Tensor(random.normal(size=(4, 3)).astype(np.float32))
+        losses.append(float(step(x, ms.Tensor(number % 3, ms.int32))))
+    return losses, [parameter.asnumpy() for parameter in step.get_parameters()], float(net.count)
+
+
+def test_a_net_with_branches_and_loops_trains_as_in_pynative() -> None:
+    eager, compiled = _trained(ms.PYNATIVE_MODE), _trained(ms.GRAPH_MODE)
+    assert 0 < eager[2] < 6
+    assert min(eager[0]) < 25 < max(eager[0])
+    assert eager[2] == compiled[2]
+    np.testing.assert_allclose(compiled[0], eager[0], rtol=1e-4)
+    for one, other in zip(eager[1], compiled[1], strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
+
+
+def test_every_run_of_a_body_draws_anew() -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Dropping(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dropout = nn.Dropout(p=0.5)
+
+        def construct(self, x: Any, n: Any) -> Any:
+            first, last = x, x
+            while n < 2:
+                first, last = last, self.dropout(x)
+                n = n + 1
+            return first, last
+
+    first, last = Dropping().set_train()(ms.Tensor(np.ones(64, np.float32)), ms.Tensor(0, ms.int32))
+    assert set(first.asnumpy()) == set(last.asnumpy()) == {0.0, 2.0}
+    assert not np.array_equal(first.asnumpy(), last.asnumpy())
+
+
+@pytest.mark.usefixtures("either_mode")
+def test_loops_over_functions() -> None:
+    x, n = ms.Tensor([1.0, 2.0]), ms.Tensor(1, ms.int32)
+
+    @ms.jit
+    def run(x: Any, n: Any) -> Any:
+        doubled, last = ops.WhileLoop()(lambda v: v[1] < 4, lambda v: (v[0] * 2, v[1] + 1), (x, n))
+        summed = ops.ForiLoop()(0, n + 2, lambda index, v: v + index, x)
+        return doubled, last, summed, *ops.Scan()(lambda v, y: (v + y, v * y), x, [1, 2])
+
+    doubled, last, summed, total, products = run(x, n)
+    np.testing.assert_array_equal(doubled.asnumpy(), [8, 16])
+    assert int(last) == 4
+    np.testing.assert_array_equal(summed.asnumpy(), [4, 5])
+    np.testing.assert_array_equal(total.asnumpy(), [4, 5])
+    np.testing.assert_array_equal([each.asnumpy() for each in products], [[1, 2], [4, 6]])
+    assert ops.WhileLoop()(lambda v: v < 100, lambda v: v + 1, 10) == 100
+    with pytest.raises(TypeError, match="'lower' must be an int or a Tensor"):
+        ops.ForiLoop()(0.5, 2, lambda index, v: v, x)

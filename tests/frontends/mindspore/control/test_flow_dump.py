@@ -19,6 +19,7 @@ import msdump
 from msdump import opening, sessions
 from msdump.formats.npy import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
+from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.frontends.mindspore import compiler
 from tests.frontends.mindspore.control.programs import load, programs
 
@@ -147,3 +148,91 @@ def test_every_engine_dumps_what_ran(tmp_path_factory: pytest.TempPathFactory, s
     eager, sync, late = dumps
     assert sync == late
     assert not sync - eager
+
+
+class Doubling(nn.Cell):
+    def construct(self, x: Any, n: Any) -> Any:
+        while n < 3:
+            x = ops.exp(x * 2)
+            n = n + 1
+        return x
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+def test_statistics_have_a_row_for_each_run_of_a_body(config: Config, is_sync: bool) -> None:
+    root = config(is_sync, saved_data="statistic")
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="GPU" if is_sync else "Ascend")
+    Doubling()(ms.Tensor(np.full(2, 0.25, np.float32)), ms.Tensor(0, ms.int32))
+    close()
+    values = [0.25]
+    for _ in range(3):
+        values += [values[-1] * 2, np.exp(np.float32(values[-1] * 2))]
+    rows = [row for path in sorted(root.rglob("statistic.csv")) for row in read_statistic_csv(path)]
+    maxima = [row.max for row in rows if row.op_type in ("Mul", "Exp") and row.io == "output"]
+    np.testing.assert_allclose(np.array(maxima, float), values[1:], rtol=1e-4)
+
+
+def test_an_overflow_in_a_later_run_of_a_body_is_found(config: Config) -> None:
+    root = config(False, op_debug_mode=3)
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+    Doubling()(ms.Tensor(np.full(2, 1.25, np.float32)), ms.Tensor(0, ms.int32))
+    session = opening.current()
+    assert session is not None
+    close()
+    overflows = session.report().overflows
+    assert overflows is not None
+    assert [name.split("/")[-1].split("-")[0] for name in overflows] == ["Exp"]
+    assert len(list(root.rglob("Exp.*.output.0.*"))) == 1
+
+
+def test_marks_and_saved_graphs_reach_into_branches(config: Config, plain_path: Path) -> None:
+    root = config(False, dump_mode=2)
+    folder = plain_path / "graphs"
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend", save_graphs=3, save_graphs_path=str(folder))
+    inner = nn.ReLU()
+
+    class Outer(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def construct(self, x: Any) -> Any:
+            if x.sum() > 0:
+                x = self.inner(x)
+            return x
+
+    ms.set_dump(inner)
+    Outer()(ms.Tensor([1.0, -0.5]))
+    close()
+    types = {name.op_type for path in root.rglob("*.npy") if (name := parse_data_file_name(path.name)) is not None}
+    assert types == {"ReLU"}
+    assert len(list(folder.glob("trace_code_graph_*.dot"))) == len(list(folder.glob("trace_code_graph_*.ir"))) > 1
+
+
+class Stumbling(nn.Cell):
+    def construct(self, x: Any, n: Any) -> Any:
+        worst = x * 0
+        while n < 3:
+            if n == 1:
+                y = ops.log(x - 2)
+            else:
+                y = ops.exp(x)
+            worst = ops.select(ops.isnan(y), worst, y)
+            n = n + 1
+        return worst + 1
+
+
+@pytest.mark.parametrize("saved_data", ["tensor", "statistic"])
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+def test_a_nan_in_an_earlier_run_of_a_body_is_found(config: Config, is_sync: bool, saved_data: str) -> None:
+    root = config(is_sync, saved_data=saved_data)
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="GPU" if is_sync else "Ascend")
+    result = Stumbling()(ms.Tensor([0.5, 1.0]), ms.Tensor(0, ms.int32))
+    close()
+    assert np.isfinite(result.asnumpy()).all()
+    report = msdump.find_nan(str(root))
+    assert report.first_nan is not None
+    assert (report.first_nan.operator.op_type, report.first_nan.how) == ("Log", "made")
+    if is_sync:  # the asynchronous dump has no graph files
+        assert report.first_nan.line is not None
+        assert report.first_nan.line.code.strip() == "y = ops.log(x - 2)"
