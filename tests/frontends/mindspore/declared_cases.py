@@ -58,6 +58,7 @@ DEFINITE = SQUARES[0] @ SQUARES[0].T + np.diag(np.arange(1, 4)).astype(np.float3
 LOWER, REFLECTIONS = np.linalg.cholesky(DEFINITE), np.tril(numbers(4, 3))
 PIVOTS = np.array([3, 2, 3], np.int32)
 WAVES = (numbers(3, 4) + 1j * numbers(3, 4, seed=1)).astype(np.complex64)
+BOXES = np.array([(0, 0, 4, 4, 0.5), (1, 1, 5, 5, 0.9), (6, 6, 9, 8, 0.2)], np.float32)
 _WHOLE = ("Gcd", "Lcm", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert")
 CASES: dict[str, list[Case]] = {
     "Acosh": [Case((numbers(3, 4, low=1.1, high=3),))],
@@ -220,6 +221,20 @@ CASES: dict[str, list[Case]] = {
     "Mvlgamma": [Case((numbers(3, low=2, high=3), 2))],
     "Polygamma": [Case((1, numbers(3)))],
     "PopulationCount": [Case((whole(5, high=100),))],
+    "L2Normalize": [Case((numbers(3, 4), 1, 1e-4)), Case((numbers(3, 4), (0, 1), 1e-4))],
+    "ResizeNearestNeighbor": [Case((IMAGE, (6, 3), *how)) for how in ((), (True,), (False, True))],
+    "ResizeArea": [Case((IMAGE, (2, 2)))],
+    "GridSampler2D": [Case((IMAGE, numbers(1, 2, 3, 2, low=-0.8, seed=1), how)) for how in ("bilinear", "bicubic")],
+    "GridSampler3D": [Case((numbers(1, 1, 2, 2, 3), numbers(1, 2, 1, 2, 3, low=-0.8, seed=1)))],
+    "AffineGrid": [Case((numbers(1, 2, 3), (1, 1, 2, 3)))],
+    "CropAndResize": [
+        Case((IMAGE.transpose(0, 2, 3, 1).copy(), numbers(2, 4), np.zeros(2, np.int32), (3, 2), how))
+        for how in ("bilinear", "nearest")
+    ],
+    "IOU": [Case((BOXES[:2, :4], BOXES[1:, :4], how)) for how in ("iou", "iof")],
+    "NMSWithMask": [Case((BOXES, 0.3), is_exact=True)],
+    "ROIAlign": [Case((IMAGE, np.array([(0, 0, 0, 3, 3), (0, 1, 1, 2, 3)], np.float32), 2, 2, 1.0))],
+    "STFT": [Case((numbers(2, 12), numbers(4, seed=1), 4, 2, 4, False, True, how)) for how in (False, True)],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

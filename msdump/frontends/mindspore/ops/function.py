@@ -15,8 +15,10 @@ from msdump.frontends.mindspore.ops.arithmetic import *
 from msdump.frontends.mindspore.ops.arrangement import *
 from msdump.frontends.mindspore.ops.array import *
 from msdump.frontends.mindspore.ops.blending import *
+from msdump.frontends.mindspore.ops.convolutions import *
 from msdump.frontends.mindspore.ops.draws import *
 from msdump.frontends.mindspore.ops.elementary import *
+from msdump.frontends.mindspore.ops.image import *
 from msdump.frontends.mindspore.ops.linear_algebra import *
 from msdump.frontends.mindspore.ops.losses import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
@@ -28,6 +30,7 @@ from msdump.frontends.mindspore.ops.reductions import *
 from msdump.frontends.mindspore.ops.resizing import *
 from msdump.frontends.mindspore.ops.scatter import *
 from msdump.frontends.mindspore.ops.selection import *
+from msdump.frontends.mindspore.ops.signals import *
 from msdump.frontends.mindspore.ops.spectral import *
 from msdump.frontends.mindspore.ops.statistics import *
 from msdump.frontends.mindspore.ops.triangles import *
