@@ -9,7 +9,7 @@ _SAME = {
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
     "nn.layer": (
-        "channel_shuffle", "combined", "dense", "rnn_cells", "rnns", "timedistributed",
+        "channel_shuffle", "dense", "rnn_cells", "rnns", "timedistributed",
     ),
     "nn.loss": ("loss",),
     "nn.optim": (

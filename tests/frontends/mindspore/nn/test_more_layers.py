@@ -256,6 +256,29 @@ def test_wrappers(either_mode: int) -> None:
     assert net.w.asnumpy().tolist() == [2.0] * 3
 
 
+def test_products_with_jacobians(either_mode: int) -> None:
+    x, y, v = (Tensor(numbers(3)) for _ in range(3))
+    output, gradients = nn.Vjp(lambda a, b: a * b)(x, y, v)
+    np.testing.assert_allclose(output.asnumpy(), x.asnumpy() * y.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradients[0].asnumpy(), y.asnumpy() * v.asnumpy(), rtol=1e-6)
+    _, change = nn.Jvp(lambda a: a**3)(x, v)
+    np.testing.assert_allclose(change.asnumpy(), 3 * x.asnumpy() ** 2 * v.asnumpy(), rtol=1e-5)
+
+
+def test_layers_in_one(either_mode: int) -> None:
+    both = nn.Conv2dBnAct(4, 2, 3, has_bn=True, activation="leakyrelu", alpha=0.1)
+    assert [each.name for each in both.trainable_params()] == ["conv.weight", "batchnorm.gamma", "batchnorm.beta"]
+    plain = nn.DenseBnAct(6, 3, "normal", activation="relu")
+    dense = ops.relu(plain.dense(Tensor(ROWS)))
+    np.testing.assert_allclose(plain(Tensor(ROWS)).asnumpy(), dense.asnumpy(), rtol=1e-6)
+    half = nn.Dense(6, 3, dtype=ms.float16)
+    assert half.weight.dtype == half.bias.dtype == ms.float16
+    sparse = ms.COOTensor(
+        Tensor(np.array([[0, 1], [1, 0]], np.int32)), Tensor(np.array([1.0, 2.0], np.float32)), (2, 3)
+    )
+    assert nn.SparseToDense()(sparse).asnumpy().tolist() == [[0, 1, 0], [2, 0, 0]]
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.nn.layer.activation import *
 from msdump.frontends.mindspore.nn.layer.basic import *
+from msdump.frontends.mindspore.nn.layer.combined import *
 from msdump.frontends.mindspore.nn.layer.container import *
 from msdump.frontends.mindspore.nn.layer.conv import *
 from msdump.frontends.mindspore.nn.layer.conv_dims import *

@@ -29,6 +29,7 @@ class Dense(Cell):
         bias_init: Any = "zeros",
         has_bias: bool = True,
         activation: Any = None,
+        dtype: DType = float32,
     ) -> None:
         super().__init__()
         for name, number in (("in_channels", in_channels), ("out_channels", out_channels)):
@@ -37,12 +38,12 @@ class Dense(Cell):
         self.in_channels, self.out_channels, self.has_bias = in_channels, out_channels, has_bias
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
-        self.weight = Parameter(initializer(weight_init, [out_channels, in_channels]), name="weight")
+        self.weight = Parameter(initializer(weight_init, [out_channels, in_channels], dtype), name="weight")
         self.bias = None
         if has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(in_channels))
-            self.bias = Parameter(initializer(bias_init, [out_channels]), name="bias")
+            self.bias = Parameter(initializer(bias_init, [out_channels], dtype), name="bias")
         self.matmul = P.MatMul(transpose_b=True)
         self.bias_add = P.BiasAdd()
         self.activation = get_activation(activation) if isinstance(activation, str) else activation

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.frontends.mindspore.common.dtype import DType, float32
 from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -36,16 +37,16 @@ class _Convolution(Cell):
         self.pad_mode, self.padding = settings["pad_mode"], settings["padding"]
         self.has_bias = settings["has_bias"]
         _check(cls_name, channels, self.group, settings["data_format"], self.pad_mode, self.padding)
-        weight_init, bias_init = settings["weight_init"], settings["bias_init"]
+        weight_init, bias_init, dtype = settings["weight_init"], settings["bias_init"], settings.get("dtype", float32)
         weight_shape = (*shape, *self.kernel_size)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
-        self.weight = Parameter(initializer(weight_init, weight_shape), name="weight")
+        self.weight = Parameter(initializer(weight_init, weight_shape, dtype), name="weight")
         self.bias = None
         if self.has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
-            self.bias = Parameter(initializer(bias_init, [self.out_channels]), name="bias")
+            self.bias = Parameter(initializer(bias_init, [self.out_channels], dtype), name="bias")
         self.bias_add = P.BiasAdd()
 
     def _biased(self, output: Tensor) -> Tensor:
@@ -95,6 +96,7 @@ class Conv2d(_Convolution):
         weight_init: Any = "normal",
         bias_init: Any = "zeros",
         data_format: str = "NCHW",
+        dtype: DType = float32,
     ) -> None:
         super().__init__(
             type(self).__name__,
@@ -110,6 +112,7 @@ class Conv2d(_Convolution):
             weight_init=weight_init,
             bias_init=bias_init,
             data_format=data_format,
+            dtype=dtype,
         )
         self.conv2d = P.Conv2D(
             out_channels, self.kernel_size, 1, pad_mode, padding, self.stride, self.dilation, group, data_format
@@ -137,6 +140,7 @@ class Conv2dTranspose(_Convolution):
         weight_init: Any = "normal",
         bias_init: Any = "zeros",
         data_format: str = "NCHW",
+        dtype: DType = float32,
     ) -> None:
         super().__init__(
             type(self).__name__,
@@ -152,6 +156,7 @@ class Conv2dTranspose(_Convolution):
             weight_init=weight_init,
             bias_init=bias_init,
             data_format=data_format,
+            dtype=dtype,
         )
         self.output_padding = pair(output_padding)
 

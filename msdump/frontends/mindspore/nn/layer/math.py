@@ -14,6 +14,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.inner import clip_by_norm_of
+from msdump.frontends.mindspore.ops.primitive import functional_classes
 
 
 class ReduceLogSumExp(Cell):
@@ -205,6 +206,14 @@ class MatrixSetDiag(Cell):
         is_diagonal = Tensor(np.broadcast_to(np.eye(rows, columns, dtype=bool), input_x.shape))
         new = F.expand_dims(diagonal, -1 if rows <= columns else -2)
         return F.select(is_diagonal, F.broadcast_to(new, input_x.shape), input_x)
+
+
+class SparseToDense(Cell):
+    """A COOTensor as a tensor."""
+
+    def construct(self, sparse_tensor: Any) -> Any:
+        dense = functional_classes["SparseToDense"]()
+        return dense(sparse_tensor.indices, sparse_tensor.values, sparse_tensor.shape)
 
 
 class Unflatten(Cell):

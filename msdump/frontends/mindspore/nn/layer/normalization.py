@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.frontends.mindspore.common.dtype import DType, float32
 from msdump.frontends.mindspore.common.initializer import initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -186,13 +187,14 @@ class LayerNorm(Cell):
         gamma_init: Any = "ones",
         beta_init: Any = "zeros",
         epsilon: float = 1e-7,
+        dtype: DType = float32,
     ) -> None:
         super().__init__()
         shape = tuple(normalized_shape)
         self.normalized_shape, self.epsilon = shape, epsilon
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
-        self.gamma = Parameter(initializer(gamma_init, shape), "gamma")
-        self.beta = Parameter(initializer(beta_init, shape), "beta")
+        self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
+        self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
         axes = {"begin_norm_axis": begin_norm_axis, "begin_params_axis": begin_params_axis}
         self.layer_norm = Primitive("LayerNorm", **axes, epsilon=epsilon)
 

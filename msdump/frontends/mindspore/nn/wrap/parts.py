@@ -30,6 +30,41 @@ class WithGradCell(Cell):
         return differentiate(self.network_with_loss, inputs, (), self.weights, self.sens).weight_gradients
 
 
+class Vjp(Cell):
+    """(result, gradients of the inputs) of a function: the last argument is the gradient of the result."""
+
+    def __init__(self, fn: Any) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> tuple[Any, Any]:
+        inputs, v = args[:-1], args[-1]
+        result = differentiate(self.fn, inputs, range(len(inputs)), sens=v)
+        gradients = result.input_gradients
+        return result.outputs, gradients[0] if len(inputs) == 1 else gradients
+
+
+class Jvp(Cell):
+    """(result, its change) of a function of one result: the last argument is the change of the inputs."""
+
+    def __init__(self, fn: Any) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> tuple[Any, Tensor]:
+        """The change is the gradient, by a vector u, of u times the Jacobian times the change of the inputs."""
+        inputs, v = args[:-1], args[-1]
+        changes = v if isinstance(v, tuple | list) else (v,)
+        output = self.fn(*inputs)
+
+        def product(u: Tensor) -> Tensor:
+            gradients = differentiate(self.fn, inputs, range(len(inputs)), sens=u).input_gradients
+            parts = [F.sum(F.mul(gradient, change)) for gradient, change in zip(gradients, changes, strict=True)]
+            return parts[0] if len(parts) == 1 else F.addn(parts)
+
+        return output, differentiate(product, (F.ones_like(output),), (0,)).input_gradients[0]
+
+
 class ParameterUpdate(Cell):
     """Writes its input to a parameter, and hands it on."""
 
