@@ -229,7 +229,8 @@ class GroupNorm(Cell):
         shape = x.shape
         grouped = F.reshape(x, (shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups))
         centred = F.sub(grouped, F.mean(grouped, 2, True))
-        variance = F.mean(F.square(centred), 2, True)
+        # Source: MindSpore divides a sum here, it does not take a mean.
+        variance = F.div(F.sum(F.square(centred), 2, True), float(grouped.shape[2]))
         normal = F.reshape(F.div(centred, F.sqrt(F.add(variance, self.eps))), shape)
         per_channel = (1, self.num_channels, *(1,) * (len(shape) - 2))
         return F.add(F.mul(normal, F.reshape(self.gamma, per_channel)), F.reshape(self.beta, per_channel))
