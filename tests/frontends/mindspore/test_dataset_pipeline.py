@@ -339,7 +339,7 @@ def test_number_of_outputs_must_fit_the_columns() -> None:
     [
         (vision, "RandomHorizontalFlp", "RandomHorizontalFlip"),
         (transforms, "TypeCst", "TypeCast"),
-        (ds, "Cifar100Dataset", "Cifar10Dataset"),
+        (ds, "Cifar1000Dataset", "Cifar100Dataset"),
     ],
 )
 def test_unknown_names_offer_the_nearest(module: object, name: str, nearest: str) -> None:
@@ -369,3 +369,20 @@ def test_settings() -> None:
         ds.config.set_seed(-1)
     with pytest.raises(TypeError, match="set_seed"):
         ds.config.set_seed(1.5)  # type: ignore[arg-type]
+
+
+def test_settings_that_change_nothing_are_kept() -> None:
+    assert (ds.config.get_callback_timeout(), ds.config.get_enable_shared_mem(), ds.get_debug_mode()) == (
+        60,
+        True,
+        False,
+    )
+    ds.config.set_callback_timeout(10)
+    ds.config.set_enable_shared_mem(False)
+    ds.config.set_enable_autotune(True, "/nowhere/autotune")
+    ds.config.set_sending_batches(-1)
+    assert (ds.get_callback_timeout(), ds.get_enable_shared_mem(), ds.config.get_enable_autotune()) == (10, False, True)
+    with pytest.raises(TypeError, match="set_debug_mode: expected a bool, got int"):
+        ds.config.set_debug_mode(1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"set_callback_timeout: expected a number in \[1, 2147483647\], got 0"):
+        ds.config.set_callback_timeout(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msdump.frontends.mindspore.dataset import config, transforms, vision
+from msdump.frontends.mindspore.dataset import config, text, transforms, vision
 from msdump.frontends.mindspore.dataset.annotated import CelebADataset, CocoDataset, VOCDataset
 from msdump.frontends.mindspore.dataset.audio_files import (
     GTZANDataset,
@@ -20,6 +20,11 @@ from msdump.frontends.mindspore.dataset.batching import (
 )
 from msdump.frontends.mindspore.dataset.callbacks import DSCallback
 from msdump.frontends.mindspore.dataset.config import (
+    get_callback_timeout,
+    get_debug_mode,
+    get_enable_shared_mem,
+    get_enable_watchdog,
+    get_multiprocessing_timeout_interval,
     get_num_parallel_workers,
     get_seed,
     set_seed,
@@ -102,6 +107,7 @@ from msdump.frontends.mindspore.dataset.text_collections import (
     YelpReviewDataset,
 )
 from msdump.frontends.mindspore.dataset.text_files import CSVDataset, Shuffle, TextFileDataset
+from msdump.frontends.mindspore.dataset.vision.pixels import ToNumpy
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
 
@@ -112,6 +118,6 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
     return ZipDataset(datasets)
 
 
-publish_all(__name__, "config", "transforms", "vision")
+publish_all(__name__, "config", "text", "transforms", "vision")
 
 __getattr__ = explain_missing(__name__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class _Settings:
     prefetch_size: int = 16
     monitor_sampling_interval: int = 1000
     eager_generator: np.random.Generator | None = None
+    accepted: dict[str, bool | int] = field(default_factory=dict)
 
 
 _settings = _Settings()
@@ -71,6 +73,55 @@ def set_monitor_sampling_interval(interval: int) -> None:
 def get_monitor_sampling_interval() -> int:
     """The number that was set (default 1000)."""
     return _settings.monitor_sampling_interval
+
+
+def _flag(name: str, default: bool) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    """Setter and getter of a switch that scripts may set and that changes nothing here."""
+
+    def setter(value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"dataset.config.set_{name}: expected a bool, got {type(value).__name__} {value!r}.")
+        _settings.accepted[name] = value
+
+    def getter() -> bool:
+        return bool(_settings.accepted.get(name, default))
+
+    return setter, getter
+
+
+def _count(name: str, default: int, low: int) -> tuple[Callable[[int], None], Callable[[], int]]:
+    """Setter and getter of an int that scripts may set and that changes nothing here."""
+
+    def setter(value: int) -> None:
+        _settings.accepted[name] = _whole_number(f"set_{name}", value, low, 2**31 - 1)
+
+    def getter() -> int:
+        return int(_settings.accepted.get(name, default))
+
+    return setter, getter
+
+
+# What MindSpore's processes and threads do, and how they are tuned; one thread prepares the data here.
+set_auto_num_workers, get_auto_num_workers = _flag("auto_num_workers", False)
+set_auto_offload, get_auto_offload = _flag("auto_offload", False)
+set_autotune_interval, get_autotune_interval = _count("autotune_interval", 0, 0)
+set_callback_timeout, get_callback_timeout = _count("callback_timeout", 60, 1)
+set_debug_mode, get_debug_mode = _flag("debug_mode", False)
+set_dynamic_shape, get_dynamic_shape = _flag("dynamic_shape", False)
+set_enable_shared_mem, get_enable_shared_mem = _flag("enable_shared_mem", True)
+set_enable_watchdog, get_enable_watchdog = _flag("enable_watchdog", True)
+set_fast_recovery, get_fast_recovery = _flag("fast_recovery", True)
+set_multiprocessing_timeout_interval, get_multiprocessing_timeout_interval = _count(
+    "multiprocessing_timeout_interval", 300, 1
+)
+set_numa_enable, get_numa_enable = _flag("numa_enable", False)
+_set_autotune, get_enable_autotune = _flag("enable_autotune", False)
+set_sending_batches, _ = _count("sending_batches", 0, -(2**31))
+
+
+def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:
+    """Accepted for scripts that set it; nothing is tuned here, and no file is written."""
+    _set_autotune(enable)
 
 
 def iterator_seed() -> int:
