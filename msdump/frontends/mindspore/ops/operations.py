@@ -10,6 +10,7 @@ from msdump.frontends.mindspore.common.dtype import int32 as _int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute, promoted
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops import collectives as _collectives
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
@@ -346,21 +347,12 @@ class ApplyMomentum(Primitive):
         super().__init__(use_nesterov=use_nesterov, use_locking=use_locking, gradient_scale=gradient_scale)
 
 
-class AllReduce(Primitive):
-    """Sum over all devices: with one device the operand itself."""
-
-    def __init__(self, op: str = "sum", group: str = "") -> None:
-        super().__init__(op=op, group=group)
-
-    def compute(self, x: Tensor) -> Tensor:
-        return x
-
-
 def pair(value: Any) -> tuple[int, int]:
     """(h, w) of an int, a pair, or (1, 1, h, w)."""
     sizes = (value, value) if isinstance(value, int) else tuple(value)
     return int(sizes[-2]), int(sizes[-1])
 
 
-globals().update(functional_classes)
-publish(__name__, *functional_classes)
+_others = functional_classes | {name: vars(_collectives)[name] for name in _collectives.__all__}
+globals().update(_others)
+publish(__name__, *_others)

@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import WithEvalCell
+from msdump.frontends.mindspore.nn.wrap.grad_reducer import give_parameters
 from msdump.frontends.mindspore.train.amp import build_train_network
 from msdump.frontends.mindspore.train.callback.base import Callback, CallbackList, RunContext, RunParameters, loss_of
 from msdump.frontends.mindspore.train.callback.monitors import TimeMonitor
@@ -132,6 +133,8 @@ class Model:
 
     def _run_epochs(self, plan: _Epochs, callbacks: Any, evaluate: Any) -> None:
         self._train_network.set_train()
+        if get_auto_parallel_context("parameter_broadcast"):
+            give_parameters(self._train_network)
         args = self._arguments(plan.dataset, "train")
         args.update(
             epoch_num=plan.last - plan.first,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import *
+from msdump.frontends.mindspore.nn.wrap.grad_reducer import *
 from msdump.frontends.mindspore.nn.wrap.loss_scale import *
 from msdump.frontends.mindspore.nn.wrap.parts import *
 

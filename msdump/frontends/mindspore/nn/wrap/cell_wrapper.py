@@ -6,10 +6,12 @@ from typing import Any
 
 from msdump.frontends.mindspore.common.parameter import ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.context import ParallelMode, get_auto_parallel_context
 from msdump.frontends.mindspore.differentiate import differentiate
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
+from msdump.frontends.mindspore.nn.wrap.grad_reducer import DistributedGradReducer
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.composite import GradOperation
 
@@ -66,8 +68,9 @@ class TrainOneStepCell(Cell):
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = GradOperation(get_by_list=True)
         self.sens = 1.0 if sens is None else sens
-        self.reducer_flag = False
-        self.grad_reducer: Any = _as_they_are
+        self.parallel_mode = get_auto_parallel_context("parallel_mode")
+        self.reducer_flag = self.parallel_mode in (ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL)
+        self.grad_reducer: Any = DistributedGradReducer(self.weights) if self.reducer_flag else _as_they_are
 
     weights: ParameterTuple
 
@@ -78,7 +81,7 @@ class TrainOneStepCell(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         result = differentiate(self.network, inputs, (), self.weights, self.sens)
-        self.optimizer(result.weight_gradients)
+        self.optimizer(self.grad_reducer(result.weight_gradients))
         return result.outputs
 
 

@@ -60,9 +60,10 @@ class DynamicLossScaleUpdateCell(Cell):
 class _ScaledGradients(Cell):
     """(loss, gradients) of `loss * scale`, the gradients scaled back; and whether all of them are finite."""
 
-    def __init__(self, network: Cell, weights: Any) -> None:
+    def __init__(self, network: Cell, weights: Any, reducer: Any) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
+        self.grad_reducer = reducer
         object.__setattr__(self, "weights", weights)
 
     weights: Any
@@ -70,6 +71,8 @@ class _ScaledGradients(Cell):
     def construct(self, scale: Tensor, *inputs: Any) -> tuple[Any, tuple[Tensor, ...], Tensor]:
         result = differentiate(self.network, inputs, (), self.weights, F.reshape(scale, ()))
         gradients = tuple(F.mul(gradient, F.reciprocal(scale)) for gradient in result.weight_gradients)
+        # Over all devices, so that each comes to the same decision.
+        gradients = self.grad_reducer(gradients)
         finite = [F.all(F.isfinite(gradient)) for gradient in gradients]
         return result.outputs, gradients, F.all(F.stack(finite))
 
@@ -88,7 +91,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         first = scale_sense.get_loss_scale() if is_cell else scale_sense
         array = np.array(first.asnumpy() if isinstance(first, Tensor) else first, np.float32)
         self.scale_sense = Parameter(Tensor(array), "scale_sense", requires_grad=False)
-        self.gradients = _ScaledGradients(network, optimizer.parameters)
+        self.gradients = _ScaledGradients(network, optimizer.parameters, self.grad_reducer)
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> tuple[Any, Tensor, Tensor]:
         scale = self.scale_sense.copy()
