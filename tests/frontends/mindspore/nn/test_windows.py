@@ -62,6 +62,22 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
         lambda x: F.max_pool1d(x, 3, 2, 1, 2, True),
         LINE,
     ),
+    "max_pool2d_ceil": (
+        lambda: nn.MaxPool2d(3, 2, "pad", 1, dilation=(1, 2), ceil_mode=True),
+        lambda x: F.max_pool2d(x, 3, 2, 1, (1, 2), True),
+        IMAGE,
+    ),
+    "max_pool2d_of_one": (lambda: nn.MaxPool2d(2, 2), lambda x: F.max_pool2d(x, 2, 2), IMAGE[0]),
+    "avg_pool2d_ceil": (
+        lambda: nn.AvgPool2d(3, 2, "pad", 1, ceil_mode=True, count_include_pad=False),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+        IMAGE,
+    ),
+    "avg_pool2d_divisor": (
+        lambda: nn.AvgPool2d(2, 2, divisor_override=3),
+        lambda x: F.avg_pool2d(x, 2, 2, divisor_override=3),
+        IMAGE,
+    ),
     "max_pool3d": (lambda: nn.MaxPool3d(2, 2), lambda x: F.max_pool3d(x, 2, 2), VOLUME),
     "max_pool3d_pad": (lambda: nn.MaxPool3d(3, 2, "pad", 1), lambda x: F.max_pool3d(x, 3, 2, 1), VOLUME),
     "avg_pool1d": (lambda: nn.AvgPool1d(3, 2), lambda x: F.avg_pool1d(x, 3, 2), LINE),
@@ -119,6 +135,7 @@ def test_adaptive_means_of_any_size(height: int, width: int, rows: int, columns:
     ("pool", "unpool", "reference", "back", "data"),
     [
         (nn.MaxPool1d, nn.MaxUnpool1d, F.max_pool1d, F.max_unpool1d, LINE),
+        (nn.MaxPool2d, nn.MaxUnpool2d, F.max_pool2d, F.max_unpool2d, IMAGE[..., :6]),
         (nn.MaxPool3d, nn.MaxUnpool3d, F.max_pool3d, F.max_unpool3d, VOLUME[..., :4, :]),
     ],
 )

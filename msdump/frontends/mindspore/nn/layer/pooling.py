@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.layer.pooling_dims import _AvgPool2d, _MaxPool2d
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.operations import pair
@@ -18,9 +20,8 @@ def _check(cls_name: str, settings: dict[str, Any]) -> None:
         raise ValueError(
             f"For '{cls_name}', the 'pad_mode' must be 'valid', 'same' or 'pad', got {settings['pad_mode']}."
         )
-    for name, plain in (("dilation", 1), ("ceil_mode", False), ("return_indices", False), ("data_format", "NCHW")):
-        if settings.get(name, plain) != plain:
-            raise ValueError(f"For '{cls_name}', '{name}' must be {plain!r} here, but got {settings[name]!r}.")
+    if settings["data_format"] != "NCHW":
+        raise ValueError(f"For '{cls_name}', 'data_format' must be 'NCHW' here, but got {settings['data_format']!r}.")
     if settings["pad_mode"].lower() != "pad" and settings["padding"] != 0:
         raise ValueError(
             f"For '{cls_name}', 'padding' must be 0 when 'pad_mode' is not 'pad', got {settings['padding']}."
@@ -33,6 +34,11 @@ def _around(pad_mode: str, padding: int | tuple[int, int]) -> tuple[int, int, in
     return (height, height, width, width) if pad_mode.lower() == "pad" else None
 
 
+def _of_pictures(pool: Callable[[Tensor], Any], x: Tensor) -> Any:
+    """The pooling of (N, C, H, W), or of (C, H, W)."""
+    return F.squeeze(pool(F.expand_dims(x, 0)), 0) if x.ndim == 3 else pool(x)
+
+
 class MaxPool2d(Cell):
     """Largest element under a window; padding never wins."""
 
@@ -42,7 +48,7 @@ class MaxPool2d(Cell):
         stride: int | tuple[int, int] = 1,
         pad_mode: str = "valid",
         padding: int | tuple[int, int] = 0,
-        dilation: int = 1,
+        dilation: int | tuple[int, int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
         data_format: str = "NCHW",
@@ -52,9 +58,14 @@ class MaxPool2d(Cell):
         _check("MaxPool2d", {**settings, "ceil_mode": ceil_mode, "data_format": data_format})
         self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
         self.max_pool = P.MaxPool(kernel_size, stride, pad_mode, pad=_around(pad_mode, padding))
+        # In a tuple: it is no child of this cell.
+        self._special: tuple[_MaxPool2d, ...] = ()
+        if return_indices or ceil_mode or any(item != 1 for item in pair(dilation)):
+            options = (padding, dilation, return_indices, ceil_mode)
+            self._special = (_MaxPool2d(kernel_size, stride, pad_mode, *options),)
 
     def construct(self, x: Tensor) -> Any:
-        return self.max_pool(x)
+        return self._special[0].construct(x) if self._special else _of_pictures(self.max_pool, x)
 
     def extend_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode.upper()}"
@@ -79,8 +90,10 @@ class AvgPool2d(Cell):
             "AvgPool2d",
             {"pad_mode": pad_mode, "padding": padding, "ceil_mode": ceil_mode, "data_format": data_format},
         )
-        if divisor_override is not None:
-            raise ValueError(f"For 'AvgPool2d', 'divisor_override' must be None here, but got {divisor_override}.")
+        self._special: tuple[_AvgPool2d, ...] = ()
+        if ceil_mode or divisor_override is not None:
+            options = (padding, ceil_mode, count_include_pad, divisor_override)
+            self._special = (_AvgPool2d(kernel_size, stride, pad_mode, *options),)
         self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
         height, width = pair(padding)
         self.pad = None
@@ -91,9 +104,9 @@ class AvgPool2d(Cell):
             self.avg_pool = P.AvgPool(kernel_size, stride, pad_mode, pad=_around(pad_mode, padding))
 
     def construct(self, x: Tensor) -> Any:
-        if self.pad is not None:
-            x = self.pad(x)
-        return self.avg_pool(x)
+        if self._special:
+            return self._special[0].construct(x)
+        return _of_pictures(lambda image: self.avg_pool(image if self.pad is None else self.pad(image)), x)
 
     def extend_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode.upper()}"

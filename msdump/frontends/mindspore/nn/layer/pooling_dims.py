@@ -104,6 +104,12 @@ class _MaxPool(_Pool):
         return call("MaxPool3D", x, **attrs, pad_list=self.padding, ceil_mode=self.ceil_mode)
 
 
+class _MaxPool2d(_MaxPool):
+    """What MaxPool2d cannot do by the operator of two axes."""
+
+    ndim = 2
+
+
 class MaxPool1d(_MaxPool):
     """Largest element under a window of (N, C, L)."""
 
@@ -155,6 +161,12 @@ class _AvgPool(_Pool):
             count_include_pad=self.count_include_pad,
             divisor_override=self.divisor_override,
         )[0]
+
+
+class _AvgPool2d(_AvgPool):
+    """What AvgPool2d cannot do by the operator of two axes."""
+
+    ndim = 2
 
 
 class AvgPool1d(_AvgPool):
