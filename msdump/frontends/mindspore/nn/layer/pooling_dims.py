@@ -13,7 +13,7 @@ from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.windows import sizes
 
 
-def check_window(cls_name: str, pad_mode: str, **numbers: Any) -> None:
+def _check_window(cls_name: str, pad_mode: str, **numbers: Any) -> None:
     """Raises: ValueError for a mode that is none, and for sizes that are not positive."""
     if pad_mode.lower() not in ("valid", "same", "pad"):
         raise ValueError(f"For '{cls_name}', the 'pad_mode' must be 'valid', 'same' or 'pad', but got {pad_mode}.")
@@ -32,7 +32,7 @@ class _Pool(Cell):
 
     def __init__(self, kernel_size: Any, stride: Any, pad_mode: str) -> None:
         super().__init__()
-        check_window(self.cls_name, pad_mode, kernel_size=kernel_size, stride=stride)
+        _check_window(self.cls_name, pad_mode, kernel_size=kernel_size, stride=stride)
         self.kernel_size, self.stride = sizes(kernel_size, self.ndim), sizes(stride, self.ndim)
         self.pad_mode = pad_mode
 
