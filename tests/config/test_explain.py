@@ -21,7 +21,7 @@ from msdump.graph.graph import Graph, Parameter
 from msdump.graph.pb import model_bytes, read_model
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from tests.graphs import graphs
+from msdump.testing.graphs import graphs
 from tests.plans import changed, plain_plan
 
 PLAN = plain_plan(Path("/dump"), engine="sync", device_target="CPU", iterations=parse_ranges("0|2-4"))

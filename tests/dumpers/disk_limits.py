@@ -26,8 +26,8 @@ from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase
 from tests.dumpers.memory_writer import MemoryWriter
-from tests.graphs import GraphCase
 from tests.plans import plain_plan
 
 GB = 1 << 30

@@ -45,6 +45,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
 from msdump.testing import records
+from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     GB,
@@ -60,7 +61,6 @@ from tests.dumpers.disk_limits import (
 )
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.dumpers.test_overflow import square_graph
-from tests.graphs import GraphCase, graphs
 from tests.plans import plain_plan
 
 # -- budget --------------------------------------------------------------------------------------------------------

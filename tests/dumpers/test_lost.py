@@ -18,9 +18,9 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase
 from tests.contracts.failing_calls import FailingCalls
 from tests.dumpers.disk_limits import async_dumper, by_iteration, plain, sync_dumper
-from tests.graphs import GraphCase
 
 
 def square_case() -> GraphCase:

@@ -24,8 +24,8 @@ from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_ke
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.memory_writer import MemoryWriter
-from tests.graphs import GraphCase, graphs
 from tests.plans import plain_plan
 
 Seen = tuple[OpEvent, list[Array], list[Array]]

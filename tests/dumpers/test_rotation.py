@@ -29,6 +29,7 @@ from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     async_dumper,
@@ -41,7 +42,6 @@ from tests.dumpers.disk_limits import (
     tensors,
 )
 from tests.dumpers.test_overflow import square_graph
-from tests.graphs import GraphCase, graphs
 from tests.plans import plain_plan
 
 

@@ -38,8 +38,8 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.test_sync import write_config
-from tests.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]
 ITERATIONS = 3

@@ -31,7 +31,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, OpEvent
-from tests.graphs import GraphCase, graphs
+from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]
 

@@ -22,8 +22,8 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase, graphs
 from tests.engines.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
-from tests.graphs import GraphCase, graphs
 
 MODES = {"input": {"input"}, "output": {"output"}, "all": {"input", "output"}}
 

@@ -12,7 +12,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from tests.graphs import GraphCase, graphs
+from msdump.testing.graphs import GraphCase, graphs
 
 
 @settings(max_examples=50, deadline=None)

@@ -18,8 +18,8 @@ from msdump.graph.ir import ir_text
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.records import DEFAULT_FORMAT
+from msdump.testing.graphs import GraphCase, graphs
 from tests.graph.emit_cases import emit_graphs, emit_primitives
-from tests.graphs import GraphCase, graphs
 
 __all__ = ["emit_primitives"]
 

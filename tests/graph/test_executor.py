@@ -21,7 +21,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.records import AFTER, BEFORE, KEEP, OpEvent
-from tests.graphs import GraphCase, graphs
+from msdump.testing.graphs import GraphCase, graphs
 
 
 def interpret(case: GraphCase) -> list[Array]:
