@@ -18,14 +18,14 @@ from msdump.config.json_file import JsonFile
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, How, Operands, Trigger, When
 from msdump.config.selection import Operator, Which
 from msdump.errors import ConfigError
-from tests import plans
-from tests.acl_configs import (
+from msdump.testing.acl_configs import (
     ACL_FILE_MISTAKES,
     ACL_MISTAKES,
     acl_dumps,
     acl_json_texts,
     invalid_acl_dumps,
 )
+from tests import plans
 from tests.plans import acl_plan
 
 OPERATORS = [Operator("Data", "x"), Operator("Conv2D", "conv1", (), (0,)), Operator("Add", "add", (), (1,))]

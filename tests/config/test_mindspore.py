@@ -16,7 +16,7 @@ from msdump.config.json_file import JsonFile, read_json_file
 from msdump.config.mindspore import _repeated, parse_mindspore_config
 from msdump.config.sections import Profile
 from msdump.errors import ConfigError
-from tests.configs import (
+from msdump.testing.configs import (
     MISTAKES,
     invalid_mindspore_configs,
     is_mistake,

@@ -18,7 +18,7 @@ from msdump.config.plan import ASCEND, ASYNC, DUMP_INPUT, DUMP_OUTPUT, How, Oper
 from msdump.config.ranges import EVERY_NUMBER
 from msdump.config.selection import OperatorList, Which
 from msdump.errors import ConfigError
-from tests.configs import kernel_selectors, mindspore_configs
+from msdump.testing.configs import kernel_selectors, mindspore_configs
 from tests.plans import changed
 
 NAMES = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msdump.config.acl_file import AclConfigError
 from msdump.config.ranges import ACL, EVERY_NUMBER, LAST, MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.errors import ConfigError
-from tests.acl_configs import step_texts
-from tests.configs import iteration_texts
+from msdump.testing.acl_configs import step_texts
+from msdump.testing.configs import iteration_texts
 
 
 def is_matched(text: str, iteration: int) -> bool:

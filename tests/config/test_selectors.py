@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from msdump.config.selectors import advice, op_type_of, parse_selector
 from msdump.errors import ConfigError
-from tests.configs import kernel_selectors
+from msdump.testing.configs import kernel_selectors
 
 CONV = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op12"
 RELU = "Default/network-WithLossCell/_backbone-AlexNet/relu-ReLU/ReLU-op3"

@@ -24,7 +24,7 @@ from msdump.errors import DumpError
 from msdump.formats.sidecars import initial_acl_json, step_acl_json
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
-from tests.acl_configs import ACL_FILE_MISTAKES, ACL_MISTAKES
+from msdump.testing.acl_configs import ACL_FILE_MISTAKES, ACL_MISTAKES
 from tests.frontends.acl.scripts import call_operator, config, everything, files, ok, run_small, small_model
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
