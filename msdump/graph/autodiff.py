@@ -95,6 +95,9 @@ def _same_bytes(known: Array | None, data: Array) -> bool:
     return known is not None and known.tobytes() == data.tobytes()
 
 
+Changes = Callable[[Value, Value, Node | None], Value]
+
+
 def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | None = None) -> list[Value | None]:
     """Gradients of `loss` with respect to each value of `wrt`, as new nodes of `graph`.
 
@@ -108,15 +111,18 @@ def gradients(graph: Graph, loss: Value, wrt: Sequence[Value], sens: Value | Non
 
 
 def gradients_of_sum(
-    graph: Graph, losses: Sequence[tuple[Value, Value | None]], wrt: Sequence[Value]
+    graph: Graph,
+    losses: Sequence[tuple[Value, Value | None]],
+    wrt: Sequence[Value],
+    changes: Changes | None = None,
 ) -> list[Value | None]:
-    """As `gradients`, for the sum of all elements of several losses, each with its `sens`."""
+    """As `gradients`, for the sum of all elements of several losses, each with its `sens`; `changes` as `backward`."""
     needed = depending(graph.nodes, wrt)
     pending: dict[int, list[Value]] = {}
     for loss, sens in losses:
         if loss.id in needed:
             pending.setdefault(loss.id, []).append(sens or _ones(graph, loss.type))
-    return backward(graph, list(graph.nodes), pending, wrt)
+    return backward(graph, list(graph.nodes), pending, wrt, changes=changes)
 
 
 def backward(
@@ -125,11 +131,14 @@ def backward(
     pending: dict[int, list[Value]],
     wrt: Sequence[Value],
     owner: Node | None = None,
+    changes: Changes | None = None,
 ) -> list[Value | None]:
     """Gradients with respect to each value of `wrt`, as new nodes of `graph`, back through `nodes`.
 
     pending  value id -> gradients that it has already; gets those of all values on the way
     owner    the node to which sums belong that belong to no other
+    changes  `changes(value, gradient, node)` gives the gradient of a value, all its uses added up, that goes on from
+             there; `node` makes the value, or else gave it its last gradient
     Raises:  as `gradients`.
     """
     needed = depending(nodes, wrt)
@@ -143,6 +152,10 @@ def backward(
             continue
         builder = GradBuilder(graph, node, wanted)
         outer = [_total(builder, pending.pop(value.id, [])) for value in node.outputs]
+        if changes is not None:
+            outer = [
+                gradient and changes(value, gradient, node) for value, gradient in zip(node.outputs, outer, strict=True)
+            ]
         bprop = node.definition.bprop
         if bprop is None and not any(dtypes.dtype(value.type.dtype).is_float for value in node.outputs):
             continue
@@ -157,6 +170,7 @@ def backward(
             pending.setdefault(value.id, []).append(gradient)
             givers[value.id] = node
     results: list[Value | None] = []
+    changed: set[int] = set()
     for value in wrt:
         parts = pending.get(value.id, [])
         if len(parts) > 1:
@@ -168,6 +182,9 @@ def backward(
             else:
                 parts = [_added(GradBuilder(graph, forward, ()), parts)]
             pending[value.id] = parts
+        if parts and changes is not None and value.id not in changed:
+            parts = pending[value.id] = [changes(value, parts[0], givers.get(value.id))]
+            changed.add(value.id)
         results.append(parts[0] if parts else None)
     return results
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
 from msdump.errors import TracedValueError
-from msdump.frontends.mindspore.common.parameter import Parameter
+from msdump.frontends.mindspore.common.parameter import Parameter, hook_changes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
 from msdump.frontends.mindspore.control.functions import rewrite_asker, rewriting
@@ -144,7 +144,7 @@ def _compiled(
     cell: TracedCell | None,
     jit_level: str,
 ) -> CompiledGraph:
-    signature = (structure, get_context("reserve_class_name_in_scope"))
+    signature = (structure, get_context("reserve_class_name_in_scope"), hook_changes())
     graph = cache.find(signature)
     if graph is None:
         with sessions.lock:

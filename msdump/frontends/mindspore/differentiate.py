@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.hooks import check_gradient
 from msdump.frontends.mindspore.structure import flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.autodiff import gradients_of_sum, keep_read_values
-from msdump.graph.graph import CONSTANT, Graph, Value
+from msdump.graph.graph import CONSTANT, Graph, Node, Value
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,9 @@ def differentiate(
             tracer.value_of(weight) for weight in weights
         ]
         first = len(tracer.graph.nodes)
-        results = gradients_of_sum(tracer.graph, list(zip(losses, senses, strict=True)), wrt)
+        hooks = _hooks(tracer, args, inputs, weights)
+        changes = partial(_hooked, tracer, hooks) if hooks else None
+        results = gradients_of_sum(tracer.graph, list(zip(losses, senses, strict=True)), wrt, changes)
         tracer.catch_up([value for value in results if value is not None])
         if not tracer.is_recording:
             keep_read_values(tracer.graph, first)
@@ -74,6 +78,31 @@ def differentiate(
         structure = flatten(inner[position], [])
         per_input.append(next(leaves) if structure.kind == "constant" else unflatten(structure, leaves))
     return Differentiated(outputs, tuple(per_input), tuple(leaves))
+
+
+_Hooks = dict[int, Sequence[tuple[Callable[[Tensor], Any]]]]
+
+
+def _hooks(tracer: Tracer, args: Sequence[Any], inputs: dict[int, list[Value]], weights: Sequence[Parameter]) -> _Hooks:
+    """Value id -> hooks: those that the program registered, and those of its arguments and weights."""
+    hooks: _Hooks = dict(tracer.gradient_hooks)
+    for position, arg in enumerate(args):
+        for tensor, value in zip(_tensors(arg), inputs[position], strict=False):
+            if tensor.gradient_hooks:
+                hooks[value.id] = tensor.gradient_hooks
+    for weight in weights:
+        if weight.gradient_hooks:
+            hooks[tracer.value_of(weight).id] = weight.gradient_hooks
+    return hooks
+
+
+def _hooked(tracer: Tracer, hooks: _Hooks, value: Value, gradient: Value, node: Node | None) -> Value:
+    for (hook,) in hooks.get(value.id, ()):
+        tracer.catch_up([gradient])
+        shown = tracer.tensor_of(gradient)
+        with nullcontext() if node is None else tracer.backward_of(node):
+            gradient = tracer.value_of(check_gradient("Tensor.register_hook", hook(shown), shown))
+    return gradient
 
 
 def _is_in(weight: Parameter, weights: Sequence[Parameter]) -> bool:

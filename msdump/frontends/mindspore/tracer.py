@@ -6,7 +6,7 @@ A recording tracer (PyNative) also computes every operator at once, so that tens
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -72,6 +72,7 @@ class Tracer:
     arrays            recording only: value id -> what it holds
     cells             every cell that took part, with the flags it had
     weights           parameters with respect to which a gradient was taken
+    gradient_hooks    value id -> functions that see the gradient of that value, each in a tuple
     expects_gradients  whether gradients of calls that have ended may be taken; in a recording, which then binds, only
                       where a cell is known to do so
     writes            (identity, name) -> cell whose attribute of that name the program sets
@@ -86,7 +87,7 @@ class Tracer:
         has_cell_scopes: bool = True,
         recorder: StepRecorder | None = None,
     ) -> None:
-        self.graph = graph
+        self.graph = self._root = graph
         self.is_recording = is_recording
         self.recorder = recorder
         self.has_cell_scopes = has_cell_scopes
@@ -96,6 +97,7 @@ class Tracer:
         self.draw_counter: Parameter | None = None
         self.unbound: dict[str, Exception] = {}
         self.writes: dict[tuple[int, str], Any] = {}
+        self.gradient_hooks: dict[int, list[tuple[Callable[[Tensor], Any]]]] = {}
         self.expects_gradients = not is_recording
         self._calls: dict[Hashable, tuple[Any, Any, int]] = {}
         self._owner = object()
@@ -196,6 +198,11 @@ class Tracer:
     def is_differentiating(self) -> bool:
         """Is a gradient of what runs wanted?"""
         return self._gradients > 0
+
+    @property
+    def is_in_subgraph(self) -> bool:
+        """Is a branch or the body of a loop being traced?"""
+        return self.graph is not self._root
 
     @property
     def is_binding(self) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from msdump import sessions
-from msdump.frontends.mindspore import Parameter, Tensor, nn
+from msdump.errors import GraphError
+from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from tests.frontends.mindspore.conftest import execution_order
 
 pytestmark = pytest.mark.usefixtures("either_mode")
@@ -167,3 +168,101 @@ def test_operators_of_hooks_are_dumped(sync_dump: Callable[..., Path]) -> None:
     names = execution_order(root)
     assert names.count("Default/network-Net/r-ReLU/Mul") == 1
     assert names.count("Default/network-Net/r-ReLU/Add") == 1
+
+
+class Hooked(nn.Cell):
+    """Registers a hook after the tensor has been read once."""
+
+    def __init__(self, *hooks: Callable[..., Any]) -> None:
+        super().__init__()
+        self.hooks = hooks
+
+    def construct(self, a: Tensor) -> Tensor:
+        y = a * 2
+        z = y * 3
+        for hook in self.hooks:
+            y.register_hook(hook)
+        return z + y
+
+
+def test_a_hook_of_a_tensor_sees_its_whole_gradient() -> None:
+    """Source: MindSpore 2.7: also what came through uses before the hook."""
+    assert values(ms.grad(Hooked(lambda gradient: gradient * 10))(x())) == [80, 80, 80]
+    assert values(ms.grad(Hooked(lambda g: g + 1, lambda g: g * 10))(x())) == [100, 100, 100]
+    assert values(ms.grad(Hooked(lambda gradient: None))(x())) == [8, 8, 8]
+    assert values(Hooked(lambda gradient: gradient * 10)(x())) == [8, -16, 24]
+
+
+def test_a_hook_of_a_parameter_stays_until_it_is_removed() -> None:
+    net = Net()
+    gradient = ms.grad(net, None, net.trainable_params())
+    assert values(gradient(x())[0]) == [1, 0, 3]
+    handle = net.w.register_hook(lambda g: g * 10)
+    assert values(gradient(x())[0]) == [10, 0, 30]
+    nn.TrainOneStepCell(net, nn.SGD([net.w], 0.1))(x())
+    np.testing.assert_allclose(net.w.asnumpy(), [1, 2, -1], rtol=1e-6)
+    handle.remove()
+    net.w.set_data(Tensor(np.full(3, 2, np.float32)))
+    assert values(gradient(x())[0]) == [1, 0, 3]
+
+
+def test_a_hook_of_an_argument(either_mode: int) -> None:
+    tensor, seen = x(), []
+    handle = tensor.register_hook(lambda g: seen.append(g) or g * 5)  # type: ignore[func-returns-value]
+    expected = 2 * X if either_mode == ms.GRAPH_MODE else 10 * X
+    np.testing.assert_array_equal(ms.grad(lambda a: a * a)(tensor).asnumpy(), expected)
+    handle.remove()
+    np.testing.assert_array_equal(ms.grad(lambda a: a * a)(tensor).asnumpy(), 2 * X)
+
+
+@pytest.mark.parametrize("hook", [lambda g: 5, lambda g: g[0:2]])
+def test_what_a_hook_of_a_tensor_returns_is_checked(hook: Callable[..., Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"Tensor\.register_hook: expected"):
+        ms.grad(Hooked(hook))(x())
+    with pytest.raises(TypeError, match="must be python function"):
+        x().register_hook(5)  # type: ignore[arg-type]
+
+
+class Through(nn.Cell):
+    def __init__(self, operator: Any) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, a: Tensor) -> Tensor:
+        return self.operator(a * 2) * 3
+
+
+def test_insert_gradient_of_works_in_both_modes() -> None:
+    assert values(ms.grad(Through(ops.InsertGradientOf(lambda g: g * 10)))(x())) == [60, 60, 60]
+    assert values(ms.grad(Through(ops.InsertGradientOf(lambda g: None)))(x())) == [6, 6, 6]
+    assert values(Through(ops.InsertGradientOf(lambda g: g * 10))(x())) == [6, -12, 18]
+
+
+def test_hook_backward_works_in_pynative(either_mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Source: MindSpore 2.0 and 2.7: in GRAPH_MODE it hands on what it gets."""
+    seen: list[Any] = []
+    net = Through(ops.HookBackward(lambda gradients: (seen.append(gradients), gradients[0] * 10)[1]))
+    found = values(ms.grad(net)(x()))
+    if either_mode == ms.GRAPH_MODE:
+        assert (found, seen) == ([6, 6, 6], [])
+        assert "HookBackward has no effect in GRAPH_MODE" in caplog.text
+    else:
+        assert (found, len(seen), len(seen[0])) == ([60, 60, 60], 1, 1)
+    with pytest.raises(TypeError, match="must be python function"):
+        ops.HookBackward(5)  # type: ignore[arg-type]
+
+
+def test_a_branch_of_a_graph_takes_no_hook_of_a_tensor(either_mode: int) -> None:
+    class Branches(nn.Cell):
+        def construct(self, a: Tensor) -> Tensor:
+            y = a * 2
+            if a.sum() > 0:
+                y = a * 3
+                y.register_hook(lambda g: g * 10)
+            return y * 1
+
+    if either_mode == ms.GRAPH_MODE:
+        with pytest.raises(GraphError, match=r"test_hooks\.py:\d+: .*expected a tensor outside of branches"):
+            ms.grad(Branches())(x())
+    else:
+        assert values(ms.grad(Branches())(x())) == [30, 30, 30]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType
+from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.tensor import (
     Tensor,
     active_tracer,
@@ -24,6 +25,19 @@ from msdump.graph.types import TensorType
 DEFAULT_NAME = "Parameter"
 # Data of a kind fits a parameter of the same or a later kind.
 _KINDS = {dtypes.BOOL: 0, dtypes.UINT: 1, dtypes.INT: 2, dtypes.FLOAT: 3, dtypes.COMPLEX: 4}
+
+
+_changes = 0
+
+
+def _count_change() -> None:
+    global _changes
+    _changes += 1
+
+
+def hook_changes() -> int:
+    """How often hooks of parameters came or went: graphs of before do not have those of now."""
+    return _changes
 
 
 class Parameter(Tensor):
@@ -109,6 +123,11 @@ class Parameter(Tensor):
         else:
             np.copyto(self.memory.array, array.astype(self.memory.array.dtype))
         return self
+
+    def register_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """As of a Tensor; the hook stays with the parameter, for all programs that take its gradient."""
+        check_hook(hook_fn, "register_hook")
+        return HookHandle(self._own_hooks(), (hook_fn,), _count_change)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         tracer = active_tracer.get()

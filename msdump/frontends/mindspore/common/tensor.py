@@ -12,6 +12,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
+from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
@@ -378,6 +379,32 @@ class Tensor:
             tracer.forget(self)
         index = index.asnumpy() if isinstance(index, Tensor) else index
         self.array[index] = value.asnumpy() if isinstance(value, Tensor) else value
+
+    # -- hooks ----------------------------------------------------------------------------------------
+
+    # Hooks of a tensor that no program has made; each in a tuple of its own.
+    gradient_hooks: Sequence[tuple[Callable[..., Any]]] = ()
+
+    def register_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Call `hook_fn(gradient)` with the gradient of this tensor; what it returns, unless None, takes its place.
+
+        Raises: TypeError for anything but a function.
+        """
+        check_hook(hook_fn, "register_hook")
+        tracer = active_tracer.get()
+        value = None if tracer is None else tracer.known_value(self)
+        if value is not None and tracer.is_in_subgraph:
+            raise GraphError(
+                f"{user_line() or 'register_hook'}: expected a tensor outside of branches and loops on values of "
+                "tensors. Use ops.InsertGradientOf outside, or run with set_context(mode=PYNATIVE_MODE)."
+            )
+        hooks = self._own_hooks() if value is None else tracer.gradient_hooks.setdefault(value.id, [])
+        return HookHandle(hooks, (hook_fn,))
+
+    def _own_hooks(self) -> list[tuple[Callable[..., Any]]]:
+        if not isinstance(self.gradient_hooks, list):
+            self.gradient_hooks = []
+        return self.gradient_hooks
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
         result: Tensor = getattr(attached_functions(), name)(self, *args, **kwargs)

@@ -10,12 +10,13 @@ from typing import Any
 
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.dtype import DType, bfloat16, dtype_name, float16, float32, float64
+from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor, attached_functions
 from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.dispatch import cast
-from msdump.frontends.mindspore.hooks import CellHooks, Hook, HookHandle, check_hook
+from msdump.frontends.mindspore.hooks import CellHooks, Hook
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
 from msdump.frontends.mindspore.pynative import run_recorded, run_step, step_session

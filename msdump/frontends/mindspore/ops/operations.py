@@ -12,6 +12,7 @@ from msdump.frontends.mindspore.dispatch import call, execute, promoted
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import collectives as _collectives
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops import gradient_hooks as _hooks
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
@@ -353,6 +354,6 @@ def pair(value: Any) -> tuple[int, int]:
     return int(sizes[-2]), int(sizes[-1])
 
 
-_others = functional_classes | {name: vars(_collectives)[name] for name in _collectives.__all__}
+_others = functional_classes | {name: vars(each)[name] for each in (_collectives, _hooks) for name in each.__all__}
 globals().update(_others)
 publish(__name__, *_others)
