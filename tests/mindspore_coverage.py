@@ -7,38 +7,32 @@ python -m tests.mindspore_coverage NAME     prints what a module lacks, such as 
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from msdump.frontends.mindspore.reference import names_by_module
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "api-coverage.md"
-NAMES = ROOT / "tests" / "golden" / "mindspore_names.txt"
 # How a name is marked that one version alone has -> that version.
 _VERSIONS = ("2.0", "2.7")
-_MARK = re.compile(r"(\w+)(?:-(2\.[07]))?")
 
 _HEAD = """\
 # MindSpore, name by name
 
 `python -m tests.mindspore_coverage` writes this page from the modules themselves and from the names of MindSpore 2.0.0
-and 2.7.0 in `tests/golden/mindspore_names.txt`. A name that works does what MindSpore's does on one device, with the
-differences that [MindSpore](front-ends/mindspore.md#limits) lists; a name that does not raises `AttributeError` with
-the nearest one. Some names are there to raise an error that says why they cannot work without an Ascend.
+and 2.7.0 in `msdump/frontends/mindspore/mindspore_names.txt`. A name that works does what MindSpore's does on one
+device, with the differences that [MindSpore](front-ends/mindspore.md#limits) lists; a name that does not raises
+`AttributeError` with the nearest one, and where MindSpore has it. Some names are there to raise an error that says why
+they cannot work without an Ascend.
 
 """
 
 
 def names() -> dict[str, dict[str, str]]:
     """Module or class -> name -> the version that alone has it, "" for a name of both."""
-    lists: dict[str, dict[str, str]] = {}
-    for line in NAMES.read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            here = lists[line.strip("[]")] = {}
-        elif not line.startswith("#"):
-            here.update((name, version) for name, version in _MARK.findall(line))
-    return lists
+    return names_by_module()
 
 
 def namespace_of(path: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.errors import GraphError
+from msdump.errors import OperandValueError
 from msdump.graph.autodiff import GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -25,7 +25,7 @@ def_primitive("BiasAddGrad", ("dy",))
 def _expect_channels(type: TensorType, attrs: Attrs) -> None:
     expect_nchw(attrs)
     if type.ndim < 2:
-        raise GraphError(f"expected x of shape (N, C, ...), got {type.shape}.")
+        raise OperandValueError(f"expected x of shape (N, C, ...), got {type.shape}.")
 
 
 @def_infer("BiasAdd")

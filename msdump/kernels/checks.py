@@ -71,7 +71,7 @@ def dtype_attribute(attrs: Attrs, name: str = "dtype", default: str | None = Non
     """Name of the dtype table that an attribute holds.   Raises: GraphError for a name outside of it."""
     value = attrs.get(name, default) if default is not None else attribute(attrs, name)
     if not isinstance(value, str) or value not in dtypes.BY_NAME:
-        raise GraphError(f"expected {name} to be a dtype name, got {value!r}.")
+        raise OperandTypeError(f"expected {name} to be a dtype name, got {value!r}.")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.errors import GraphError
+from msdump.errors import OperandValueError
 from msdump.graph.autodiff import GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -71,7 +71,7 @@ def _infer_extreme(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
     result = _infer(types, attrs)
     shape = types[0].shape
     if result[0].size and any(shape[axis] == 0 for axis in reduced_axes(attrs, len(shape))):
-        raise GraphError(f"expected at least one element along the reduced axes, got {types[0]}.")
+        raise OperandValueError(f"expected at least one element along the reduced axes, got {types[0]}.")
     return result
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.errors import GraphError, KernelNotFoundError
+from msdump.errors import GraphError, KernelNotFoundError, OperandValueError
 from msdump.graph.autodiff import Bprop, GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import (
@@ -153,7 +153,7 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
-            raise GraphError(f"expected operands that it takes, got {got}: {reason}") from error
+            raise OperandValueError(f"expected operands that it takes, got {got}: {reason}") from error
 
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
         return inferred(tuple(types), tuple(attrs.items()))

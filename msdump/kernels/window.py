@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from msdump.arrays import Array
-from msdump.errors import GraphError
+from msdump.errors import OperandValueError
 from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_dtype
@@ -27,7 +27,7 @@ Padding = tuple[int, int, int, int]
 
 
 def pair(attrs: Attrs, name: str, default: int | None = None) -> Pair:
-    """Attribute as (height, width): an int, (h, w) or (1, 1, h, w).   Raises: GraphError for anything below 1."""
+    """Attribute as (height, width): an int, (h, w) or (1, 1, h, w).   Raises: OperandValueError for less than 1."""
     value: Any = attrs.get(name, default)
     if isinstance(value, int):
         value = (value, value)
@@ -35,7 +35,7 @@ def pair(attrs: Attrs, name: str, default: int | None = None) -> Pair:
     if len(sizes) == 4 and sizes[:2] == (1, 1):
         sizes = sizes[2:]
     if len(sizes) != 2 or any(not isinstance(size, int) or size < 1 for size in sizes):
-        raise GraphError(f"expected {name} to be a positive int, (h, w) or (1, 1, h, w), got {value!r}.")
+        raise OperandValueError(f"expected {name} to be a positive int, (h, w) or (1, 1, h, w), got {value!r}.")
     return sizes[0], sizes[1]
 
 
@@ -55,13 +55,13 @@ class Window:
 
 
 def window_of(attrs: Attrs, size: Pair, kernel: Pair, stride: Pair, dilation: Pair = (1, 1)) -> Window:
-    """The window over an image of `size`.   Raises: GraphError when it fits nowhere, or for an unknown pad_mode."""
+    """The window over an image of `size`.   Raises: OperandValueError when it fits nowhere, or for another pad_mode."""
     padding = _padding(attrs, size, kernel, stride, dilation)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     height = size[0] + padding[0] + padding[1] - spans[0]
     width = size[1] + padding[2] + padding[3] - spans[1]
     if height < 0 or width < 0:
-        raise GraphError(
+        raise OperandValueError(
             f"expected an image of at least {spans[0]} x {spans[1]}, got {size[0]} x {size[1]} with padding {padding}."
         )
     return Window(kernel, stride, dilation, padding, (height // stride[0] + 1, width // stride[1] + 1))
@@ -77,7 +77,7 @@ def _padding(attrs: Attrs, size: Pair, kernel: Pair, stride: Pair, dilation: Pai
         return height + same_padding(size[1], kernel[1], stride[1], dilation[1])
     if mode == "pad":
         return _explicit_padding(attrs.get("pad", 0))
-    raise GraphError(f'expected pad_mode "valid", "same" or "pad", got "{attrs["pad_mode"]}".')
+    raise OperandValueError(f'expected pad_mode "valid", "same" or "pad", got "{attrs["pad_mode"]}".')
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> Pair:
@@ -90,7 +90,9 @@ def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> Pair
 def _explicit_padding(value: Any) -> Padding:
     sizes = (value,) * 4 if isinstance(value, int) else tuple(value)
     if len(sizes) != 4 or any(not isinstance(size, int) or size < 0 for size in sizes):
-        raise GraphError(f"expected pad to be an int or (top, bottom, left, right), none negative, got {value!r}.")
+        raise OperandValueError(
+            f"expected pad to be an int or (top, bottom, left, right), none negative, got {value!r}."
+        )
     return sizes[0], sizes[1], sizes[2], sizes[3]
 
 
@@ -98,14 +100,14 @@ def expect_images(type: TensorType, what: str) -> None:
     """A float tensor (N, C, H, W) with at least one pixel and one channel."""
     expect_dtype(type, FLOATS, what)
     if type.ndim != 4 or 0 in type.shape[1:]:
-        raise GraphError(f"expected {what} of shape (N, C, H, W), got {type.shape}.")
+        raise OperandValueError(f"expected {what} of shape (N, C, H, W), got {type.shape}.")
 
 
 def expect_nchw(attrs: Attrs) -> None:
     """Attribute `format`, where there is one, is NCHW."""
     format = attrs.get("format", "NCHW")
     if format != "NCHW":
-        raise GraphError(f'expected format "NCHW", got "{format}". Put a Transpose before the operator.')
+        raise OperandValueError(f'expected format "NCHW", got "{format}". Put a Transpose before the operator.')
 
 
 Shape4 = tuple[int, int, int, int]
@@ -161,12 +163,12 @@ class PatchBlock:
 
 
 def geometry(x: Sequence[int], weight: Sequence[int], attrs: Attrs) -> Geometry:
-    """Sizes of Conv2D on operands of these shapes.   Raises: GraphError when they do not fit."""
+    """Sizes of Conv2D on operands of these shapes.   Raises: OperandValueError when they do not fit."""
     groups = attrs.get("group", 1)
     expect(isinstance(groups, int) and groups >= 1, "group to be a positive int", groups)
     expect(x[1] % groups == 0 and weight[0] % groups == 0, f"channels that {groups} groups divide", (x[1], weight[0]))
     if weight[1] * groups != x[1]:
-        raise GraphError(f"expected w of shape ({weight[0]}, {x[1] // groups}, ...), got {tuple(weight)}.")
+        raise OperandValueError(f"expected w of shape ({weight[0]}, {x[1] // groups}, ...), got {tuple(weight)}.")
     kernel = pair(attrs, "kernel_size") if "kernel_size" in attrs else (weight[2], weight[3])
     expect((weight[2], weight[3]) == kernel, f"w with a kernel of {kernel[0]} x {kernel[1]}", tuple(weight))
     size = (x[2], x[3])

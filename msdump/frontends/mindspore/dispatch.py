@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import DtypeError
+from msdump.errors import DtypeError, GraphError
 from msdump.frontends.mindspore import eager, outside
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.precision import FULL, Precision, current_precision
+from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.primitive import Primitive, definition_of
 
@@ -38,7 +39,11 @@ def _run(primitive: Primitive, inputs: Sequence[Tensor], tracer: Tracer | None) 
     if tracer is not None:
         return tracer.add(primitive, inputs)
     outside.note(primitive.op_type)
-    return tuple(Tensor.of_array(array) for array in eager.run(primitive, [tensor.array for tensor in inputs]))
+    try:
+        arrays = eager.run(primitive, [tensor.array for tensor in inputs])
+    except GraphError as error:
+        raise type(error)(f"{primitive.op_type} at {user_line()}: {error}") from error
+    return tuple(map(Tensor.of_array, arrays))
 
 
 def call(op_type: str, *inputs: Tensor, **attrs: Any) -> Tensor:
@@ -136,7 +141,9 @@ def as_tensor(thing: Any, dtype: str | None = None) -> Tensor:
         return thing
     if isinstance(thing, bool | int | float | list | tuple | np.ndarray | np.generic):
         return Tensor(np.asarray(thing, dtypes.dtype(dtype).numpy)) if dtype else Tensor(thing)
-    raise DtypeError(f"operand: expected a Tensor or a number, got {type(thing).__name__}.")
+    line = user_line()
+    where = f"operand at {line}" if line else "operand"
+    raise DtypeError(f"{where}: expected a Tensor or a number, got {type(thing).__name__}.")
 
 
 def _as_read(tensor: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS
+from msdump.frontends.mindspore.reference import advice
 
 ROOT = "msdump.frontends.mindspore"
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
@@ -64,8 +64,9 @@ def explain_missing(
 
     hints   name -> sentence that says what to use instead
     lazy    submodules that are imported at their first use
-    Raises: AttributeError that lists what is supported and names the nearest; for `from module import name`
-            ImportError with the same text, because Python would replace the other by its own short one.
+    Raises: AttributeError that names the nearest, where MindSpore has it, and what is supported; for
+            `from module import name` ImportError with the same text, because Python would replace the other by its
+            own short one.
     """
     shown = "mindspore" + module_name.removeprefix(ROOT)
 
@@ -78,8 +79,8 @@ def explain_missing(
             raise AttributeError(f"module '{shown}' has no attribute '{name}'")
         public = sorted({*_public_names(namespace), *lazy})
         missing = NOT_HERE.get(path.removeprefix(f"{ROOT}."))
-        hint = missing or (hints or {}).get(name) or did_you_mean(name, public)
-        message = f"module '{shown}' has no attribute '{name}' in msdump. {hint}".rstrip()
+        hint = missing or (hints or {}).get(name, "")
+        message = f"module '{shown}' has no attribute '{name}' in msdump. {advice(shown, name, public, hint)}"
         message += f"\nSupported here: {', '.join(public)}."
         if _is_import_from(sys._getframe(1)):
             raise ImportError(message, name=shown)

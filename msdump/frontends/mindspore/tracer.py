@@ -233,6 +233,10 @@ class Tracer:
         except KernelNotFoundError as error:
             place = f"{lines[-1]}: " if lines else ""
             raise KernelNotFoundError(f"{place}{error}") from error
+        except GraphError as error:
+            if lines:
+                raise
+            raise type(error)(f"{user_line()}: {error}") from error
         node.has_mark = self._marks[-1]
         if self.is_recording:
             self.run([node])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
+from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
 from msdump.graph.types import TensorType
@@ -379,6 +380,17 @@ class Tensor:
             tracer.forget(self)
         index = index.asnumpy() if isinstance(index, Tensor) else index
         self.array[index] = value.asnumpy() if isinstance(value, Tensor) else value
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for names that are not there.   Raises: AttributeError with the nearest one."""
+            kind = "Parameter" if type(self).__name__ == "Parameter" else "Tensor"
+            message = f"'{kind}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                names = [each for each in dir(type(self)) if not each.startswith("_")]
+                message += f" in msdump. {advice(kind, name, names)}"
+            raise AttributeError(message, name=name, obj=self)
 
     # -- hooks ----------------------------------------------------------------------------------------
 

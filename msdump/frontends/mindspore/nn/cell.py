@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
 from typing import Any
 
-from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.dtype import DType, bfloat16, dtype_name, float16, float32, float64
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
@@ -20,6 +19,7 @@ from msdump.frontends.mindspore.hooks import CellHooks, Hook
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
 from msdump.frontends.mindspore.pynative import run_recorded, run_step, step_session
+from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, is_same_constant
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
@@ -234,7 +234,9 @@ class Cell:
         """Only for names that are not there."""
         names = [key for key in (*dir(type(self)), *self.__dict__) if not key.startswith("_")]
         message = f"The '{type(self).__name__}' object has no attribute '{name}'."
-        raise AttributeError(f"{message} {did_you_mean(name, names)}".rstrip(), name=name, obj=self)
+        # Python itself asks for some, to see what an object can do.
+        text = message if name.startswith("__") else f"{message} {advice('Cell', name, names)}"
+        raise AttributeError(text, name=name, obj=self)
 
     def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
         """Make `param` a parameter of this cell; a parameter without a name gets this one.
