@@ -235,6 +235,11 @@ CASES: dict[str, list[Case]] = {
     "NMSWithMask": [Case((BOXES, 0.3), is_exact=True)],
     "ROIAlign": [Case((IMAGE, np.array([(0, 0, 0, 3, 3), (0, 1, 1, 2, 3)], np.float32), 2, 2, 1.0))],
     "STFT": [Case((numbers(2, 12), numbers(4, seed=1), 4, 2, 4, False, True, how)) for how in (False, True)],
+    "LinSpace": [Case((numbers(), numbers(seed=1), 5)), Case((numbers(2), numbers(2, low=2, high=3), 3))],
+    "LogSpace": [Case((numbers(), numbers(low=2, high=3), 4))],
+    "IdentityN": [Case(([numbers(3), numbers(2)],), is_exact=True)],
+    "UnravelIndex": [Case((whole(4, high=12), np.array([3, 4], np.int32)), is_exact=True)],
+    "RaggedRange": [Case((whole(2, high=3), whole(2, low=4), np.array([1, 2], np.int32)))],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

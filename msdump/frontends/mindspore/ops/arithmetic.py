@@ -107,9 +107,9 @@ def addn(x: Sequence[Tensor]) -> Tensor:
 
 
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """Elements kept between two bounds of the dtype of x; None is no bound. A list or tuple is done one by one."""
+    """Elements kept between two bounds of the dtype of x; None is no bound. Of a list or tuple each, as a tuple."""
     if isinstance(x, list | tuple):
-        return type(x)(clip_by_value(each, clip_value_min, clip_value_max) for each in x)
+        return tuple(clip_by_value(each, clip_value_min, clip_value_max) for each in x)
     if clip_value_min is not None:
         x = maximum(x, _bound(clip_value_min, x))
     return x if clip_value_max is None else minimum(x, _bound(clip_value_max, x))
@@ -136,6 +136,7 @@ def select(cond: Tensor, x: Any, y: Any) -> Tensor:
 where = select
 
 
+@operator_class("MaskedFill")
 def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """input_x with `value` where mask."""
     return select(mask, as_tensor(value, input_x.type_.dtype), input_x)

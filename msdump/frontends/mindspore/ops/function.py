@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.ops.arrangement import *
 from msdump.frontends.mindspore.ops.array import *
 from msdump.frontends.mindspore.ops.blending import *
 from msdump.frontends.mindspore.ops.convolutions import *
+from msdump.frontends.mindspore.ops.creation import *
 from msdump.frontends.mindspore.ops.draws import *
 from msdump.frontends.mindspore.ops.elementary import *
 from msdump.frontends.mindspore.ops.image import *
@@ -32,6 +33,7 @@ from msdump.frontends.mindspore.ops.scatter import *
 from msdump.frontends.mindspore.ops.selection import *
 from msdump.frontends.mindspore.ops.signals import *
 from msdump.frontends.mindspore.ops.spectral import *
+from msdump.frontends.mindspore.ops.spellings import *
 from msdump.frontends.mindspore.ops.statistics import *
 from msdump.frontends.mindspore.ops.triangles import *
 from msdump.frontends.mindspore.ops.volumes import *

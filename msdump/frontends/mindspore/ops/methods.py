@@ -33,7 +33,11 @@ _MORE = """
     xdivy
 """
 # Methods of another name -> function.
-_OTHER = {"absolute": "abs", "digamma": "digamma"}
+_OTHER = {
+    "absolute": "abs",
+    **{name: name for name in ("is_complex", "is_floating_point", "positive")},
+    "digamma": "digamma",
+}
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:

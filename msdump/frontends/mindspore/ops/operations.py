@@ -48,6 +48,10 @@ class BatchMatMul(MatMul):
     """Matrix products of matching matrices."""
 
 
+class Mod(RealDiv):
+    """The remainder with the sign of x."""
+
+
 class BiasAdd(Primitive):
     """x plus one number per channel."""
 
