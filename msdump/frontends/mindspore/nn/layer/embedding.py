@@ -12,7 +12,7 @@ from msdump.frontends.mindspore.dispatch import as_tensor, call
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
-from msdump.frontends.mindspore.ops.inner import clip_by_norm_of
+from msdump.frontends.mindspore.ops.layer_operators import clip_by_norm_of
 
 
 class Embedding(Cell):

@@ -17,7 +17,7 @@ from msdump.frontends.mindspore.nn.layer.container import CellList
 from msdump.frontends.mindspore.nn.layer.conv import Conv2d
 from msdump.frontends.mindspore.nn.layer.pooling import AvgPool2d
 from msdump.frontends.mindspore.ops import function as F
-from msdump.frontends.mindspore.ops.inner import extract_image_patches
+from msdump.frontends.mindspore.ops.layer_operators import extract_image_patches
 
 
 def _check_pictures(cls_name: str, *pictures: Tensor, dtypes: Sequence[DType] = ()) -> None:

@@ -13,7 +13,7 @@ from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
-from msdump.frontends.mindspore.ops.inner import instance_norm_of
+from msdump.frontends.mindspore.ops.layer_operators import instance_norm_of
 from msdump.frontends.mindspore.ops.primitive import Primitive
 
 
