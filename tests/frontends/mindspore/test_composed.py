@@ -149,6 +149,27 @@ def test_scatter_writes_the_parameter(mode: int) -> None:
     assert parameter.asnumpy().tolist() == [[1, 1], [0, 0], [3, 3]]
 
 
+def test_parameters_have_the_names_of_both_versions() -> None:
+    a, b = T(x), T(y)
+    assert ops.isclose(x1=a, x2=a).asnumpy().all() and ops.isclose(input=a, other=a).asnumpy().all()
+    chosen = [ops.where(condition=a > b, x=a, y=b), ops.where(a > b, input=a, other=b), ops.maximum(x=a, y=b)]
+    assert all((each.asnumpy() == np.maximum(x, y)).all() for each in chosen)
+    assert ops.tile(a, dims=(2, 1)).shape == ops.tile(a, multiples=(2, 1)).shape == (6, 4)
+    with pytest.raises(TypeError):
+        ops.maximum(a, b, nothing=1)
+
+
+def test_quotients_are_rounded_as_said() -> None:
+    a = T(np.array([-7, 7], np.int32))
+    assert ops.div(a, 2, rounding_mode="floor").asnumpy().tolist() == [-4, 3]
+    assert ops.div(a, 2, rounding_mode="trunc").asnumpy().tolist() == [-3, 3]
+    assert ops.round(T(np.array([1.25, -2.345], np.float32)), decimals=1).asnumpy().tolist() == pytest.approx(
+        [1.2, -2.3]
+    )
+    with pytest.raises(ValueError, match="rounding_mode"):
+        ops.div(a, 2, rounding_mode="up")
+
+
 def test_scatter_wants_a_parameter() -> None:
     with pytest.raises(TypeError, match="must be a Parameter"):
         ops.scatter_update(T(x), T(np.array([0], np.int32)), T(x[:1]))

@@ -43,8 +43,14 @@ logical_or = _binary("LogicalOr", "input or other, element by element.")
 floor_div = _binary("FloorDiv", "input / other, rounded down.")
 
 
-def div(input: Any, other: Any) -> Tensor:
-    """input / other; integers are divided as float32."""
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other, with "floor" rounded down, with "trunc" toward zero; else integers are divided as float32."""
+    if rounding_mode == "floor":
+        return floor_div(input, other)
+    if rounding_mode == "trunc":
+        return call("TruncateDiv", *promoted(input, other))
+    if rounding_mode is not None:
+        raise ValueError(f"For ops.div, rounding_mode value should be None, 'floor' or 'trunc', got {rounding_mode!r}.")
     first, second = promoted(input, other)
     if not dtypes.dtype(first.type_.dtype).is_float:
         first, second = _cast(first, "float32"), _cast(second, "float32")
@@ -75,6 +81,14 @@ def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], 
     return operator_class(op_type)(function)
 
 
+_round = _unary("Round", "Rounded to the nearest, halves to even.", False)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Rounded to so many places behind the point, halves to even."""
+    return _round(input) if decimals == 0 else div(_round(mul(input, 10.0**decimals)), 10.0**decimals)
+
+
 neg = negative = _unary("Neg", "-input.", False)
 abs = absolute = _unary("Abs", "|input|.", False)
 square = _unary("Square", "input * input.", False)
@@ -88,7 +102,6 @@ sin = _unary("Sin", "Sine.")
 cos = _unary("Cos", "Cosine.")
 floor = _unary("Floor", "Rounded down.")
 ceil = _unary("Ceil", "Rounded up.")
-round = _unary("Round", "Rounded to the nearest, halves to even.", False)
 reciprocal = _unary("Reciprocal", "1 / input.")
 erf = _unary("Erf", "Gauss error function.")
 isnan = _unary("IsNan", "Where input is NaN.")

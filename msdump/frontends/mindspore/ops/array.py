@@ -222,9 +222,27 @@ def gather_elements(input: Tensor, dim: int, index: Tensor) -> Tensor:
 gather_d = gather_elements
 
 
-def strided_slice(input_x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
-    """A slice with a begin, an end and a stride per axis."""
-    return call("StridedSlice", input_x, begin=tuple(begin), end=tuple(end), strides=tuple(strides))
+def strided_slice(
+    input_x: Tensor,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Tensor:
+    """A slice with a begin, an end and a stride per axis; bits of the masks say what counts in their place."""
+    masks = {
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }
+    set_masks = masks if builtins.any(masks.values()) else {}
+    return call("StridedSlice", input_x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **set_masks)
 
 
 def one_hot(indices: Tensor, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, axis: int = -1) -> Tensor:

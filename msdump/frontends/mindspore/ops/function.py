@@ -20,6 +20,7 @@ from msdump.frontends.mindspore.ops.creation import *
 from msdump.frontends.mindspore.ops.draws import *
 from msdump.frontends.mindspore.ops.elementary import *
 from msdump.frontends.mindspore.ops.image import *
+from msdump.frontends.mindspore.ops.keywords import accept_other_names as _accept_other_names
 from msdump.frontends.mindspore.ops.linear_algebra import *
 from msdump.frontends.mindspore.ops.losses import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
@@ -40,5 +41,6 @@ from msdump.frontends.mindspore.ops.volumes import *
 from msdump.frontends.mindspore.ops.windows import *
 
 publish_all(__name__)
+_accept_other_names(globals())
 _attach(_sys.modules[__name__], _take, _put, _initializer)
 _add_methods(globals())

@@ -32,12 +32,10 @@ _MORE = """
     unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min unsorted_segment_prod var vsplit
     xdivy
 """
+# Of activations and random draws.
+_OTHERS = "bernoulli hardshrink is_complex is_floating_point multinomial positive random_categorical"
 # Methods of another name -> function.
-_OTHER = {
-    "absolute": "abs",
-    **{name: name for name in ("is_complex", "is_floating_point", "positive")},
-    "digamma": "digamma",
-}
+_OTHER = {"absolute": "abs", "digamma": "digamma", "soft_shrink": "softshrink"}
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,6 +54,6 @@ def add_methods(functions: dict[str, Any]) -> None:
         setattr(Tensor, name, functools.partialmethod(cast, dtype=dtype))
     for name, read in own_methods.PROPERTIES.items():
         setattr(Tensor, name, property(read))
-    for name, function_name in {**{name: name for name in (_SAME + _MORE).split()}, **_OTHER}.items():
+    for name, function_name in {**{name: name for name in " ".join([_SAME, _MORE, _OTHERS]).split()}, **_OTHER}.items():
         if name not in vars(Tensor):
             setattr(Tensor, name, _method(functions[function_name]))
