@@ -52,6 +52,7 @@ WRITES = ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min")
 ROWS, SEGMENTS, ROWS_OF_SEGMENTS = (np.array(ids, np.int32) for ids in ((0, 2), (0, 1, 0, -1), (0, 0, 2)))
 COORDINATES = np.array([(0, 1), (2, 2), (1, 0)], np.int32)
 PICKS = np.array([(0, 1), (1, 2), (3, 0)])
+VOLUME = numbers(1, 1, 2, 4, 4)
 SORTED = np.array([(0.1, 0.5, 0.5), (0.2, 0.3, 0.9)], np.float32)
 SQUARES = numbers(2, 3, 3) + np.eye(3, dtype=np.float32)
 DEFINITE = SQUARES[0] @ SQUARES[0].T + np.diag(np.arange(1, 4)).astype(np.float32)
@@ -240,6 +241,39 @@ CASES: dict[str, list[Case]] = {
     "IdentityN": [Case(([numbers(3), numbers(2)],), is_exact=True)],
     "UnravelIndex": [Case((whole(4, high=12), np.array([3, 4], np.int32)), is_exact=True)],
     "RaggedRange": [Case((whole(2, high=3), whole(2, low=4), np.array([1, 2], np.int32)))],
+    **{name: [Case((numbers(3, 4, low=-2, high=2), 0.7))] for name in ("CeLU", "Elu", "HShrink", "SoftShrink")},
+    "AdaptiveAvgPool3D": [Case((VOLUME, (2, 1, 2)))],
+    "AdaptiveMaxPool2D": [Case((IMAGE, (2, 2)))],
+    "AdaptiveMaxPool3D": [Case((VOLUME, (2, 1, 2)))],
+    "AvgPool3D": [Case((VOLUME, (1, 1, 2, 2, 2), (1, 1, 2, 2, 2)))],
+    "MaxPool3D": [Case((VOLUME, (1, 1, 2, 2, 2), (1, 1, 2, 2, 2)))],
+    "MaxPool3DWithArgmax": [Case((VOLUME, (2, 2, 2), (2, 2, 2)))],
+    "MaxUnpool2D": [Case((numbers(1, 1, 2, 2), np.array([[[[0, 3], [9, 14]]]]), (1, 1, 4, 4)))],
+    "MaxUnpool3D": [Case((numbers(1, 1, 1, 1, 2), np.array([[[[[0, 5]]]]]), (1, 1, 2, 2, 2)))],
+    "Conv3D": [Case((VOLUME, numbers(2, 1, 2, 2, 2), 2, (2, 2, 2)))],
+    "Conv3DTranspose": [Case((VOLUME, numbers(1, 2, 2, 2, 2), 1, 2, (2, 2, 2)))],
+    "ClipByNorm": [Case((numbers(3, 4), numbers())), Case((numbers(3, 4), numbers(), 1))],
+    "ExtractImagePatches": [Case((IMAGE, (1, 1, 2, 2), (1, 1, 2, 2), (1, 1, 1, 1)))],
+    "InstanceNorm": [Case((IMAGE, *(numbers(2, seed=seed) for seed in range(4))))],
+    "LRN": [Case((IMAGE,))],
+    "CTCLossV2": [
+        Case(
+            (np.log(numbers(4, 2, 3)), whole(2, 2, high=3), *(np.array(n, np.int32) for n in ((4, 3), (2, 1)))),
+            is_smooth=False,
+        )
+    ],
+    "KLDivLoss": [Case((numbers(3, 4), numbers(3, 4, seed=1), how)) for how in ("mean", "none")],
+    "MultiMarginLoss": [Case((numbers(3, 4), np.array([0, 3, 1])))],
+    "MultilabelMarginLoss": [Case((numbers(2, 3), np.array([[0, 2, -1], [1, -1, 0]], np.int32)))],
+    "SmoothL1Loss": [Case((numbers(3, 4), numbers(3, 4, seed=1), 0.3))],
+    "SoftMarginLoss": [Case((numbers(3, 4), np.sign(numbers(3, 4, low=-1, seed=1))))],
+    "TripletMarginLoss": [Case((*(numbers(3, 4, seed=seed) for seed in range(3)), numbers(low=1, high=2)))],
+    "ResizeBicubic": [Case((IMAGE, (6, 3)))],
+    "ResizeBilinearV2": [Case((IMAGE, (6, 3)))],
+    "ResizeLinear1D": [Case((numbers(1, 2, 4), (6,)))],
+    "ResizeNearestNeighborV2": [Case((IMAGE, (6, 3)))],
+    "UpsampleNearest3D": [Case((VOLUME, (4, 8, 8)))],
+    "UpsampleTrilinear3D": [Case((VOLUME, (4, 8, 8)))],
     **{name: [Case((whole(3, 4), whole(4, seed=1))[: 1 if name == "Invert" else 2], is_exact=True)] for name in _WHOLE},
 }
 

@@ -175,7 +175,8 @@ def _ctc_loss(
         losses = torch.where(torch.isinf(losses), torch.zeros_like(losses), losses)
     # Beyond the end of a sequence PyTorch leaves its memory as it was.
     places = torch.arange(alphas.shape[-1], device=alphas.device)
-    is_inside = places <= 2 * lengths[1].reshape(-1, 1, 1)
+    steps = torch.arange(alphas.shape[1], device=alphas.device).reshape(-1, 1)
+    is_inside = (places <= 2 * lengths[1].reshape(-1, 1, 1)) & (steps < lengths[0].reshape(-1, 1, 1))
     return losses, torch.where(is_inside, alphas, torch.full_like(alphas, -torch.inf))
 
 
