@@ -47,6 +47,7 @@ ALLOWED = {
         "frontends/torch/",
         "frontends/torch_npu/",
         "frontends/torchair/",
+        "frontends/mindspore/communication/",
         "kernels/torch_operator.py",
         "torch_arrays.py",
     ),

@@ -24,6 +24,11 @@ DTYPES = {
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
     ("frontends/mindspore/common/dtype.py", "__all__"): "the names that scripts import",
     ("frontends/mindspore/common/dtype.py", "_OF_PYTHON"): "what MindSpore makes of Python's types",
+    ("frontends/mindspore/common/sparse_tensor.py", "_indices"): "what MindSpore takes for indices",
+    ("frontends/mindspore/communication/torch_transport.py", "_CARRIERS"): "which dtypes gloo cannot carry",
+    ("frontends/mindspore/mindrecord/layout.py", "SCALARS"): "what a MindRecord file can hold",
+    ("frontends/mindspore/mindrecord/writer.py", "_COLUMN_TYPES"): "what SQL calls a field of a MindRecord index",
+    ("frontends/mindspore/ops/own_methods.py", "CASTS"): "names of methods of Tensor",
     ("frontends/mindspore/dispatch.py", "_ORDER"): "MindSpore's order of promotion",
     ("frontends/torchair/passes/apply_pattern_passes.py", "_WIDER"): "which casts lose nothing, in dtypes of PyTorch",
     ("stats.py", "_UNPACK"): "how struct reads the floats that it knows",
@@ -31,7 +36,10 @@ DTYPES = {
     ("stats_kernels.py", "_BYTE_FLOATS"): "bits of floats that the kernels are compiled with",
 }
 CATEGORIES: dict[tuple[str, str], str] = {}
-OVERWRITING = {("kernels/program.py", ""): "where these are defined"}
+OVERWRITING = {
+    ("frontends/mindspore/ops/updates.py", "_ATTRIBUTES"): "attributes of the operator classes",
+    ("kernels/program.py", ""): "where these are defined",
+}
 
 # Name -> what it is a name of.
 _DTYPE_NAMES = {

@@ -26,10 +26,11 @@ _TEXT = "str"
 _CHECKSUM = b"crc_num"
 _CHECKSUM_BYTES = 10
 # Names of dtypes, in the order in which safetensors lays tensors out.
-_SAFE_NAMES = {
-    "uint64": "U64", "int64": "I64", "float64": "F64", "float32": "F32", "uint32": "U32", "int32": "I32",
-    "bfloat16": "BF16", "float16": "F16", "uint16": "U16", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
+_SAFE_ORDER = (
+    *("uint64", "int64", "float64", "float32", "uint32", "int32", "bfloat16", "float16", "uint16", "int16"),
+    *("int8", "uint8", "bool"),
+)
+_SAFE_NAMES = {name: str(dtypes.dtype(name).safetensors_name) for name in _SAFE_ORDER}
 _FROM_SAFE = {safe: name for name, safe in _SAFE_NAMES.items()}
 
 Values = Mapping[str, "Array | str"]
