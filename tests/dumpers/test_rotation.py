@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msdump.testing.graphs import GraphCase, graphs
 
 from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
@@ -29,7 +30,6 @@ from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
-from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     async_dumper,
