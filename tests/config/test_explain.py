@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import graphs
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump.config.explain import PARAMETER_ROW, describe, estimate, known_names, never_matches
@@ -22,6 +21,7 @@ from msdump.graph.graph import Graph, Parameter
 from msdump.graph.pb import model_bytes, read_model
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import graphs
 from tests.plans import changed, plain_plan
 
 PLAN = plain_plan(Path("/dump"), engine="sync", device_target="CPU", iterations=parse_ranges("0|2-4"))

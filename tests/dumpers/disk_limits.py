@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from msdump.testing.graphs import GraphCase
 
 from msdump.config.environment import DiskLimits
 from msdump.dumpers.limits import (
@@ -27,6 +26,7 @@ from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan
 

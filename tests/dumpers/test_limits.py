@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump import layouts
 from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size, parse_size
@@ -46,6 +45,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
 from msdump.testing import records
+from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     GB,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msdump.testing.graphs import GraphCase
 
 from msdump.dumpers.tally import Tally
 from msdump.formats.npy import NpyWriter, read_npy
@@ -19,6 +18,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase
 from tests.contracts.failing_calls import FailingCalls
 from tests.dumpers.disk_limits import async_dumper, by_iteration, plain, sync_dumper
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump import dtypes
 from msdump.arrays import Array
@@ -25,6 +24,7 @@ from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_ke
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
@@ -30,6 +29,7 @@ from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (
     async_dumper,

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump.config.environment import Environment
 from msdump.config.mindspore import plan_mindspore
@@ -39,6 +38,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
 from msdump.records import TensorRecord
+from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.test_sync import write_config
 
 Key = tuple[str, str, int]

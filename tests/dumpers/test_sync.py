@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump import opening, sessions
 from msdump.arrays import Array
@@ -32,6 +31,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump.acl_engine import AclDump
 from msdump.formats.acl_stats_csv import read_acl_stats
@@ -23,6 +22,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase, graphs
 from tests.engines.acl_plans import LONG_SCOPE, Witness, chain, make_dump, make_plan, run, tensors, tree
 
 MODES = {"input": {"input"}, "output": {"output"}, "all": {"input", "output"}}

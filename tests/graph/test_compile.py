@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump.graph.autodiff import gradients
 from msdump.graph.compile import finish
@@ -13,6 +12,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.testing.graphs import GraphCase, graphs
 
 
 @settings(max_examples=50, deadline=None)

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 from hypothesis import given, settings
-from msdump.testing.graphs import GraphCase, graphs
 
 import msdump.kernels  # noqa: F401  (fills the registry)
 from msdump import layouts
@@ -19,6 +18,7 @@ from msdump.graph.ir import ir_text
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
 from msdump.records import DEFAULT_FORMAT
+from msdump.testing.graphs import GraphCase, graphs
 from tests.graph.emit_cases import emit_graphs, emit_primitives
 
 __all__ = ["emit_primitives"]

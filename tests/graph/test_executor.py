@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msdump.testing.graphs import GraphCase, graphs
 
 from msdump import dtypes
 from msdump.arrays import Array
@@ -22,6 +21,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
 from msdump.records import AFTER, BEFORE, KEEP, OpEvent
+from msdump.testing.graphs import GraphCase, graphs
 
 
 def interpret(case: GraphCase) -> list[Array]:
