@@ -8,11 +8,14 @@ from typing import Any
 import msdump.mindspore as ms
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msdump.mindspore import nn
 
 from msdump.errors import GraphError
+from msdump.frontends.mindspore.control.functions import _new_code
 from msdump.graph.flow_executor import FlowExecutor
-from tests.frontends.mindspore.control.programs import load
+from tests.frontends.mindspore.control.programs import load, programs
 from tests.frontends.mindspore.control.test_join import N, X, in_graph
 
 
@@ -152,3 +155,18 @@ def test_a_parameter_is_a_condition_that_each_run_reads_anew() -> None:
     net = Counting()
     assert [float(net(X)[0, 0]) for _ in range(4)] == [2, 2, 1, 1]
     assert int(net.count) == 0
+
+
+@settings(max_examples=20)
+@given(programs(), st.lists(st.integers(-2, 4), min_size=2, max_size=2), st.floats(-2, 2, width=16))
+def test_rewritten_code_on_known_values_does_what_the_source_does(source: str, counts: list[int], start: float) -> None:
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    results = []
+    for is_rewritten in (False, True):
+        net_type = load(source)
+        if is_rewritten:
+            net_type.construct.__code__ = _new_code(net_type.construct.__code__)
+        x, y = ms.Tensor(np.array([start, 0.5], np.float32)), ms.Tensor(np.array([1.0, -start], np.float32))
+        results.append(net_type()(x, y, *(ms.Tensor(count, ms.int32) for count in counts)))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
