@@ -208,3 +208,39 @@ def test_numbers_are_not_rounded_where_a_cell_left_its_dtype() -> None:
 
 def test_mindspore_amp_is_the_module_with_the_scalers() -> None:
     assert ms.amp is amp and ms.amp is not ms.train.amp
+
+
+class OwnStep(nn.TrainOneStepWithLossScaleCell):
+    """A training step as scripts write it."""
+
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        status, scale = self.start_overflow_check(loss, self.scale_sense)
+        sens = ops.ones_like(loss) * ops.cast(scale, loss.dtype)
+        gradients = self.grad(self.network, self.weights)(*inputs, sens)
+        gradients = tuple(gradient / scale for gradient in gradients)
+        overflow = self.get_overflow_status(status, gradients)
+        overflow = self.process_loss_scale(overflow)
+        if not overflow:
+            self.optimizer(gradients)
+        return loss, overflow
+
+
+def test_a_subclass_runs_its_own_step(either_mode: int) -> None:
+    net = nn.Dense(2, 1)
+    optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    step = OwnStep(nn.WithLossCell(net, nn.MSELoss()), optimizer, nn.DynamicLossScaleUpdateCell(16, 2, 2))
+    good, bad = (Tensor(np.full((1, 2), value, np.float32)) for value in (1.0, np.inf))
+    label = Tensor(np.zeros((1, 1), np.float32))
+    seen = []
+    for x in (good, good, bad, good, good):
+        before = net.weight.asnumpy().copy()
+        _, overflow = step(x, label)
+        assert bool(overflow) == bool((net.weight.asnumpy() == before).all())
+        seen.append((bool(overflow), float(step.scale_sense)))
+    # Source: the rule of MindSpore's cell, with a window of 2.
+    assert seen == [(False, 16.0), (False, 32.0), (True, 16.0), (False, 16.0), (False, 32.0)]
+    step.set_sense_scale(Tensor(np.float32(4)))
+    assert float(step.scale_sense) == 4.0
+    with pytest.raises(TypeError, match="must be Cell or Tensor"):
+        nn.TrainOneStepWithLossScaleCell(net, optimizer, 16.0)
