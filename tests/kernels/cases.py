@@ -379,6 +379,7 @@ CASES["Print"] = [
 ]
 CASES["Depend"] = [case(reals(2), bools()), case(reals())]
 CASES["StopGradient"] = [case(reals(2, 2)), case(reals()), case(reals(0))]
+CASES["TensorMove"] = [case(reals(2, 2)), case(reals()), case(reals(0))]
 CASES["AllReduce"] = [case(reals(2, 2), op="sum"), case(ints(0, 4, 3), op="max")]
 
 for _path in sorted(Path(__file__).parent.glob("cases_*.py")):
