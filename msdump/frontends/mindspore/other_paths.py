@@ -6,6 +6,8 @@ Source: modules of MindSpore 2.0.0 and 2.7.0.
 from __future__ import annotations
 
 _SAME = {
+    "dataset": ("engine",),
+    "dataset.text": ("c_transforms", "py_transforms"),
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
     "nn.layer": (

@@ -356,6 +356,11 @@ def test_old_names_of_the_modules() -> None:
     assert c_transforms.TypeCast is py_transforms.TypeCast is transforms.TypeCast
     assert cv.Resize is pv.Resize is vision.Resize
     assert utils.Inter is vision.Inter
+    from msdump.frontends.mindspore.dataset import engine, text
+    from msdump.frontends.mindspore.dataset.text import c_transforms as ct
+
+    assert engine.GeneratorDataset is ds.GeneratorDataset
+    assert ct.Lookup is text.Lookup
 
 
 def test_settings() -> None:
