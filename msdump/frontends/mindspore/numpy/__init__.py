@@ -1,0 +1,30 @@
+"""`mindspore.numpy`: numpy's names on tensors, each a function of `mindspore.ops` or a few of them."""
+
+from __future__ import annotations
+
+from msdump.frontends.mindspore.common.dtype import (
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+from msdump.frontends.mindspore.numpy.creation import *
+from msdump.frontends.mindspore.numpy.elements import *
+from msdump.frontends.mindspore.numpy.reductions import *
+from msdump.frontends.mindspore.numpy.shapes import *
+
+pi = 3.141592653589793
+e = 2.718281828459045
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+
+publish_all(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -1,0 +1,167 @@
+"""Functions element by element, from tables: all take `dtype`, that of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msdump.frontends.mindspore.common.dtype import Type, bool_, float32, float_type
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.numpy.creation import asarray
+from msdump.frontends.mindspore.ops import function as F
+
+
+def _in(result: Any, dtype: Type | None) -> Any:
+    return result if dtype is None else F.cast(result, dtype)
+
+
+def _operand(value: Any) -> Any:
+    """Numbers stay numbers beside tensors; sequences become tensors."""
+    return value if isinstance(value, bool | int | float | Tensor) else asarray(value)
+
+
+def _unary(name: str, function: str | Callable[..., Any] = "") -> Callable[..., Any]:
+    """numpy's function of one operand, by that of `mindspore.ops`."""
+    compute = getattr(F, function or name) if isinstance(function, str) else function
+
+    def unary(x: Any, dtype: Type | None = None) -> Any:
+        return _in(compute(asarray(x)), dtype)
+
+    unary.__name__ = unary.__qualname__ = name
+    unary.__doc__ = compute.__doc__
+    return unary
+
+
+def _binary(name: str, function: str | Callable[..., Any] = "") -> Callable[..., Any]:
+    """numpy's function of two operands, by that of `mindspore.ops`."""
+    compute = getattr(F, function or name) if isinstance(function, str) else function
+
+    def binary(x1: Any, x2: Any, dtype: Type | None = None) -> Any:
+        first, second = _operand(x1), _operand(x2)
+        if not isinstance(first, Tensor) and not isinstance(second, Tensor):
+            first = asarray(first)
+        return _in(compute(first, second), dtype)
+
+    binary.__name__ = binary.__qualname__ = name
+    binary.__doc__ = compute.__doc__
+    return binary
+
+
+def _flag(name: str) -> Callable[..., Any]:
+    """A test of an operand that numpy also takes for whole numbers."""
+    return _unary(name, lambda x: getattr(F, name)(F.cast(x, float32) if x.dtype not in float_type else x))
+
+
+abs = absolute = _unary("abs")
+arccos = _unary("arccos")
+arccosh = _unary("arccosh")
+arcsin = _unary("arcsin")
+arcsinh = _unary("arcsinh")
+arctan = _unary("arctan")
+arctanh = _unary("arctanh")
+bitwise_not = invert = _unary("invert")
+ceil = _unary("ceil")
+cos = _unary("cos")
+cosh = _unary("cosh")
+deg2rad = radians = _unary("deg2rad")
+exp = _unary("exp")
+exp2 = _unary("exp2")
+expm1 = _unary("expm1")
+fabs = _unary("fabs", "abs")
+floor = _unary("floor")
+fix = _unary("fix", "trunc")
+isfinite, isinf, isnan = _flag("isfinite"), _flag("isinf"), _flag("isnan")
+isneginf, isposinf = _flag("isneginf"), _flag("isposinf")
+log = _unary("log")
+log10 = _unary("log10")
+log1p = _unary("log1p")
+log2 = _unary("log2")
+logical_not = _unary("logical_not", lambda x: F.logical_not(F.cast(x, bool_)))
+negative = _unary("negative")
+positive = _unary("positive", lambda x: F.mul(x, 1))
+rad2deg = _unary("rad2deg")
+reciprocal = _unary("reciprocal")
+rint = _unary("rint")
+sign = _unary("sign")
+signbit = _unary("signbit")
+sin = _unary("sin")
+sinh = _unary("sinh")
+sqrt = _unary("sqrt")
+square = _unary("square")
+tan = _unary("tan")
+tanh = _unary("tanh")
+trunc = _unary("trunc")
+cbrt = _unary("cbrt", lambda x: F.mul(F.sign(x), F.pow(F.abs(F.cast(x, float32)), 1 / 3)))
+
+add = _binary("add")
+arctan2 = _binary("arctan2")
+bitwise_and = _binary("bitwise_and")
+bitwise_or = _binary("bitwise_or")
+bitwise_xor = _binary("bitwise_xor")
+copysign = _binary("copysign")
+divide = true_divide = _binary("divide")
+equal = _binary("equal")
+float_power = _binary("float_power")
+floor_divide = _binary("floor_divide", "floor_div")
+fmod = _binary("fmod")
+gcd = _binary("gcd")
+greater = _binary("greater")
+greater_equal = _binary("greater_equal")
+heaviside = _binary("heaviside")
+hypot = _binary("hypot")
+lcm = _binary("lcm")
+less = _binary("less")
+less_equal = _binary("less_equal")
+logaddexp = _binary("logaddexp")
+logaddexp2 = _binary("logaddexp2")
+logical_and = _binary("logical_and", lambda a, b: F.logical_and(F.cast(a, bool_), F.cast(b, bool_)))
+logical_or = _binary("logical_or", lambda a, b: F.logical_or(F.cast(a, bool_), F.cast(b, bool_)))
+logical_xor = _binary("logical_xor", lambda a, b: F.logical_xor(F.cast(a, bool_), F.cast(b, bool_)))
+matmul = _binary("matmul")
+maximum = _binary("maximum")
+minimum = _binary("minimum")
+mod = remainder = _binary("remainder", "floor_mod")
+multiply = _binary("multiply")
+not_equal = _binary("not_equal")
+power = _binary("power", "pow")
+subtract = _binary("subtract")
+
+
+def divmod(x1: Any, x2: Any, dtype: Type | None = None) -> tuple[Any, Any]:
+    """Floor of the quotient, and the remainder."""
+    return floor_divide(x1, x2, dtype), mod(x1, x2, dtype)
+
+
+def clip(x: Any, xmin: Any, xmax: Any, dtype: Type | None = None) -> Any:
+    """Elements kept between two bounds."""
+    return _in(F.clip_by_value(asarray(x), xmin, xmax), dtype)
+
+
+def around(a: Any, decimals: int = 0) -> Any:
+    """Rounded to a number of decimals."""
+    x = asarray(a)
+    return F.round(x) if not decimals else F.div(F.round(F.mul(x, 10.0**decimals)), 10.0**decimals)
+
+
+round = around
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Where |a - b| <= atol + rtol * |b|."""
+    first, second = (F.cast(asarray(each), float32) for each in (a, b))
+    near = F.less_equal(F.abs(F.sub(first, second)), F.add(F.mul(F.abs(second), rtol), atol))
+    near = F.logical_or(F.logical_and(near, F.isfinite(second)), F.equal(first, second))
+    return F.logical_or(near, F.logical_and(F.isnan(first), F.isnan(second))) if equal_nan else near
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """x where the condition holds, y elsewhere; of the condition alone the places where it holds."""
+    if x is None and y is None:
+        return F.nonzero(asarray(condition), as_tuple=True)
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = asarray(x)
+    return F.select(asarray(condition), _operand(x), _operand(y))
+
+
+publish(__name__)
