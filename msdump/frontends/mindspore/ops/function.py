@@ -23,9 +23,11 @@ from msdump.frontends.mindspore.ops.image import *
 from msdump.frontends.mindspore.ops.keywords import accept_other_names as _accept_other_names
 from msdump.frontends.mindspore.ops.linear_algebra import *
 from msdump.frontends.mindspore.ops.losses import *
+from msdump.frontends.mindspore.ops.mapping import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.padding import *
+from msdump.frontends.mindspore.ops.plain_values import *
 from msdump.frontends.mindspore.ops.products import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *

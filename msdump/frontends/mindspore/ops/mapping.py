@@ -1,0 +1,100 @@
+"""`vmap`: a function of single samples on a batch of them, sample by sample, so that all its operators are seen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.array import expand_dims, stack, unstack
+from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
+
+
+def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """`fn` for every sample along an axis of its arguments.
+
+    in_axes   the axis of each argument, None for one that all samples share; nested as the arguments are
+    out_axes  the axis of the samples in each result; None for a result that is the same for all of them
+    Raises:   ValueError where no argument has a sample axis, or their sizes differ.
+    """
+
+    @functools.wraps(fn, updated=())
+    def mapped(*args: Any) -> Any:
+        axes = _spread(in_axes, args)
+        sizes = {tensor.shape[axis] for tensor, axis in _mapped_tensors(args, axes)}
+        if not sizes:
+            raise ValueError("For 'vmap', the 'in_axes' must not be None for every argument.")
+        if len(sizes) > 1:
+            raise ValueError(f"For 'vmap', the sizes along 'in_axes' must be equal, but got {sorted(sizes)}.")
+        count = sizes.pop()
+        columns = _samples(args, axes, count)
+        results = [fn(*columns[place]) for place in range(count)]
+        return _joined(results, out_axes)
+
+    return mapped
+
+
+def _spread(axes: Any, args: Any) -> Any:
+    """One axis for each tensor of nested arguments."""
+    if not isinstance(args, tuple | list):
+        return axes
+    if isinstance(axes, tuple | list):
+        if len(axes) != len(args):
+            raise ValueError(f"For 'vmap', expected {len(args)} axes in 'in_axes', but got {len(axes)}.")
+        return tuple(_spread(axis, item) for axis, item in zip(axes, args, strict=True))
+    return tuple(_spread(axes, item) for item in args)
+
+
+def _mapped_tensors(thing: Any, axes: Any) -> list[tuple[Tensor, int]]:
+    if isinstance(thing, tuple | list):
+        pairs = zip(thing, axes, strict=True)
+        return [pair for item, axis in pairs for pair in _mapped_tensors(item, axis)]
+    if axes is None or not isinstance(thing, Tensor):
+        return []
+    if not -thing.ndim <= axes < thing.ndim:
+        raise ValueError(f"For 'vmap', expected an axis of {thing.ndim} in 'in_axes', but got {axes}.")
+    return [(thing, axes)]
+
+
+def _samples(thing: Any, axes: Any, count: int) -> Sequence[Any]:
+    """The argument of each sample."""
+    if isinstance(thing, tuple | list):
+        parts = [_samples(item, axis, count) for item, axis in zip(thing, axes, strict=True)]
+        return [tuple(part[place] for part in parts) for place in range(count)]
+    if axes is None or not isinstance(thing, Tensor):
+        return [thing] * count
+    return unstack(thing, axes)
+
+
+def _joined(results: Sequence[Any], axes: Any) -> Any:
+    if isinstance(results[0], tuple | list):
+        count = len(results[0])
+        each = axes if isinstance(axes, tuple | list) else (axes,) * count
+        if len(each) != count:
+            raise ValueError(f"For 'vmap', expected {count} axes in 'out_axes', but got {len(each)}.")
+        return tuple(_joined([result[place] for result in results], each[place]) for place in range(count))
+    if axes is None:
+        return results[0]
+    return stack(list(results), axes) if len(results) > 1 else expand_dims(results[0], axes)
+
+
+def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
+    """`func` with its first arguments given."""
+    return functools.partial(func, *args)
+
+
+class Partial(Primitive):
+    """`ops.Partial()(func, *args, **kwargs)`: a function with arguments given."""
+
+    def compute(self, *inputs: Any, **kwargs: Any) -> Any:
+        func, *args = inputs
+        if not callable(func):
+            raise TypeError(f"For 'Partial', the first input must be a function, but got {type(func).__name__}.")
+        return functools.partial(func, *args, **kwargs)
+
+
+functional_classes["Partial"] = Partial
+
+publish(__name__)
