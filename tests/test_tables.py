@@ -37,6 +37,7 @@ DTYPES = {
 }
 CATEGORIES: dict[tuple[str, str], str] = {}
 OVERWRITING = {
+    ("dumpers/overflow.py", "ATOMIC_OP_TYPES"): "operators that add up in memory, by MindSpore's guide",
     ("frontends/mindspore/ops/updates.py", "_ATTRIBUTES"): "attributes of the operator classes",
     ("kernels/program.py", ""): "where these are defined",
 }

@@ -278,11 +278,10 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
 
     def _submit_empty(self, round_: Round, record: TensorRecord) -> None:
         """Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics."""
+        self._tally.count_skipped("empty tensor")
         writers = [writer for writer in self._writers if writer.takes_empty]
         if writers and record.io == OUTPUT and not record.is_parameter:
-            self.pool.submit(self._delivery.job(round_, [record], [], writers))
-        else:
-            self._tally.count_skipped("empty tensor")
+            self.pool.submit(self._delivery.job(round_, [record], [], writers, record_count=0))
 
 
 class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):

@@ -127,13 +127,11 @@ class SyncDumper(Dumper):
         for record in records:
             if record.data.size == 0:
                 # Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics.
-                writers = [writer for writer in self._writers if writer.takes_empty]
-                if writers and record.io == OUTPUT and not record.is_parameter:
-                    for writer in writers:
-                        writer.write([record])
-                    attempt.count_written(1)
-                else:
-                    self._tally.count_skipped("empty tensor")
+                self._tally.count_skipped("empty tensor")
+                if record.io == OUTPUT and not record.is_parameter:
+                    for writer in self._writers:
+                        if writer.takes_empty:
+                            writer.write([record])
             else:
                 (first if written.is_new(record) else repeats).append(record)
         jobs = [self._threads.submit(self._write_batch, batch, attempt) for batch in batches(first)]

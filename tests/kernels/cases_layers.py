@@ -35,5 +35,4 @@ CASES: dict[str, Sequence[Case]] = {
         case(reals(0, 3, 4, 4), output_size=(1, 1)),
     ],
     "AdaptiveAvgPool2DGrad": [case(reals(2, 3, 2, 3), input_size=(5, 7)), case(reals(3, 1, 1), input_size=(4, 4))],
-    "TensorMove": [case(reals(3, 2)), case(ints(0, 9)), case(reals(0))],
 }

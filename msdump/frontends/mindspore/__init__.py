@@ -89,6 +89,7 @@ from msdump.frontends.mindspore.log import get_level, get_log_config
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.ops.composite import grad, value_and_grad
 from msdump.frontends.mindspore.ops.jacobians import get_grad, jacfwd, jacrev, jvp, vjp
+from msdump.frontends.mindspore.ops.mapping import vmap
 from msdump.frontends.mindspore.parallel import Layout, shard
 from msdump.frontends.mindspore.parallel_context import *
 from msdump.frontends.mindspore.profiler import EnvProfiler, Profiler

@@ -42,7 +42,7 @@ def get_level() -> str:
 
 def get_log_config() -> dict[str, str]:
     """How messages of scripts are written."""
-    return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
+    return {LOG_LEVEL: get_level(), "GLOG_logtostderr": "1"}
 
 
 _said: set[str] = set()

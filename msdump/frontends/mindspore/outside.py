@@ -14,12 +14,12 @@ from types import FrameType
 
 import msdump
 from msdump import opening, sessions
+from msdump.config.environment import DUMP_CONFIG
 
 # Set while a PyNative step runs, whether a dump watches it or not.
 is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)
 
 _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
-_CONFIGURATION = "MINDSPORE_DUMP_CONFIG"
 _MAX_PLACES = 20
 
 # (file, line, function) -> how often each operator ran there
@@ -30,7 +30,7 @@ def note(op_type: str) -> None:
     """An operator runs at once. It is counted where a dump is on, or configured and not yet begun."""
     if is_in_step.get():
         return
-    if opening.current() is None and (opening.is_decided() or not os.environ.get(_CONFIGURATION)):
+    if opening.current() is None and (opening.is_decided() or not os.environ.get(DUMP_CONFIG)):
         return
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_HOME):

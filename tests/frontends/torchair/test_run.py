@@ -36,5 +36,5 @@ class TestGeGraph(RunContract):
 
     def _play(self, observers: Sequence[Observer], function: Any, *args: Any) -> Play:
         module = make_fx(function, tracing_mode="fake")(*args)
-        graph = DumpedGraph(convert(module, 1), observers, lambda reason, count: None)
+        graph = DumpedGraph(convert(module, 1), observers, lambda skipped: None)
         return lambda: b"".join(result.numpy().tobytes() for result in graph([*args]))

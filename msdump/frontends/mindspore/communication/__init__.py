@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from msdump.config.environment import DEVICE_ID, RANK_ID, RANK_SIZE
+from msdump.config.environment import DEVICE_ID, RANK_ID, RANK_SIZE, TORCH_LOCAL_SIZE
 from msdump.errors import ExecutionError
 from msdump.frontends.mindspore.communication.launch import Launch
 from msdump.frontends.mindspore.context import get_context
@@ -153,7 +153,7 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
     """Processes on this machine: LOCAL_WORLD_SIZE of torchrun, else all of the group."""
-    text = os.environ.get("LOCAL_WORLD_SIZE", "")
+    text = os.environ.get(TORCH_LOCAL_SIZE, "")
     return int(text) if text.isdigit() else get_group_size(group)
 
 

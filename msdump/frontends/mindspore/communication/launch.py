@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+from msdump.config import environment as names
 from msdump.config.environment import DEVICE_ID, RANK_ID, RANK_SIZE
 from msdump.errors import ConfigError
 
 SCHEDULER = "MS_SCHED"
-_ROLE = "MS_ROLE"
 # Variables of each launcher: rank, size, rank on this machine. The first that has set rank and size is taken.
 _LAUNCHERS = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    (RANK_ID, "MS_WORKER_NUM", DEVICE_ID),
-    ("MS_NODE_ID", "MS_WORKER_NUM", DEVICE_ID),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    (names.TORCH_RANK, names.TORCH_SIZE, names.TORCH_LOCAL_RANK),
+    (RANK_ID, names.MS_WORKERS, DEVICE_ID),
+    (names.MS_NODE, names.MS_WORKERS, DEVICE_ID),
+    (names.MPI_RANK, names.MPI_SIZE, names.MPI_LOCAL_RANK),
 )
-_ADDRESSES = (("MASTER_ADDR", "MASTER_PORT"), ("MS_SCHED_HOST", "MS_SCHED_PORT"))
+_ADDRESSES = ((names.TORCH_ADDRESS, names.TORCH_PORT), (names.MS_ADDRESS, names.MS_PORT))
 # Source: the port of MindSpore's scheduler when none is given.
 _PORT = 8118
 
@@ -41,7 +41,7 @@ class Launch:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Launch:
         """Raises: ConfigError for a variable that is no number, or a rank that the job has not."""
-        is_scheduler = environ.get(_ROLE) == SCHEDULER
+        is_scheduler = environ.get(names.MS_ROLE) == SCHEDULER
         address = _address(environ)
         for rank_name, size_name, local_name in _LAUNCHERS:
             if environ.get(rank_name) and environ.get(size_name):
@@ -68,4 +68,4 @@ def _address(environ: Mapping[str, str]) -> str:
     for host_name, port_name in _ADDRESSES:
         if environ.get(host_name):
             return f"{environ[host_name]}:{_number(environ, port_name, _PORT)}"
-    return f"127.0.0.1:{_PORT}" if environ.get("OMPI_COMM_WORLD_SIZE") else ""
+    return f"127.0.0.1:{_PORT}" if environ.get(names.MPI_SIZE) else ""
