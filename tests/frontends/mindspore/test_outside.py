@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 from msdump import sessions
-from msdump.frontends.mindspore import Tensor, nn, ops
+from msdump.frontends.mindspore import Tensor, nn, ops, outside
 from msdump.report import Report
 
 pytestmark = pytest.mark.usefixtures("either_mode")
+
+
+@pytest.fixture(autouse=True)
+def no_other_front_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What models of PyTorch ran outside of graphs, in other tests of this process, is no part of it."""
+    monkeypatch.setattr(sessions, "_remarks", [outside.lines])
 
 
 def x() -> Tensor:

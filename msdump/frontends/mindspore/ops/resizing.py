@@ -83,7 +83,7 @@ def _trilinear(torch: Any, x: Tensor, output_size: Sizes, align_corners: bool = 
 # Mode -> numbers of axes (N and C included) that it takes.
 _NDIMS = {
     "nearest": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,), "area": (3, 4, 5),
-    "nearest-exact": (4,),
+    "nearest-exact": (3, 4),
 }  # fmt: skip
 
 
