@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
@@ -183,6 +184,7 @@ def _traced(
 ) -> tuple[Tracer, Any]:
     """The program and what the function returned. Functions that ask a tensor for its truth are traced once more,
     rewritten so that both branches are traced."""
+    joined: list[CodeType] = []
     while True:
         graph = Graph(is_dynamic=cell is not None and cell.has_open_inputs)
         tracer = Tracer(graph, has_cell_scopes=cell is not None)
@@ -190,7 +192,7 @@ def _traced(
             with rewriting():
                 return tracer, trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
         except TracedValueError as error:
-            rewrite_asker(error)
+            rewrite_asker(error, joined)
         except NameError as error:
             reasons = (reason for name, reason in tracer.unbound.items() if f"'{name}'" in str(error))
             reason = next(reasons, None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import weakref
 from types import CodeType, FrameType
+from typing import Generic, NamedTuple, TypeVar
 
 import msdump
 from msdump.graph.types import SourceLine
@@ -14,14 +16,54 @@ _HOME = os.path.dirname(os.path.abspath(msdump.__file__)) + os.sep
 # Cells and the functions of `ops` stand for MindSpore's library; all other frames of msdump are machinery.
 _LIBRARY = tuple(os.path.join(_HOME, "frontends", "mindspore", folder) + os.sep for folder in ("nn", "ops"))
 
-_roots: set[CodeType] = set()
+_T = TypeVar("_T")
+
+
+class CodeTable(Generic[_T]):
+    """A value for each of some code objects, while they live.
+
+    By identity: code of two files may be equal, and a code object computes its hash from all that it holds each time.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[int, tuple[weakref.ref[CodeType], _T]] = {}
+
+    def __contains__(self, code: CodeType) -> bool:
+        return id(code) in self._rows
+
+    def __getitem__(self, code: CodeType) -> _T:
+        return self._rows[id(code)][1]
+
+    def get(self, code: CodeType) -> _T | None:
+        """Its value, None without one."""
+        return self._rows[id(code)][1] if id(code) in self._rows else None
+
+    def __setitem__(self, code: CodeType, value: _T) -> None:
+        key = id(code)
+        self._rows[key] = weakref.ref(code, lambda _: self._rows.pop(key, None)), value
+
+    def codes(self) -> list[CodeType]:
+        """All code objects that have a value."""
+        return [code for reference, _ in list(self._rows.values()) if (code := reference()) is not None]
+
+
+class _Place(NamedTuple):
+    """Whose code it is."""
+
+    path: str
+    is_user: bool
+    is_layer: bool  # the construct of a layer of `nn`
+
+
+_roots: CodeTable[bool] = CodeTable()
 # Code that was made of the script's own: parts of its functions.
-_generated: set[CodeType] = set()
+_generated: CodeTable[bool] = CodeTable()
+_places: CodeTable[_Place] = CodeTable()
 
 
 def mark_root(code: CodeType) -> None:
     """Frames outside a frame of this code are not part of the program."""
-    _roots.add(code)
+    _roots[code] = True
 
 
 def is_root(code: CodeType) -> bool:
@@ -31,7 +73,7 @@ def is_root(code: CodeType) -> bool:
 
 def mark_generated(code: CodeType) -> None:
     """Frames of this code are part of the function whose source they show."""
-    _generated.add(code)
+    _generated[code] = True
 
 
 def is_generated(code: CodeType) -> bool:
@@ -53,15 +95,14 @@ def source_lines() -> tuple[SourceLine, ...]:
     frame: FrameType | None = sys._getframe(1)
     is_part = False
     while frame is not None and frame.f_code not in _roots:
-        path = os.path.abspath(frame.f_code.co_filename)
-        is_user = not path.startswith(_HOME)
+        path, is_user, is_layer = _place_of(frame.f_code)
         # A branch of a function is called by the function: its own line says all.
         is_hidden = is_user and is_part
         if is_user:
             is_part = _is_part(frame)
         if is_hidden:
             pass
-        elif is_user or (frame.f_code.co_name == "construct" and path.startswith(_LIBRARY)):
+        elif is_user or is_layer:
             code = linecache.getline(path, frame.f_lineno).rstrip("\r\n")
             lines.append((is_user, SourceLine(path, frame.f_lineno, code)))
         frame = frame.f_back
@@ -69,9 +110,18 @@ def source_lines() -> tuple[SourceLine, ...]:
     return tuple(line for _, line in reversed(lines[first:]))
 
 
+def _place_of(code: CodeType) -> _Place:
+    place = _places.get(code)
+    if place is None:
+        path = os.path.abspath(code.co_filename)
+        is_layer = code.co_name == "construct" and path.startswith(_LIBRARY)
+        _places[code] = place = _Place(path, not path.startswith(_HOME), is_layer)
+    return place
+
+
 def _is_part(frame: FrameType) -> bool:
     """Is it a branch, a body or an operand of the function that is called before it?"""
-    if not _generated or frame.f_code not in _generated:
+    if frame.f_code not in _generated:
         return False
     return frame.f_code.co_name == "<lambda>" or frame.f_code.co_name.startswith("_msdump_")
 

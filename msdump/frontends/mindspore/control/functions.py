@@ -11,24 +11,36 @@ import ast
 import functools
 import gc
 import linecache
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FunctionType, TracebackType
+from typing import NamedTuple
 
 from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.control.syntax import is_generator, new_function, rewrite
-from msdump.frontends.mindspore.sources import is_generated, is_library, is_root, mark_generated
+from msdump.frontends.mindspore.sources import CodeTable, is_generated, is_library, is_root, mark_generated
 
-# Code that asked a tensor for its truth once, and what runs in its place while a graph is traced. By identity: code of
-# two files may be equal.
-_rewritten: dict[int, tuple[CodeType, CodeType]] = {}
 _FUTURE_FLAGS = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0
 )
 
 
-def rewrite_asker(error: TracedValueError) -> None:
+class _Rewritten(NamedTuple):
+    """Code that asked a tensor for its truth once."""
+
+    new: CodeType  # what runs in its place while a graph is traced
+    functions: weakref.WeakSet[FunctionType]  # those that have the code, as far as they were seen
+
+
+_rewritten: CodeTable[_Rewritten] = CodeTable()
+
+
+def rewrite_asker(error: TracedValueError, joined: list[CodeType]) -> None:
     """Rewrite the function that asked, for traces from now on.
+
+    A new function with code that is rewritten already joins those that have it. Once in a compilation, which `joined`
+    is for: a function that is made by the program itself is another one in each trace, and would join for ever.
 
     Raises: the error itself where no function of the script asked; GraphError where that is rewritten already, or
             cannot be.
@@ -36,10 +48,19 @@ def rewrite_asker(error: TracedValueError) -> None:
     code = _asker(error.__traceback__)
     if code is None:
         raise error
-    if is_generated(code) or id(code) in _rewritten:
+    # All objects of the process are searched: milliseconds, so not in each trace.
+    functions = _functions_of(code)
+    row = _rewritten.get(code)
+    if is_generated(code) or (row is not None and row.functions.issuperset(functions)):
         raise GraphError(f"{error} {_PLACES}") from error
+    if row is not None:
+        if any(each is code for each in joined):
+            raise GraphError(f"{error} ({code.co_name} of {code.co_filename} {_BORN}.)") from error
+        joined.append(code)
+        row.functions.update(functions)
+        return
     try:
-        _rewritten[id(code)] = code, _new_code(code)
+        _rewritten[code] = _Rewritten(_new_code(code, functions), weakref.WeakSet(functions))
     except _CannotRewriteError as reason:
         raise GraphError(f"{error} ({code.co_name} of {code.co_filename} {reason}.)") from error
 
@@ -49,10 +70,10 @@ def rewriting() -> Iterator[None]:
     """While this is open, functions that are rewritten run their new code."""
     swapped: list[tuple[FunctionType, CodeType]] = []
     try:
-        for function in _functions_of(*(code for code, _ in _rewritten.values())):
-            code = function.__code__
-            swapped.append((function, code))
-            function.__code__ = _rewritten[id(code)][1]
+        for code in _rewritten.codes():
+            for function in [each for each in _rewritten[code].functions if each.__code__ is code]:
+                swapped.append((function, code))
+                function.__code__ = _rewritten[code].new
         yield
     finally:
         for function, code in swapped:
@@ -63,18 +84,16 @@ _PLACES = (
     "(A tensor can be the condition of if, while, and, or, not and `a if c else b`, and the end of range in a for; not "
     "in a comprehension, an assert, max, min or sorted, and not where return, break or continue leave a with or a try.)"
 )
+_BORN = "is made by the program while it is compiled. Make it before, or as a method of the cell"
 
 
 class _CannotRewriteError(Exception):
     """Says why and what to do, to follow the name of a function."""
 
 
-def _functions_of(*codes: CodeType) -> list[FunctionType]:
-    """All functions of this process that run one of these codes."""
-    if not codes:
-        return []
-    ids = set(map(id, codes))
-    return [each for each in gc.get_referrers(*codes) if isinstance(each, FunctionType) and id(each.__code__) in ids]
+def _functions_of(code: CodeType) -> list[FunctionType]:
+    """All functions of this process that run the code."""
+    return [each for each in gc.get_referrers(code) if isinstance(each, FunctionType) and each.__code__ is code]
 
 
 def _asker(traceback: TracebackType | None) -> CodeType | None:
@@ -108,8 +127,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
             yield from _nested(constant)
 
 
-def _new_code(code: CodeType) -> CodeType:
-    functions = _functions_of(code)
+def _new_code(code: CodeType, functions: Sequence[FunctionType]) -> CodeType:
     if code.co_name == "<lambda>":
         raise _CannotRewriteError("is a lambda. Write it as a function with def")
     if not functions:

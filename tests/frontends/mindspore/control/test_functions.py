@@ -14,6 +14,7 @@ from msdump.mindspore import nn
 
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.control.functions import _new_code
+from msdump.frontends.mindspore.sources import CodeTable
 from msdump.graph.flow_executor import FlowExecutor
 from tests.frontends.mindspore.control.programs import load, programs
 from tests.frontends.mindspore.control.test_join import N, X, in_graph
@@ -92,6 +93,32 @@ def test_functions_in_functions_and_decorated_ones_are_rewritten() -> None:
     np.testing.assert_array_equal(in_graph(compiled, X, ms.Tensor(3, ms.int32)).asnumpy(), X.asnumpy())
 
 
+def made(factor: int) -> Callable[..., Any]:
+    def chosen(x: Any, n: Any) -> Any:
+        return x * factor if n < 3 else x
+
+    return chosen
+
+
+def test_functions_that_are_made_anew_are_each_rewritten() -> None:
+    for factor in (2, 5):
+        np.testing.assert_array_equal(in_graph(made(factor), X, N).asnumpy(), factor * X.asnumpy())
+
+
+def test_a_function_that_each_trace_makes_is_refused() -> None:
+    with pytest.raises(GraphError, match=r"chosen of .*test_functions.py is made by the program while it is compiled"):
+        in_graph(lambda x, n: made(2)(x, n), X, N)
+
+
+def test_code_that_is_gone_is_forgotten() -> None:
+    table: CodeTable[int] = CodeTable()
+    code = compile("1", "a", "eval")
+    table[code] = 1
+    assert table.get(code) == table[code] == 1 and code in table and table.codes() == [code]
+    del code
+    assert table.codes() == []
+
+
 def test_equal_functions_of_two_files_are_both_rewritten() -> None:
     source = "def choose(x, n):\n    if n < 3:\n        return x * 2\n    return x\n"
     for _ in range(2):
@@ -165,7 +192,7 @@ def test_rewritten_code_on_known_values_does_what_the_source_does(source: str, c
     for is_rewritten in (False, True):
         net_type = load(source)
         if is_rewritten:
-            net_type.construct.__code__ = _new_code(net_type.construct.__code__)
+            net_type.construct.__code__ = _new_code(net_type.construct.__code__, [net_type.construct])
         x, y = ms.Tensor(np.array([start, 0.5], np.float32)), ms.Tensor(np.array([1.0, -start], np.float32))
         results.append(net_type()(x, y, *(ms.Tensor(count, ms.int32) for count in counts)))
     for one, other in zip(*results, strict=True):
