@@ -111,8 +111,8 @@ __version__ = "2.0.0"
 # Only this implementation has it: the version of msdump.
 __msdump__ = _msdump_version
 
-# `dataset` brings Pillow and `numpy` is rarely used: both are loaded when they are asked for.
-__getattr__ = explain_missing(__name__, lazy=("dataset", "experimental", "numpy"))
+# `dataset` brings Pillow, the others are used by few scripts: all are loaded when they are asked for.
+__getattr__ = explain_missing(__name__, lazy=("dataset", "experimental", "mint", "numpy"))
 
 
 def from_numpy(array: Any) -> Tensor:

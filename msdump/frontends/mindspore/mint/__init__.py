@@ -1,0 +1,15 @@
+"""`mindspore.mint`: functions with the names, parameters and results of PyTorch's, by those of `mindspore.ops`."""
+
+from __future__ import annotations
+
+from msdump.frontends.mindspore.mint import linalg, nn, special
+from msdump.frontends.mindspore.mint.creation import *
+from msdump.frontends.mindspore.mint.elements import *
+from msdump.frontends.mindspore.mint.nn.functional import conv2d
+from msdump.frontends.mindspore.mint.reductions import *
+from msdump.frontends.mindspore.mint.shapes import *
+from msdump.frontends.mindspore.names import explain_missing, publish_all
+
+publish_all(__name__, "linalg", "nn", "special")
+
+__getattr__ = explain_missing(__name__)
