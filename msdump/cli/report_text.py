@@ -45,7 +45,8 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     rows += [("outside", line) for line in report.outside]
     rows += [("not matched", name) for name in report.unmatched]
     if report.error:
-        rows.append(("error", f"{format_count(report.lost, report.kind.item)} lost. {report.error}"))
+        lost = f"{format_count(report.lost, report.kind.item)} lost. " if report.lost else ""
+        rows.append(("error", f"{lost}{report.error}"))
     return rows
 
 
@@ -77,8 +78,9 @@ def conclude(reports: Sequence[Report], may_be_empty: bool, stream: TextIO) -> i
     for kind in dict.fromkeys(report.kind for report in reports):
         mine = [report for report in reports if report.kind == kind]
         if any(report.failure for report in mine):
-            lost = format_count(sum(report.lost for report in mine), kind.item)
-            print_warning(f"The {kind.name} is not complete, {lost} lost. {kind.goes_on} went on.", stream)
+            count = sum(report.lost for report in mine)
+            lost = f", {format_count(count, kind.item)} lost" if count else ""
+            print_warning(f"The {kind.name} is not complete{lost}. {kind.goes_on} went on.", stream)
             status = DUMP_FAILED
         elif all(report.is_empty for report in mine) and not may_be_empty:
             lines = [f"Nothing was dumped: {kind.nothing}."]

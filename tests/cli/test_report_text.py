@@ -57,6 +57,7 @@ def test_trouble_is_in_the_report() -> None:
     assert "Cov2D" in text
     assert "No space left on device" in text
     assert "4 tensors lost" in text
+    assert "lost" not in plain_text(replace(report, lost=0))
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
