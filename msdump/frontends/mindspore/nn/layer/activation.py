@@ -14,6 +14,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.ops import function as F
 
 
@@ -40,142 +41,102 @@ Softsign = _activation("Softsign", F.softsign, "x / (1 + |x|).")
 FastGelu = _activation("FastGelu", F.fast_gelu, "x / (1 + e ** (-1.702 * x)).")
 
 
-class GELU(Cell):
+@as_layer()
+def GELU(x: Tensor, *, approximate: bool = True) -> Tensor:
     """Gauss error linear unit; with `approximate` through tanh."""
-
-    def __init__(self, approximate: bool = True) -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.gelu(x, "tanh" if self.approximate else "none")
+    return F.gelu(x, "tanh" if approximate else "none")
 
 
-class LeakyReLU(Cell):
+@as_layer()
+def LeakyReLU(x: Tensor, *, alpha: float = 0.2) -> Tensor:
     """x above zero, alpha * x below."""
-
-    def __init__(self, alpha: float = 0.2) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.leaky_relu(x, self.alpha)
+    return F.leaky_relu(x, alpha)
 
 
-class ELU(Cell):
+@as_layer(check=lambda alpha: _check_number("ELU", "alpha", alpha))
+def ELU(x: Tensor, *, alpha: float = 1.0) -> Any:
     """x above zero, alpha * (e ** x - 1) below."""
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = _number("ELU", "alpha", alpha)
-
-    def construct(self, x: Tensor) -> Any:
-        return F.elu(x, self.alpha)
+    return F.elu(x, alpha)
 
 
-class CELU(Cell):
+def _check_celu(alpha: float) -> None:
+    _check_number("CeLU", "alpha", alpha)
+    if alpha == 0:
+        raise ValueError("For 'CeLU', the 'alpha' must not be 0.0.")
+
+
+@as_layer(_check_celu)
+def CELU(x: Tensor, *, alpha: float = 1.0) -> Any:
     """x above zero, alpha * (e ** (x / alpha) - 1) below."""
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = _number("CeLU", "alpha", alpha)
-        if alpha == 0:
-            raise ValueError("For 'CeLU', the 'alpha' must not be 0.0.")
-
-    def construct(self, x: Tensor) -> Any:
-        return F.celu(x, self.alpha)
+    return F.celu(x, alpha)
 
 
-class HShrink(Cell):
+@as_layer(check=lambda lambd: _check_number("HShrink", "lambd", lambd))
+def HShrink(input_x: Tensor, *, lambd: float = 0.5) -> Any:
     """0 between -lambd and lambd, x elsewhere."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = _number("HShrink", "lambd", lambd)
-
-    def construct(self, input_x: Tensor) -> Any:
-        return F.hardshrink(input_x, self.lambd)
+    return F.hardshrink(input_x, lambd)
 
 
-class SoftShrink(Cell):
+def _check_soft_shrink(lambd: float) -> None:
+    _check_number("SoftShrink", "lambd", lambd)
+    if lambd < 0:
+        raise ValueError(f"For 'SoftShrink', the 'lambd' must be >= 0, but got {lambd}.")
+
+
+@as_layer(_check_soft_shrink)
+def SoftShrink(input_x: Tensor, *, lambd: float = 0.5) -> Any:
     """x drawn toward 0 by lambd, 0 between."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = _number("SoftShrink", "lambd", lambd)
-        if lambd < 0:
-            raise ValueError(f"For 'SoftShrink', the 'lambd' must be >= 0, but got {lambd}.")
-
-    def construct(self, input_x: Tensor) -> Any:
-        return F.softshrink(input_x, self.lambd)
+    return F.softshrink(input_x, lambd)
 
 
-class Hardtanh(Cell):
+def _check_hardtanh(min_val: float, max_val: float) -> None:
+    _check_number("Hardtanh", "min_val", min_val)
+    _check_number("Hardtanh", "max_val", max_val)
+    if min_val >= max_val:
+        raise ValueError(
+            f"For 'Hardtanh', min_val should be less than max_val, but got min_val: {min_val}, max_val: {max_val}."
+        )
+
+
+@as_layer(_check_hardtanh)
+def Hardtanh(x: Tensor, *, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x kept between two bounds."""
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        super().__init__()
-        self.min_val = _number("Hardtanh", "min_val", min_val)
-        self.max_val = _number("Hardtanh", "max_val", max_val)
-        if min_val >= max_val:
-            raise ValueError(
-                f"For 'Hardtanh', min_val should be less than max_val, but got min_val: {min_val}, max_val: {max_val}."
-            )
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.hardtanh(x, self.min_val, self.max_val)
+    return F.hardtanh(x, min_val, max_val)
 
 
-class Threshold(Cell):
+def _check_threshold(threshold: float, value: float) -> None:
+    _check_number("Threshold", "threshold", threshold)
+    _check_number("Threshold", "value", value)
+
+
+@as_layer(_check_threshold)
+def Threshold(input_x: Tensor, *, threshold: float, value: float) -> Tensor:
     """x above the threshold, `value` elsewhere."""
-
-    def __init__(self, threshold: float, value: float) -> None:
-        super().__init__()
-        self.threshold = _number("Threshold", "threshold", threshold)
-        self.value = _number("Threshold", "value", value)
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return F.threshold(input_x, self.threshold, self.value)
+    return F.threshold(input_x, threshold, value)
 
 
-def _number(cls_name: str, name: str, value: Any) -> float:
+def _check_number(cls_name: str, name: str, value: Any) -> None:
     """Raises: TypeError for what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"For '{cls_name}', the type of '{name}' must be float or int, but got {type(value).__name__}.")
-    return value
 
 
-class Softmax(Cell):
+@as_layer()
+def Softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """e ** x, scaled to sum 1 along an axis."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.softmax(x, self.axis)
+    return F.softmax(x, axis)
 
 
-class LogSoftmax(Cell):
+@as_layer()
+def LogSoftmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """Logarithm of Softmax."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.log_softmax(x, self.axis)
+    return F.log_softmax(x, axis)
 
 
-class Softmin(Cell):
+@as_layer()
+def Softmin(x: Tensor, *, axis: int = -1) -> Tensor:
     """Softmax of -x."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.softmin(x, self.axis)
+    return F.softmin(x, axis)
 
 
 class Softmax2d(Cell):
@@ -187,22 +148,16 @@ class Softmax2d(Cell):
         return F.softmax(x, -3)
 
 
-class LogSigmoid(Cell):
+@as_layer()
+def LogSigmoid(input_x: Tensor) -> Tensor:
     """Logarithm of sigmoid(x), through the operators that MindSpore takes."""
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return F.log(F.reciprocal(F.add(F.exp(F.mul(input_x, -1)), 1)))
+    return F.log(F.reciprocal(F.add(F.exp(F.mul(input_x, -1)), 1)))
 
 
-class GLU(Cell):
+@as_layer()
+def GLU(x: Tensor, *, axis: int = -1) -> Tensor:
     """First half along an axis, times sigmoid of the second."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.glu(x, self.axis)
+    return F.glu(x, axis)
 
 
 class PReLU(Cell):
@@ -233,7 +188,9 @@ class RReLU(Cell):
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
         super().__init__()
-        if _number("RReLU", "lower", lower) > _number("RReLU", "upper", upper):
+        _check_number("RReLU", "lower", lower)
+        _check_number("RReLU", "upper", upper)
+        if lower > upper:
             raise ValueError(
                 f"For 'RReLU', the value of 'upper' must be greater than or equal to 'lower', got {upper}, {lower}."
             )

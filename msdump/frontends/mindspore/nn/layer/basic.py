@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.dtype import DType, float32
@@ -11,6 +12,7 @@ from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.activation import get_activation
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import operations as P
@@ -65,22 +67,16 @@ class Dense(Cell):
         return f"input_channels={self.in_channels}, output_channels={self.out_channels}, has_bias={self.has_bias}"
 
 
-class Flatten(Cell):
+@as_layer()
+def Flatten(x: Tensor, *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes start_dim to end_dim as one; by default all but the first."""
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim, self.end_dim = start_dim, end_dim
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
+    return F.flatten(x, start_dim=start_dim, end_dim=end_dim)
 
 
-class Identity(Cell):
+@as_layer()
+def Identity(x: Any) -> Any:
     """x itself."""
-
-    def construct(self, x: Any) -> Any:
-        return x
+    return x
 
 
 class Dropout(Cell):
@@ -102,7 +98,9 @@ class Dropout(Cell):
 
 
 class _ChannelDropout(Cell):
-    """Base of dropouts of whole channels. `p` is the part that is dropped."""
+    """Base of dropouts of whole channels. `p` is the part that is dropped.   function: of this number of axes"""
+
+    function: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -113,11 +111,7 @@ class _ChannelDropout(Cell):
         self.p = p
 
     def construct(self, x: Tensor) -> Tensor:
-        return self.dropped(x) if self.training and self.p else x
-
-    def dropped(self, x: Tensor) -> Tensor:
-        """The function of this number of axes; subclasses write it."""
-        raise NotImplementedError(f"{self.cls_name}: expected a dropped(x) method.")
+        return self.function(x, self.p) if self.training and self.p else x
 
     def extend_repr(self) -> str:
         return f"p={self.p}"
@@ -126,22 +120,19 @@ class _ChannelDropout(Cell):
 class Dropout1d(_ChannelDropout):
     """While training: channels of (N, C, L) or (C, L) zero at random."""
 
-    def dropped(self, x: Tensor) -> Tensor:
-        return F.dropout1d(x, self.p)
+    function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_ChannelDropout):
     """While training: channels of (N, C, H, W) zero at random."""
 
-    def dropped(self, x: Tensor) -> Tensor:
-        return F.dropout2d(x, self.p)
+    function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_ChannelDropout):
     """While training: channels of (N, C, D, H, W) zero at random."""
 
-    def dropped(self, x: Tensor) -> Tensor:
-        return F.dropout3d(x, self.p)
+    function = staticmethod(F.dropout3d)
 
 
 class OneHot(Cell):

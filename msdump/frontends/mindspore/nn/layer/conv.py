@@ -22,32 +22,54 @@ _MODES = ("valid", "same", "pad")
 
 
 class _Convolution(Cell):
-    """What convolutions share: checked arguments, weight and bias (None without `has_bias`).   ndim: of the window."""
+    """What convolutions share: checked arguments, weight and bias (None without `has_bias`).
+
+    ndim            axes of the window
+    is_transposed   whether the weight is (in_channels, out_channels / group, ...)
+    """
 
     ndim = 2
+    is_transposed = False
     bias: Parameter | None
 
-    def __init__(self, cls_name: str, channels: tuple[int, int], shape: tuple[int, int], **settings: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        data_format: str = "NCHW",
+        dtype: DType = float32,
+    ) -> None:
         super().__init__()
-        self.in_channels, self.out_channels = channels
-        self.kernel_size: Any = window_sizes(settings["kernel_size"], self.ndim)
-        self.stride: Any = window_sizes(settings["stride"], self.ndim)
-        self.dilation: Any = window_sizes(settings["dilation"], self.ndim)
-        self.group = settings["group"]
-        self.pad_mode, self.padding = settings["pad_mode"], settings["padding"]
-        self.has_bias = settings["has_bias"]
-        _check(cls_name, channels, self.group, settings["data_format"], self.pad_mode, self.padding)
-        weight_init, bias_init, dtype = settings["weight_init"], settings["bias_init"], settings.get("dtype", float32)
+        self.in_channels, self.out_channels, self.group = in_channels, out_channels, group
+        self.kernel_size: Any = window_sizes(kernel_size, self.ndim)
+        self.stride: Any = window_sizes(stride, self.ndim)
+        self.dilation: Any = window_sizes(dilation, self.ndim)
+        self.pad_mode, self.padding, self.has_bias = pad_mode, padding, has_bias
+        _check(self.cls_name, (in_channels, out_channels), group, data_format, pad_mode, padding)
+        shape = (in_channels, out_channels // group) if self.is_transposed else (out_channels, in_channels // group)
         weight_shape = (*shape, *self.kernel_size)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
         self.weight = Parameter(initializer(weight_init, weight_shape, dtype), name="weight")
         self.bias = None
-        if self.has_bias:
+        if has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
-            self.bias = Parameter(initializer(bias_init, [self.out_channels], dtype), name="bias")
+            self.bias = Parameter(initializer(bias_init, [out_channels], dtype), name="bias")
         self.bias_add = P.BiasAdd()
+        self._make_operator(data_format)
+
+    def _make_operator(self, data_format: str) -> None:
+        """The operator of the convolution; subclasses write it."""
 
     def _biased(self, output: Tensor) -> Tensor:
         return output if self.bias is None else self.bias_add(output, self.bias)
@@ -82,41 +104,9 @@ def _check(cls_name: str, channels: tuple[int, int], group: int, data_format: st
 class Conv2d(_Convolution):
     """2-D convolution: (N, in_channels, H, W) -> (N, out_channels, H', W')."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        pad_mode: str = "same",
-        padding: int | tuple[int, int, int, int] = 0,
-        dilation: int | tuple[int, int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
-        data_format: str = "NCHW",
-        dtype: DType = float32,
-    ) -> None:
-        super().__init__(
-            type(self).__name__,
-            (in_channels, out_channels),
-            (out_channels, in_channels // max(1, group) if isinstance(group, int) else in_channels),
-            kernel_size=kernel_size,
-            stride=stride,
-            pad_mode=pad_mode,
-            padding=padding,
-            dilation=dilation,
-            group=group,
-            has_bias=has_bias,
-            weight_init=weight_init,
-            bias_init=bias_init,
-            data_format=data_format,
-            dtype=dtype,
-        )
-        self.conv2d = P.Conv2D(
-            out_channels, self.kernel_size, 1, pad_mode, padding, self.stride, self.dilation, group, data_format
-        )
+    def _make_operator(self, data_format: str) -> None:
+        window = (self.kernel_size, 1, self.pad_mode, self.padding, self.stride, self.dilation, self.group)
+        self.conv2d = P.Conv2D(self.out_channels, *window, data_format)
 
     def construct(self, x: Tensor) -> Tensor:
         return self._biased(self.conv2d(x, self.weight))
@@ -124,6 +114,8 @@ class Conv2d(_Convolution):
 
 class Conv2dTranspose(_Convolution):
     """Transposed 2-D convolution: the gradient of Conv2d with respect to its image."""
+
+    is_transposed = True
 
     def __init__(
         self,
@@ -142,22 +134,9 @@ class Conv2dTranspose(_Convolution):
         data_format: str = "NCHW",
         dtype: DType = float32,
     ) -> None:
-        super().__init__(
-            type(self).__name__,
-            (in_channels, out_channels),
-            (in_channels, out_channels // max(1, group) if isinstance(group, int) else out_channels),
-            kernel_size=kernel_size,
-            stride=stride,
-            pad_mode=pad_mode,
-            padding=padding,
-            dilation=dilation,
-            group=group,
-            has_bias=has_bias,
-            weight_init=weight_init,
-            bias_init=bias_init,
-            data_format=data_format,
-            dtype=dtype,
-        )
+        window = (kernel_size, stride, pad_mode, padding, dilation, group)
+        inits = (has_bias, weight_init, bias_init, data_format, dtype)
+        super().__init__(in_channels, out_channels, *window, *inits)
         self.output_padding = pair(output_padding)
 
     def _output_size(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:

@@ -26,83 +26,62 @@ def _flat(init: Any) -> Any:
     return F.expand_dims(init, 2) if isinstance(init, Tensor) and init.ndim == 3 else init
 
 
-class Conv1d(Conv2d):
+class _OfOneAxis(_Convolution):
+    """A convolution of two dimensions on data of height 1."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        pad_mode: str = "same",
+        padding: int = 0,
+        dilation: int = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+    ) -> None:
+        name = type(self).__name__
+        _check_ints(name, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+        super().__init__(
+            in_channels,
+            out_channels,
+            (1, kernel_size),
+            (1, stride),
+            pad_mode,
+            (0, 0, padding, padding),
+            dilation=(1, dilation),
+            group=group,
+            has_bias=has_bias,
+            weight_init=_flat(weight_init),
+            bias_init=bias_init,
+        )
+
+    def construct(self, x: Tensor) -> Tensor:
+        return F.squeeze(super().construct(F.expand_dims(x, 2)), 2)
+
+
+class Conv1d(_OfOneAxis, Conv2d):
     """1-D convolution: (N, in_channels, L) -> (N, out_channels, L'). Its weight is (O, I / group, 1, kernel_size)."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
-    ) -> None:
-        _check_ints("Conv1d", kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-        super().__init__(
-            in_channels,
-            out_channels,
-            (1, kernel_size),
-            (1, stride),
-            pad_mode,
-            (0, 0, padding, padding),
-            (1, dilation),
-            group,
-            has_bias,
-            _flat(weight_init),
-            bias_init,
-        )
 
-    def construct(self, x: Tensor) -> Tensor:
-        return F.squeeze(super().construct(F.expand_dims(x, 2)), 2)
-
-
-class Conv1dTranspose(Conv2dTranspose):
+class Conv1dTranspose(_OfOneAxis, Conv2dTranspose):
     """Transposed 1-D convolution: the gradient of Conv1d with respect to its signal."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
-    ) -> None:
-        _check_ints("Conv1dTranspose", kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-        super().__init__(
-            in_channels,
-            out_channels,
-            (1, kernel_size),
-            (1, stride),
-            pad_mode,
-            (0, 0, padding, padding),
-            0,
-            (1, dilation),
-            group,
-            has_bias,
-            _flat(weight_init),
-            bias_init,
-        )
 
-    def construct(self, x: Tensor) -> Tensor:
-        return F.squeeze(super().construct(F.expand_dims(x, 2)), 2)
-
-
-class Conv3d(_Convolution):
-    """3-D convolution: (N, in_channels, D, H, W) -> (N, out_channels, D', H', W')."""
-
+class _OfVolume(_Convolution):
     ndim = 3
+
+    @property
+    def _window(self) -> tuple[Any, ...]:
+        pads = (self.padding,) * 6 if isinstance(self.padding, int) else tuple(self.padding)
+        return self.kernel_size, 1, self.pad_mode, pads, self.stride, self.dilation, self.group
+
+
+class Conv3d(_OfVolume):
+    """3-D convolution: (N, in_channels, D, H, W) -> (N, out_channels, D', H', W')."""
 
     def __init__(
         self,
@@ -119,32 +98,18 @@ class Conv3d(_Convolution):
         bias_init: Any = "zeros",
         data_format: str = "NCDHW",
     ) -> None:
-        super().__init__(
-            "Conv3d",
-            (in_channels, out_channels),
-            (out_channels, in_channels // max(1, group)),
-            kernel_size=kernel_size,
-            stride=stride,
-            pad_mode=pad_mode,
-            padding=padding,
-            dilation=dilation,
-            group=group,
-            has_bias=has_bias,
-            weight_init=weight_init,
-            bias_init=bias_init,
-            data_format=data_format,
-        )
-        window = (self.kernel_size, 1, pad_mode, _around(padding), self.stride, self.dilation, group, data_format)
-        self.conv3d = P.Conv3D(out_channels, *window)  # type: ignore[attr-defined]
+        window = (kernel_size, stride, pad_mode, padding, dilation, group)
+        super().__init__(in_channels, out_channels, *window, has_bias, weight_init, bias_init, data_format)
+        self.conv3d = P.Conv3D(out_channels, *self._window, data_format)  # type: ignore[attr-defined]
 
     def construct(self, x: Tensor) -> Tensor:
         return self._biased(self.conv3d(x, self.weight))
 
 
-class Conv3dTranspose(_Convolution):
+class Conv3dTranspose(_OfVolume):
     """Transposed 3-D convolution: the gradient of Conv3d with respect to its volume."""
 
-    ndim = 3
+    is_transposed = True
 
     def __init__(
         self,
@@ -162,39 +127,19 @@ class Conv3dTranspose(_Convolution):
         bias_init: Any = "zeros",
         data_format: str = "NCDHW",
     ) -> None:
-        super().__init__(
-            "Conv3dTranspose",
-            (in_channels, out_channels),
-            (in_channels, out_channels // max(1, group)),
-            kernel_size=kernel_size,
-            stride=stride,
-            pad_mode=pad_mode,
-            padding=padding,
-            dilation=dilation,
-            group=group,
-            has_bias=has_bias,
-            weight_init=weight_init,
-            bias_init=bias_init,
-            data_format=data_format,
-        )
+        window = (kernel_size, stride, pad_mode, padding, dilation, group)
+        super().__init__(in_channels, out_channels, *window, has_bias, weight_init, bias_init, data_format)
         if pad_mode != "pad" and output_padding != 0 and any(sizes(output_padding, 3)):
             raise ValueError(
                 "For 'Conv3dTranspose', the 'output_padding' must be zero when 'pad_mode' is not 'pad', "
                 f"but got {output_padding}."
             )
-        window = (self.kernel_size, 1, pad_mode, _around(padding), self.stride, self.dilation, group)
-        channels = (in_channels, out_channels)
         self.conv3d_transpose = P.Conv3DTranspose(  # type: ignore[attr-defined]
-            *channels, *window, sizes(output_padding, 3), data_format
+            in_channels, out_channels, *self._window, sizes(output_padding, 3), data_format
         )
 
     def construct(self, x: Tensor) -> Tensor:
         return self._biased(self.conv3d_transpose(x, self.weight))
-
-
-def _around(padding: Any) -> tuple[int, ...]:
-    """Before and after each axis, of one number or of six."""
-    return (padding,) * 6 if isinstance(padding, int) else tuple(padding)
 
 
 publish(__name__)

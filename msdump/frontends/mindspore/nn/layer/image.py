@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.container import CellList
 from msdump.frontends.mindspore.nn.layer.conv import Conv2d
 from msdump.frontends.mindspore.nn.layer.pooling import AvgPool2d
@@ -204,26 +205,16 @@ class CentralCrop(Cell):
         return image[..., starts[0] : stops[0], starts[1] : stops[1]]
 
 
-class PixelShuffle(Cell):
+@as_layer()
+def PixelShuffle(input: Tensor, *, upscale_factor: int) -> Tensor:
     """(..., C * r * r, H, W) -> (..., C, H * r, W * r)."""
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def construct(self, input: Tensor) -> Tensor:
-        return F.pixel_shuffle(input, self.upscale_factor)
+    return F.pixel_shuffle(input, upscale_factor)
 
 
-class PixelUnshuffle(Cell):
+@as_layer()
+def PixelUnshuffle(input: Tensor, *, downscale_factor: int) -> Tensor:
     """(..., C, H * r, W * r) -> (..., C * r * r, H, W)."""
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def construct(self, input: Tensor) -> Tensor:
-        return F.pixel_unshuffle(input, self.downscale_factor)
+    return F.pixel_unshuffle(input, downscale_factor)
 
 
 class ChannelShuffle(Cell):
@@ -261,24 +252,19 @@ class Unfold(Cell):
         return extract_image_patches(input_x, *self._window, self.padding)
 
 
-class Upsample(Cell):
+@as_layer()
+def Upsample(
+    x: Tensor,
+    *,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:
     """Pictures of another size: nearest, linear, bilinear, bicubic, trilinear or area."""
-
-    def __init__(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
-        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
-
-    def construct(self, x: Tensor) -> Any:
-        options = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
-        return F.interpolate(x, *options)
+    options = (size, scale_factor, mode, align_corners, recompute_scale_factor)
+    return F.interpolate(x, *options)
 
 
 publish(__name__)

@@ -12,22 +12,18 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.layer_operators import clip_by_norm_of
 from msdump.frontends.mindspore.ops.primitive import functional_classes
 
 
-class ReduceLogSumExp(Cell):
+@as_layer()
+def ReduceLogSumExp(x: Tensor, *, axis: Any, keep_dims: bool = False) -> Tensor:
     """Logarithm of the sum of e ** x over axes."""
-
-    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
-        super().__init__()
-        self.axis, self.keep_dims = axis, keep_dims
-
-    def construct(self, x: Tensor) -> Tensor:
-        largest = F.amax(x)
-        total = F.sum(F.exp(F.sub(x, largest)), self.axis, self.keep_dims)
-        return F.add(F.log(total), largest)
+    largest = F.amax(x)
+    total = F.sum(F.exp(F.sub(x, largest)), axis, keep_dims)
+    return F.add(F.log(total), largest)
 
 
 class Range(Cell):
@@ -44,47 +40,38 @@ class Range(Cell):
         return self.result_tensor
 
 
-class LGamma(Cell):
+@as_layer()
+def LGamma(x: Tensor) -> Any:
     """Logarithm of |gamma(x)|, as one operator."""
-
-    def construct(self, x: Tensor) -> Any:
-        return F.lgamma(x)
+    return F.lgamma(x)
 
 
-class DiGamma(Cell):
+@as_layer()
+def DiGamma(x: Tensor) -> Any:
     """Derivative of lgamma, as one operator."""
-
-    def construct(self, x: Tensor) -> Any:
-        return F.digamma(x)
+    return F.digamma(x)
 
 
-class IGamma(Cell):
+@as_layer()
+def IGamma(a: Tensor, x: Tensor) -> Any:
     """Lower regularized incomplete gamma function, as one operator."""
-
-    def construct(self, a: Tensor, x: Tensor) -> Any:
-        return F.igamma(a, x)
+    return F.igamma(a, x)
 
 
-class LBeta(Cell):
+@as_layer()
+def LBeta(x: Tensor, y: Tensor) -> Tensor:
     """Logarithm of the beta function."""
-
-    def construct(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.sub(F.add(F.lgamma(x), F.lgamma(y)), F.lgamma(F.add(x, y)))
+    return F.sub(F.add(F.lgamma(x), F.lgamma(y)), F.lgamma(F.add(x, y)))
 
 
-class MatMul(Cell):
+@as_layer()
+def MatMul(x1: Tensor, x2: Tensor, *, transpose_x1: bool = False, transpose_x2: bool = False) -> Tensor:
     """Matrix product, with either operand transposed on the way; batches broadcast."""
-
-    def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
-        super().__init__()
-        self.transpose_x1, self.transpose_x2 = transpose_x1, transpose_x2
-
-    def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
-        if x1.ndim == 2 and x2.ndim == 2:
-            return call("MatMul", x1, x2, transpose_a=self.transpose_x1, transpose_b=self.transpose_x2)
-        first = F.swapaxes(x1, -1, -2) if self.transpose_x1 and x1.ndim > 1 else x1
-        second = F.swapaxes(x2, -1, -2) if self.transpose_x2 and x2.ndim > 1 else x2
-        return F.matmul(first, second)
+    if x1.ndim == 2 and x2.ndim == 2:
+        return call("MatMul", x1, x2, transpose_a=transpose_x1, transpose_b=transpose_x2)
+    first = F.swapaxes(x1, -1, -2) if transpose_x1 and x1.ndim > 1 else x1
+    second = F.swapaxes(x2, -1, -2) if transpose_x2 and x2.ndim > 1 else x2
+    return F.matmul(first, second)
 
 
 class Moments(Cell):
@@ -122,15 +109,10 @@ class Norm(Cell):
         return f"axis={self.axis}, keep_dims={self.keep_dims}"
 
 
-class ClipByNorm(Cell):
+@as_layer()
+def ClipByNorm(x: Tensor, clip_norm: Any, *, axis: Any = None) -> Any:
     """x, scaled down where its 2-norm exceeds a number."""
-
-    def __init__(self, axis: Any = None) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def construct(self, x: Tensor, clip_norm: Any) -> Any:
-        return clip_by_norm_of(x, as_tensor(clip_norm, x.type_.dtype), self.axis)
+    return clip_by_norm_of(x, as_tensor(clip_norm, x.type_.dtype), axis)
 
 
 class L1Regularizer(Cell):
@@ -148,20 +130,18 @@ class L1Regularizer(Cell):
         return F.mul(self.scale, F.sum(F.abs(weights)))
 
 
-class Tril(Cell):
+@as_layer()
+def Tril(x: Tensor, k: int = 0) -> Tensor:
     """x at and below diagonal k, 0 above."""
-
-    def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        mask = np.tril(np.ones(x.shape, np.float32), k)
-        return F.cast(F.mul(F.cast(x, "float32"), Tensor(mask)), x.dtype)
+    mask = np.tril(np.ones(x.shape, np.float32), k)
+    return F.cast(F.mul(F.cast(x, "float32"), Tensor(mask)), x.dtype)
 
 
-class Triu(Cell):
+@as_layer()
+def Triu(x: Tensor, k: int = 0) -> Tensor:
     """x at and above diagonal k, 0 below."""
-
-    def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        mask = np.triu(np.ones(x.shape, np.float32), k)
-        return F.cast(F.mul(F.cast(x, "float32"), Tensor(mask)), x.dtype)
+    mask = np.triu(np.ones(x.shape, np.float32), k)
+    return F.cast(F.mul(F.cast(x, "float32"), Tensor(mask)), x.dtype)
 
 
 class Roll(Cell):
@@ -181,39 +161,35 @@ class Roll(Cell):
         return F.roll(input_x, self.shift, self.axis)
 
 
-class MatrixDiag(Cell):
+@as_layer()
+def MatrixDiag(input_x: Tensor) -> Tensor:
     """Matrices with the last axis as their diagonals."""
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        size = input_x.shape[-1]
-        return F.mul(F.expand_dims(input_x, -2), F.eye(size, size, input_x.dtype))
+    size = input_x.shape[-1]
+    return F.mul(F.expand_dims(input_x, -2), F.eye(size, size, input_x.dtype))
 
 
-class MatrixDiagPart(Cell):
+@as_layer()
+def MatrixDiagPart(input_x: Tensor) -> Tensor:
     """The diagonals of matrices."""
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        rows, columns = input_x.shape[-2:]
-        kept = F.mul(input_x, F.eye(rows, columns, input_x.dtype))
-        return F.sum(kept, -1 if rows <= columns else -2)
+    rows, columns = input_x.shape[-2:]
+    kept = F.mul(input_x, F.eye(rows, columns, input_x.dtype))
+    return F.sum(kept, -1 if rows <= columns else -2)
 
 
-class MatrixSetDiag(Cell):
+@as_layer()
+def MatrixSetDiag(input_x: Tensor, diagonal: Tensor) -> Tensor:
     """Matrices with other diagonals."""
-
-    def construct(self, input_x: Tensor, diagonal: Tensor) -> Tensor:
-        rows, columns = input_x.shape[-2:]
-        is_diagonal = Tensor(np.broadcast_to(np.eye(rows, columns, dtype=bool), input_x.shape))
-        new = F.expand_dims(diagonal, -1 if rows <= columns else -2)
-        return F.select(is_diagonal, F.broadcast_to(new, input_x.shape), input_x)
+    rows, columns = input_x.shape[-2:]
+    is_diagonal = Tensor(np.broadcast_to(np.eye(rows, columns, dtype=bool), input_x.shape))
+    new = F.expand_dims(diagonal, -1 if rows <= columns else -2)
+    return F.select(is_diagonal, F.broadcast_to(new, input_x.shape), input_x)
 
 
-class SparseToDense(Cell):
+@as_layer()
+def SparseToDense(sparse_tensor: Any) -> Any:
     """A COOTensor as a tensor."""
-
-    def construct(self, sparse_tensor: Any) -> Any:
-        dense = functional_classes["SparseToDense"]()
-        return dense(sparse_tensor.indices, sparse_tensor.values, sparse_tensor.shape)
+    dense = functional_classes["SparseToDense"]()
+    return dense(sparse_tensor.indices, sparse_tensor.values, sparse_tensor.shape)
 
 
 class Unflatten(Cell):

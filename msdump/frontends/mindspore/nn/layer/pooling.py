@@ -8,6 +8,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.pooling_dims import _AvgPool2d, _MaxPool2d
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import operations as P
@@ -112,15 +113,10 @@ class AvgPool2d(Cell):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode.upper()}"
 
 
-class AdaptiveAvgPool2d(Cell):
+@as_layer()
+def AdaptiveAvgPool2d(input: Tensor, *, output_size: int | tuple[int | None, int | None] | None) -> Tensor:
     """Mean over parts of the image, so that the result has `output_size`; None keeps a size."""
-
-    def __init__(self, output_size: int | tuple[int | None, int | None] | None) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def construct(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    return F.adaptive_avg_pool2d(input, output_size)
 
 
 publish(__name__)

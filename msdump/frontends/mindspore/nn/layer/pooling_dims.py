@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.windows import sizes
@@ -190,33 +192,27 @@ class AvgPool3d(_AvgPool):
     """Mean under a window of (N, C, D, H, W); zeros around count in pad_mode "same", too."""
 
 
-class LPPool1d(Cell):
+@as_layer()
+def LPPool1d(
+    x: Tensor, *, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
+) -> Tensor:
     """p-norm under a window of (N, C, L) or (C, L)."""
-
-    def __init__(self, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.lp_pool1d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+    return F.lp_pool1d(x, norm_type, kernel_size, stride, ceil_mode)
 
 
-class LPPool2d(Cell):
+@as_layer()
+def LPPool2d(x: Tensor, *, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """p-norm under a window of (N, C, H, W)."""
-
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
-
-    def construct(self, x: Tensor) -> Tensor:
-        return F.lp_pool2d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+    return F.lp_pool2d(x, norm_type, kernel_size, stride, ceil_mode)
 
 
 # -- adaptive ----------------------------------------------------------------------------------------------------------
 
 
 class _Adaptive1d(Cell):
-    """Base of adaptive poolings of one axis: equal parts, whose number divides the length."""
+    """Base of adaptive poolings of one axis: equal parts, whose number divides the length.   window: pools one part"""
+
+    window: Callable[..., Any]
 
     def __init__(self, output_size: int) -> None:
         super().__init__()
@@ -233,66 +229,47 @@ class _Adaptive1d(Cell):
                 f"{self.output_size}, but got {input.shape}."
             )
         step = input.shape[2] // self.output_size
-        result: Tensor = self.window(step)(F.expand_dims(input, 2))
+        result: Tensor = self.window((1, step), (1, step))(F.expand_dims(input, 2))
         return F.squeeze(result, 2)
-
-    def window(self, step: int) -> Any:
-        """The pooling of one part; subclasses write it."""
-        raise NotImplementedError(f"{self.cls_name}: expected a window(step) method.")
 
 
 class AdaptiveAvgPool1d(_Adaptive1d):
     """Means of equal parts of (N, C, L)."""
 
-    def window(self, step: int) -> Any:
-        return P.AvgPool((1, step), (1, step))
+    window = P.AvgPool
 
 
 class AdaptiveMaxPool1d(_Adaptive1d):
     """Largest elements of equal parts of (N, C, L)."""
 
-    def window(self, step: int) -> Any:
-        return P.MaxPool((1, step), (1, step))
+    window = P.MaxPool
 
 
-class AdaptiveAvgPool3d(Cell):
+@as_layer()
+def AdaptiveAvgPool3d(input: Tensor, *, output_size: Any) -> Tensor:
     """Means of parts of (N, C, D, H, W), so that the result has `output_size`; None keeps a size."""
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def construct(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    return F.adaptive_avg_pool3d(input, output_size)
 
 
-class AdaptiveMaxPool2d(Cell):
+@as_layer()
+def AdaptiveMaxPool2d(input: Tensor, *, output_size: Any, return_indices: bool = False) -> Any:
     """Largest elements of parts of (N, C, H, W), with `return_indices` their places, too."""
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
-
-    def construct(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    return F.adaptive_max_pool2d(input, output_size, return_indices)
 
 
-class AdaptiveMaxPool3d(Cell):
+@as_layer()
+def AdaptiveMaxPool3d(input: Tensor, *, output_size: Any, return_indices: bool = False) -> Any:
     """Largest elements of parts of (N, C, D, H, W), with `return_indices` their places, too."""
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
-
-    def construct(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    return F.adaptive_max_pool3d(input, output_size, return_indices)
 
 
 # -- back --------------------------------------------------------------------------------------------------------------
 
 
 class _Unpool(Cell):
-    """Base of what puts elements back to where a maximum pooling took them from."""
+    """Base of what puts elements back to where a maximum pooling took them from.   put_back: of this number of axes"""
+
+    put_back: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -303,30 +280,23 @@ class _Unpool(Cell):
             raise ValueError(f"For {self.cls_name}, output_size must be a filled tuple, got {output_size!r}.")
         return self.put_back(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    def put_back(self, *args: Any) -> Tensor:
-        """The function of this number of axes; subclasses write it."""
-        raise NotImplementedError(f"{self.cls_name}: expected a put_back(...) method.")
-
 
 class MaxUnpool1d(_Unpool):
     """Zeros of (N, C, L) with the largest elements at their places."""
 
-    def put_back(self, *args: Any) -> Tensor:
-        return F.max_unpool1d(*args)
+    put_back = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_Unpool):
     """Zeros of (N, C, H, W) with the largest elements at their places."""
 
-    def put_back(self, *args: Any) -> Tensor:
-        return F.max_unpool2d(*args)
+    put_back = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_Unpool):
     """Zeros of (N, C, D, H, W) with the largest elements at their places."""
 
-    def put_back(self, *args: Any) -> Tensor:
-        return F.max_unpool3d(*args)
+    put_back = staticmethod(F.max_unpool3d)
 
 
 publish(__name__)

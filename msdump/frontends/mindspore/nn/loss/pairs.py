@@ -6,26 +6,23 @@ from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.loss.values import LossBase
 from msdump.frontends.mindspore.ops import function as F
 
 
-class SoftMarginLoss(LossBase):
+@as_layer(base=LossBase)
+def SoftMarginLoss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Any:
     """log(1 + e ** (-label * logit)) for labels 1 and -1."""
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Any:
-        return F.soft_margin_loss(logits, labels, self.reduction)
+    return F.soft_margin_loss(logits, labels, reduction)
 
 
-class MarginRankingLoss(LossBase):
+@as_layer(base=LossBase)
+def MarginRankingLoss(
+    input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
     """How far two results are from the order that the target (1 or -1) states, with a margin."""
-
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
-
-    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
 class CosineEmbeddingLoss(LossBase):
@@ -43,15 +40,10 @@ class CosineEmbeddingLoss(LossBase):
         return F.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
 
-class HingeEmbeddingLoss(LossBase):
+@as_layer(base=LossBase)
+def HingeEmbeddingLoss(logits: Tensor, labels: Tensor, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """A distance where the label is 1, what it falls short of the margin where the label is -1."""
-
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
+    return F.hinge_embedding_loss(logits, labels, margin, reduction)
 
 
 class TripletMarginLoss(LossBase):
@@ -68,15 +60,12 @@ class TripletMarginLoss(LossBase):
         return F.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
 
 
-class MultiLabelSoftMarginLoss(LossBase):
+@as_layer(base=LossBase)
+def MultiLabelSoftMarginLoss(
+    x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
     """Cross entropy of sigmoid(x) with targets 0 and 1, its mean over the classes."""
-
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.weight = weight
-
-    def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
+    return F.multilabel_soft_margin_loss(x, target, weight, reduction)
 
 
 class MultiMarginLoss(LossBase):
@@ -95,11 +84,10 @@ class MultiMarginLoss(LossBase):
         return F.multi_margin_loss(x, target, self.p, self.margin, weight, self.reduction)
 
 
-class MultilabelMarginLoss(LossBase):
+@as_layer(base=LossBase)
+def MultilabelMarginLoss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """Hinge loss of several classes per row; targets end at -1."""
-
-    def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_margin_loss(x, target, self.reduction)
+    return F.multilabel_margin_loss(x, target, reduction)
 
 
 publish(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.activation import get_activation
 from msdump.frontends.mindspore.nn.loss.values import LossBase
 from msdump.frontends.mindspore.ops import function as F
@@ -112,22 +113,26 @@ class FocalLoss(LossBase):
             )
 
 
-class CTCLoss(LossBase):
+@as_layer(base=LossBase)
+def CTCLoss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    *,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """Loss of sequences that are not aligned: log_probs (T, N, C) or (T, C), targets (N, S)."""
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
-
-    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
-        lengths = (input_lengths, target_lengths)
-        is_single = log_probs.ndim == 2
-        if is_single:
-            log_probs = F.expand_dims(log_probs, -2)
-            targets = F.expand_dims(targets, 0) if targets.ndim == 1 else targets
-            lengths = (F.reshape(input_lengths, (1,)), F.reshape(target_lengths, (1,)))
-        loss, _ = F.ctc_loss(log_probs, targets, *lengths, self.blank, self.reduction, self.zero_infinity)
-        return F.squeeze(loss, 0) if is_single and loss.ndim else loss
+    lengths = (input_lengths, target_lengths)
+    is_single = log_probs.ndim == 2
+    if is_single:
+        log_probs = F.expand_dims(log_probs, -2)
+        targets = F.expand_dims(targets, 0) if targets.ndim == 1 else targets
+        lengths = (F.reshape(input_lengths, (1,)), F.reshape(target_lengths, (1,)))
+    loss, _ = F.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+    return F.squeeze(loss, 0) if is_single and loss.ndim else loss
 
 
 class SampledSoftmaxLoss(LossBase):

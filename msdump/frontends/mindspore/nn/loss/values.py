@@ -9,6 +9,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.ops import function as F
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -55,32 +56,26 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         return self.get_loss(execute("SoftmaxCrossEntropyWithLogits", [logits, labels])[0])
 
 
-class CrossEntropyLoss(LossBase):
+@as_layer(base=LossBase)
+def CrossEntropyLoss(
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """Cross entropy of logits (N, C, ...) with class indices or probabilities."""
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(reduction)
-        self.weight, self.ignore_index, self.label_smoothing = weight, ignore_index, label_smoothing
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+    return F.cross_entropy(logits, labels, weight, ignore_index, reduction, label_smoothing)
 
 
-class NLLLoss(LossBase):
+@as_layer(base=LossBase)
+def NLLLoss(
+    logits: Tensor, labels: Tensor, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
     """Negative log likelihood of log probabilities (N, C, ...)."""
-
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.weight, self.ignore_index = weight, ignore_index
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
+    return F.nll_loss(logits, labels, weight, ignore_index, reduction)
 
 
 class MSELoss(LossBase):
@@ -97,26 +92,23 @@ class L1Loss(LossBase):
         return self.get_loss(F.abs(F.sub(logits, labels)))
 
 
-class BCELoss(LossBase):
+@as_layer(base=LossBase)
+def BCELoss(logits: Tensor, labels: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """Cross entropy of probabilities with targets in [0, 1]."""
-
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.weight = weight
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.binary_cross_entropy(logits, labels, self.weight, self.reduction)
+    return F.binary_cross_entropy(logits, labels, weight, reduction)
 
 
-class BCEWithLogitsLoss(LossBase):
+@as_layer(base=LossBase)
+def BCEWithLogitsLoss(
+    predict: Tensor,
+    target: Tensor,
+    *,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """Cross entropy of sigmoid(logits) with targets in [0, 1]."""
-
-    def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None) -> None:
-        super().__init__(reduction)
-        self.weight, self.pos_weight = weight, pos_weight
-
-    def construct(self, predict: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(predict, target, self.weight, self.pos_weight, self.reduction)
+    return F.binary_cross_entropy_with_logits(predict, target, weight, pos_weight, reduction)
 
 
 class MAELoss(LossBase):
@@ -137,37 +129,22 @@ class RMSELoss(LossBase):
         return F.sqrt(self.MSELoss(logits, label))
 
 
-class SmoothL1Loss(LossBase):
+@as_layer(base=LossBase)
+def SmoothL1Loss(logits: Tensor, labels: Tensor, *, beta: float = 1.0, reduction: str = "none") -> Any:
     """Squared differences below beta, absolute ones above."""
-
-    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
-        super().__init__(reduction)
-        self.beta = beta
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Any:
-        return F.smooth_l1_loss(logits, labels, self.beta, self.reduction)
+    return F.smooth_l1_loss(logits, labels, beta, reduction)
 
 
-class HuberLoss(LossBase):
+@as_layer(base=LossBase)
+def HuberLoss(logits: Tensor, labels: Tensor, *, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Squared differences below delta, absolute ones above."""
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = delta
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.huber_loss(logits, labels, self.reduction, self.delta)
+    return F.huber_loss(logits, labels, reduction, delta)
 
 
-class KLDivLoss(Cell):
+@as_layer()
+def KLDivLoss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
     """Kullback-Leibler divergence of log probabilities from probabilities."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        self.reduction = reduction
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.kl_div(logits, labels, self.reduction)
+    return F.kl_div(logits, labels, reduction)
 
 
 class PoissonNLLLoss(LossBase):
