@@ -53,9 +53,8 @@ class VOCDataset(_WithNames):
         decrypt=None,
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where, task = "VOCDataset", given["task"]
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        task = given["task"]
         checks.one_of(f"{where}(task)", task, ["Segmentation", "Detection"])
         if given["decrypt"] is not None:
             raise ConfigError(f"{where}(decrypt): expected None, got a function: msdump reads no encrypted images.")
@@ -142,9 +141,8 @@ class CocoDataset(_WithNames):
         "Captioning": (("captions", "caption", np.str_),),
     }
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where, task = "CocoDataset", given["task"]
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        task = given["task"]
         file = checks.path_like(f"{where}(annotation_file)", given["annotation_file"])
         checks.one_of(f"{where}(task)", task, [*self._FIELDS, "Stuff", "Panoptic"])
         if task not in self._FIELDS or given["decrypt"] is not None:
@@ -199,9 +197,7 @@ class CelebADataset(FileList):
     )
     COLUMNS = ("image", "attr")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "CelebADataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         checks.one_of(f"{where}(usage)", given["usage"], [*_CELEBA_PARTS, "all"])
         if given["decrypt"] is not None:
             raise ConfigError(f"{where}(decrypt): expected None, got a function: msdump reads no encrypted images.")

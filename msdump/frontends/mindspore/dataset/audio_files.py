@@ -61,8 +61,7 @@ class YesNoDataset(_WaveList):
     PARAMETERS = parameters(f"dataset_dir num_samples num_parallel_workers shuffle {_TAIL}")
     COLUMNS = ("waveform", "sample_rate", "label")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("YesNoDataset", given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         for path in sorted(folder.glob("*.wav")):
             words = path.stem.split("_")
             if len(words) != 8 or any(word not in ("0", "1") for word in words):
@@ -80,11 +79,10 @@ class GTZANDataset(_WaveList):
     COLUMNS = ("waveform", "sample_rate", "label")
     RATE_TYPE = np.uint32
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("GTZANDataset", given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         if given["usage"] not in (None, "all"):
             raise FormatError('GTZANDataset(usage): expected None or "all": msdump has not the lists of the parts.')
-        for genre in class_folders("GTZANDataset", folder):
+        for genre in class_folders(where, folder):
             yield from ((path, genre.name) for path in sorted(genre.glob("*.wav")))
 
 
@@ -94,14 +92,13 @@ class LJSpeechDataset(_WaveList):
     PARAMETERS = parameters(f"dataset_dir num_samples num_parallel_workers shuffle {_TAIL}")
     COLUMNS = ("waveform", "sample_rate", "transcription", "normalized_transcription")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("LJSpeechDataset", given["dataset_dir"])
-        listing = existing_file("LJSpeechDataset", folder / "metadata.csv")
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        listing = existing_file(where, folder / "metadata.csv")
         for number, line in enumerate(lines_of(str(listing))):
             fields = line.split("|")
             if len(fields) != 3 or "/" in fields[0]:
                 raise FormatError(f"{listing}, line {number + 1}: expected name|text|normalized text, got {line!r}.")
-            yield existing_file("LJSpeechDataset", folder / "wavs" / f"{fields[0]}.wav"), fields[1], fields[2]
+            yield existing_file(where, folder / "wavs" / f"{fields[0]}.wav"), fields[1], fields[2]
 
 
 class SpeechCommandsDataset(_WaveList):
@@ -110,9 +107,7 @@ class SpeechCommandsDataset(_WaveList):
     PARAMETERS = parameters(f"dataset_dir usage num_samples num_parallel_workers shuffle {_TAIL}", usage=None)
     COLUMNS = ("waveform", "sample_rate", "label", "speaker_id", "utterance_number")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "SpeechCommandsDataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         checks.one_of(f"{where}(usage)", given["usage"], ["train", "test", "valid", "all"])
         names = {"test": "testing_list.txt", "valid": "validation_list.txt"}
         lists = {

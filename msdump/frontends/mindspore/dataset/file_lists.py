@@ -58,7 +58,8 @@ class FileList(MappableDataset):
         common = {name: given.pop(name, None) for name in _COMMON}
         self._decode = Decode() if given.pop("decode", False) else None
         self._classes: dict[str, Any] = {}
-        self._entries = list(self.entries(**given))
+        folder = checks.existing_folder(where, given["dataset_dir"]) if "dataset_dir" in given else Path()
+        self._entries = list(self.entries(where, folder, **given))
         if not self._entries:
             raise ConfigError(f"{where}: expected files of {where}, got none for {given}. Check the folder.")
         self._sampler = sampler_of(
@@ -66,8 +67,12 @@ class FileList(MappableDataset):
         )
 
     @abstractmethod
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        """Rows of the source, for the arguments that are not common to all.   Raises: TypeError, ConfigError."""
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        """Rows of the source, for the arguments that are not common to all.   Raises: TypeError, ConfigError.
+
+        where    name of the source
+        folder   its `dataset_dir`, which exists
+        """
 
     def get_col_names(self) -> list[str]:
         return list(self.COLUMNS)

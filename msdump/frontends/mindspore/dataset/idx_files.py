@@ -32,9 +32,7 @@ class MnistDataset(FileList):
     PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
     PREFIXES: ClassVar[Mapping[str, str]] = {"test": "t10k-", "train": "train-"}
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = type(self).__name__
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         usage = given["usage"]
         prefixes = [self.PREFIXES[part] for part in chosen_parts(where, usage, self.PREFIXES)]
         return _entries(where, folder, [tuple(prefix + ending for ending in _BYTES) for prefix in prefixes])
@@ -56,10 +54,9 @@ class EMnistDataset(FileList):
 
     PARAMETERS = parameters(f"dataset_dir name usage {_TAIL}", usage=None)
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where, name = "EMnistDataset", given["name"]
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        name = given["name"]
         checks.one_of(f"{where}(name)", name, ["byclass", "bymerge", "balanced", "letters", "digits", "mnist"])
-        folder = checks.existing_folder(where, given["dataset_dir"])
         parts = chosen_parts(where, given["usage"], {"test": 0, "train": 0})
         return _entries(where, folder, [tuple(f"emnist-{name}-{part}-{ending}" for ending in _BYTES) for part in parts])
 
@@ -70,9 +67,8 @@ class QMnistDataset(FileList):
     PARAMETERS = parameters(f"dataset_dir usage compat {_TAIL}", usage=None, compat=True)
     _NAMES: ClassVar[Mapping[str, str]] = {"train": "qmnist-train", "test": "qmnist-test", "nist": "xnist"}
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where, usage = "QMnistDataset", given["usage"]
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        usage = given["usage"]
         checks.one_of(f"{where}(usage)", usage, ["train", "test", "test10k", "test50k", "nist", "all"])
         part = "test" if usage in ("test10k", "test50k") else usage
         names = [self._NAMES[name] for name in chosen_parts(where, part, self._NAMES)]

@@ -34,8 +34,8 @@ class Caltech256Dataset(FileList):
 
     PARAMETERS = parameters(f"dataset_dir num_samples num_parallel_workers shuffle decode {_TAIL}", decode=False)
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folders = class_folders("Caltech256Dataset", checks.existing_folder("Caltech256Dataset", given["dataset_dir"]))
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        folders = class_folders(where, folder)
         for label, folder in enumerate(folders):
             yield from ((path, np.int32(label)) for path in images_in(folder))
 
@@ -47,13 +47,12 @@ class Food101Dataset(FileList):
         f"dataset_dir usage num_samples num_parallel_workers shuffle decode {_TAIL}", usage=None, decode=False
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("Food101Dataset", given["dataset_dir"])
-        for part in chosen_parts("Food101Dataset", given["usage"], {"train": 0, "test": 0}):
-            for line in lines_of(str(existing_file("Food101Dataset", folder / "meta" / f"{part}.txt"))):
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        for part in chosen_parts(where, given["usage"], {"train": 0, "test": 0}):
+            for line in lines_of(str(existing_file(where, folder / "meta" / f"{part}.txt"))):
                 if line.strip():
                     name = line.strip()
-                    yield existing_file("Food101Dataset", folder / "images" / f"{name}.jpg"), name.partition("/")[0]
+                    yield existing_file(where, folder / "images" / f"{name}.jpg"), name.partition("/")[0]
 
     def labels(self) -> list[int]:
         names = sorted({entry[1] for entry in self._entries})
@@ -67,14 +66,13 @@ class OmniglotDataset(FileList):
         f"dataset_dir background num_samples num_parallel_workers shuffle decode {_TAIL}", background=None, decode=False
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         part = "images_evaluation" if given["background"] is False else "images_background"
-        folder = checks.existing_folder("OmniglotDataset", given["dataset_dir"])
-        checks.existing_folder("OmniglotDataset", folder / part)
+        checks.existing_folder(where, folder / part)
         characters = [
             character
-            for alphabet in class_folders("OmniglotDataset", folder / part)
-            for character in class_folders("OmniglotDataset", alphabet)
+            for alphabet in class_folders(where, folder / part)
+            for character in class_folders(where, alphabet)
         ]
         for label, character in enumerate(characters):
             yield from ((path, np.int32(label)) for path in images_in(character))
@@ -87,12 +85,11 @@ class RenderedSST2Dataset(FileList):
         f"dataset_dir usage num_samples num_parallel_workers shuffle decode {_TAIL}", usage=None, decode=False
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("RenderedSST2Dataset", given["dataset_dir"])
-        for part in chosen_parts("RenderedSST2Dataset", given["usage"], {"test": 0, "train": 0, "val": 0}):
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        for part in chosen_parts(where, given["usage"], {"test": 0, "train": 0, "val": 0}):
             for label, name in enumerate(("negative", "positive")):
                 place = folder / ("valid" if part == "val" else part) / name
-                checks.existing_folder("RenderedSST2Dataset", place)
+                checks.existing_folder(where, place)
                 yield from ((path, np.uint32(label)) for path in images_in(place))
 
 
@@ -108,9 +105,8 @@ class DIV2KDataset(FileList):
     )
     COLUMNS = ("hr_image", "lr_image")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where, scale, downgrade = "DIV2KDataset", given["scale"], given["downgrade"]
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        scale, downgrade = given["scale"], given["downgrade"]
         kinds = ["bicubic", "unknown", "mild", "difficult", "wild"]
         checks.one_of(f"{where}(downgrade)", downgrade, kinds)
         allowed = {"bicubic": (2, 3, 4, 8), "unknown": (2, 3, 4)}.get(downgrade, (4,))
@@ -137,9 +133,7 @@ class Places365Dataset(FileList):
         decode=False,
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "Places365Dataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         usage = given["usage"] or "train-standard"
         checks.one_of(f"{where}(usage)", usage, ["train-standard", "train-challenge", "val"])
         size = "256" if given["small"] else "large"
@@ -163,9 +157,7 @@ class LSUNDataset(FileList):
         decode=False,
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "LSUNDataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         usage = given["usage"] or "all"
         checks.one_of(f"{where}(usage)", usage, ["train", "test", "valid", "all"])
         endings = {"train": ("_train",), "valid": ("_val",), "all": ("_train", "_val")}.get(usage, ())
@@ -190,9 +182,7 @@ class FlickrDataset(FileList):
     )
     COLUMNS = ("image", "annotation")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "FlickrDataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         file = checks.path_like(f"{where}(annotation_file)", given["annotation_file"])
         if not os.path.isfile(file):
             raise ConfigError(f"{where}(annotation_file): expected a file, got none at {file!r}.")
@@ -217,8 +207,7 @@ class ManifestDataset(FileList):
         decode=False,
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "ManifestDataset"
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         file = checks.path_like(f"{where}(dataset_file)", given["dataset_file"])
         checks.one_of(f"{where}(usage)", given["usage"], ["train", "eval", "inference"])
         if not os.path.isfile(file):
@@ -243,9 +232,7 @@ class STL10Dataset(FileList):
 
     PARAMETERS = parameters(f"dataset_dir usage num_samples num_parallel_workers shuffle {_TAIL}", usage=None)
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "STL10Dataset"
-        folder = checks.existing_folder(where, given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         parts = {"test": 0, "train": 0, "unlabeled": 0}
         names = (
             ["train", "unlabeled"]
@@ -274,10 +261,10 @@ class SemeionDataset(FileList):
 
     PARAMETERS = parameters(f"dataset_dir num_samples num_parallel_workers shuffle {_TAIL}")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        path = checks.existing_folder("SemeionDataset", given["dataset_dir"]) / "semeion.data"
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        path = folder / "semeion.data"
         pixels = _DIGIT_SIDE * _DIGIT_SIDE
-        for number, line in enumerate(lines_of(str(existing_file("SemeionDataset", path)))):
+        for number, line in enumerate(lines_of(str(existing_file(where, path)))):
             values = _numbers(f"{path}, line {number + 1}", line.split())
             if values.size == 0:
                 continue
@@ -294,11 +281,10 @@ class USPSDataset(FileList):
         "dataset_dir usage num_samples num_parallel_workers shuffle num_shards shard_id cache", usage=None
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("USPSDataset", given["dataset_dir"])
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         names = {"train": "usps", "test": "usps.t"}
-        for part in chosen_parts("USPSDataset", given["usage"], names):
-            path = existing_file("USPSDataset", folder / names[part])
+        for part in chosen_parts(where, given["usage"], names):
+            path = existing_file(where, folder / names[part])
             for number, line in enumerate(lines_of(str(path))):
                 words = line.split()
                 if not words:
@@ -322,8 +308,7 @@ class FakeImageDataset(FileList):
         base_seed=0,
     )
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        where = "FakeImageDataset"
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
         count = checks.whole_number(f"{where}(num_images)", given["num_images"])
         size = [checks.whole_number(f"{where}(image_size)", side) for side in given["image_size"]]
         if len(size) != 3:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,16 @@ from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, existing_file, parameters
 from msdump.frontends.mindspore.dataset.rows import Row, constant
-from msdump.frontends.mindspore.dataset.samplers import sampler_of
-from msdump.frontends.mindspore.dataset.sources import MappableDataset
-from msdump.frontends.mindspore.dataset.vision.pixels import Decode
 
 # A CIFAR-10 record: one byte of label, then the red, green and blue planes of 32 x 32 pixels.
 CIFAR_SIDE, CIFAR_CHANNELS, CIFAR_CLASSES = 32, 3, 10
 CIFAR_RECORD_BYTES = 1 + CIFAR_CHANNELS * CIFAR_SIDE * CIFAR_SIDE
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
-PathLike = str | os.PathLike[str]
+_TAIL = "num_samples num_parallel_workers shuffle sampler num_shards shard_id cache"
 
 
-class Cifar10Dataset(MappableDataset):
+class Cifar10Dataset(FileList):
     """Pictures and labels of the CIFAR-10 binary files in one folder.
 
     usage   "train": `data_batch*.bin`, "test": `test_batch*.bin`, "all" or None: every `*.bin`
@@ -34,47 +31,34 @@ class Cifar10Dataset(MappableDataset):
     Raises: ConfigError (no folder, no file), FormatError (a file that is no CIFAR-10 batch).
     """
 
-    def __init__(
-        self,
-        dataset_dir: PathLike,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        checks.one_of("Cifar10Dataset(usage)", usage, ["train", "test", "all"])
-        folder = checks.existing_folder("Cifar10Dataset", dataset_dir)
-        prefix = {"train": "data_batch", "test": "test_batch"}.get(usage or "all", "")
+    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
+
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        """Records, which are taken apart when they are read."""
+        checks.one_of(f"{where}(usage)", given["usage"], ["train", "test", "all"])
+        prefix = {"train": "data_batch", "test": "test_batch"}.get(given["usage"] or "all", "")
         files = sorted(path for path in folder.glob(f"{prefix}*.bin") if path.is_file())
         if not files:
             names = sorted(entry.name for entry in folder.iterdir())[:5]
             raise ConfigError(
-                f"Cifar10Dataset({os.fspath(dataset_dir)!r}): expected files {prefix}*.bin of the CIFAR-10 binary "
+                f"{where}({os.fspath(given['dataset_dir'])!r}): expected files {prefix}*.bin of the CIFAR-10 binary "
                 f"version, got {names or 'an empty folder'}. Give the folder that holds the .bin files."
             )
-        self._records = np.concatenate([_read_cifar_file(path) for path in files])
-        self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
-
-    def source_size(self) -> int:
-        return len(self._records)
+        return ((record,) for path in files for record in _read_cifar_file(path))
 
     def row_at(self, place: int) -> Row:
-        record = self._records[place]
-        planes = record[1:].reshape(CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
-        return constant([np.ascontiguousarray(planes.transpose(1, 2, 0)), np.uint32(record[0])])
-
-    def get_col_names(self) -> list[str]:
-        return ["image", "label"]
+        (record,) = self._entries[place]
+        return constant([_picture(record[1:]), np.uint32(record[0])])
 
     def labels(self) -> list[int]:
-        return [int(label) for label in self._records[:, 0]]
+        return [int(record[0]) for (record,) in self._entries]
 
     def num_classes(self) -> int | None:
         return CIFAR_CLASSES
+
+
+def _picture(planes: Array) -> Array:
+    return np.ascontiguousarray(planes.reshape(CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE).transpose(1, 2, 0))
 
 
 class Cifar100Dataset(FileList):
@@ -83,99 +67,64 @@ class Cifar100Dataset(FileList):
     Shapes: image (32, 32, 3) uint8, coarse_label and fine_label () uint32
     """
 
-    PARAMETERS = parameters(
-        "dataset_dir usage num_samples num_parallel_workers shuffle sampler num_shards shard_id cache", usage=None
-    )
+    PARAMETERS = parameters(f"dataset_dir usage {_TAIL}", usage=None)
     COLUMNS = ("image", "coarse_label", "fine_label")
 
-    def entries(self, **given: Any) -> Iterable[Entry]:
-        folder = checks.existing_folder("Cifar100Dataset", given["dataset_dir"])
-        for part in chosen_parts("Cifar100Dataset", given["usage"], {"test": 0, "train": 0}):
-            path = existing_file("Cifar100Dataset", folder / f"{part}.bin")
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        for part in chosen_parts(where, given["usage"], {"test": 0, "train": 0}):
+            path = existing_file(where, folder / f"{part}.bin")
             data = np.fromfile(path, np.uint8)
             if data.size == 0 or data.size % (CIFAR_RECORD_BYTES + 1):
                 raise TruncatedFileError(
                     f"{path}: expected a multiple of {CIFAR_RECORD_BYTES + 1} bytes, got {data.size}. Is it cut short?"
                 )
             for record in data.reshape(-1, CIFAR_RECORD_BYTES + 1):
-                planes = record[2:].reshape(CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
-                yield np.ascontiguousarray(planes.transpose(1, 2, 0)), np.uint32(record[0]), np.uint32(record[1])
+                yield _picture(record[2:]), np.uint32(record[0]), np.uint32(record[1])
 
     def labels(self) -> list[int]:
         return [int(entry[2]) for entry in self._entries]
 
 
-class ImageFolderDataset(MappableDataset):
+class ImageFolderDataset(FileList):
     """Image files in folders named after their class.
 
     Shapes: image (bytes,) uint8 as on disk, or (H, W, 3) uint8 with `decode`; label () int32
     Edges:  labels count the classes in sorted order, unless `class_indexing` gives them.
     """
 
-    def __init__(
-        self,
-        dataset_dir: PathLike,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        extensions: Sequence[str] | None = None,
-        class_indexing: Mapping[str, int] | None = None,
-        decode: bool = False,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-        decrypt: Any = None,
-    ) -> None:
-        if decrypt is not None:
-            raise ConfigError("ImageFolderDataset(decrypt): expected None, got a function: msdump decrypts no images.")
-        folder = checks.existing_folder("ImageFolderDataset", dataset_dir)
+    PARAMETERS = parameters(
+        "dataset_dir num_samples num_parallel_workers shuffle sampler extensions class_indexing decode num_shards "
+        "shard_id cache decrypt",
+        extensions=None,
+        class_indexing=None,
+        decode=False,
+        decrypt=None,
+    )
+
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        if given["decrypt"] is not None:
+            raise ConfigError(f"{where}(decrypt): expected None, got a function: msdump decrypts no images.")
+        shown = repr(os.fspath(given["dataset_dir"]))
         classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
-        self._labels = dict(class_indexing or {name: label for label, name in enumerate(classes)})
-        for name in self._labels:
+        self._classes = dict(given["class_indexing"] or {name: label for label, name in enumerate(classes)})
+        for name in self._classes:
             if name not in classes:
                 raise ConfigError(
-                    f"ImageFolderDataset(class_indexing): expected names of folders in {os.fspath(dataset_dir)!r}, got "
+                    f"{where}(class_indexing): expected names of folders in {shown}, got "
                     f"{name!r}. {did_you_mean(name, classes)}".rstrip()
                 )
-        endings = tuple(ending.lower() for ending in (extensions or IMAGE_EXTENSIONS))
-        self._files = [
-            (path, label)
-            for name, label in self._labels.items()
+        endings = tuple(ending.lower() for ending in (given["extensions"] or IMAGE_EXTENSIONS))
+        files = [
+            (path, np.int32(label))
+            for name, label in self._classes.items()
             for path in sorted((folder / name).rglob("*"))
             if path.suffix.lower() in endings and path.is_file()
         ]
-        if not self._files:
+        if not files:
             raise ConfigError(
-                f"ImageFolderDataset({os.fspath(dataset_dir)!r}): expected one folder per class with files "
-                f"{', '.join(endings)}, got none."
+                f"{where}({shown}): expected one folder per class with files {', '.join(endings)}, got none."
             )
-        self._decode = Decode() if decode else None
-        self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
-
-    def source_size(self) -> int:
-        return len(self._files)
-
-    def row_at(self, place: int) -> Row:
-        path, label = self._files[place]
-
-        def read() -> tuple[Array, ...]:
-            image = np.fromfile(path, np.uint8)
-            return (image if self._decode is None else self._decode(image)), np.asarray(np.int32(label))
-
-        return read
-
-    def get_col_names(self) -> list[str]:
-        return ["image", "label"]
-
-    def labels(self) -> list[int]:
-        return [label for _, label in self._files]
-
-    def num_classes(self) -> int | None:
-        return len(self._labels)
-
-    def get_class_indexing(self) -> dict[str, int]:
-        return dict(self._labels)
+        return files
 
 
 def _read_cifar_file(path: Path) -> Array:

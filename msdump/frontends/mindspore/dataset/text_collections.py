@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
-from msdump.frontends.mindspore.dataset.rows import Row
-from msdump.frontends.mindspore.dataset.samplers import sampler_of
-from msdump.frontends.mindspore.dataset.sources import MappableDataset
+from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, parameters
 from msdump.frontends.mindspore.dataset.text_files import LineSource, Shuffle, Values, lines_of, matching_files
 
 Files = Mapping[str, Sequence[str]]
@@ -285,45 +284,26 @@ class Multi30kDataset(LineSource):
         return ((one, other) for one, other in zip(first, second, strict=True) if one or other)
 
 
-class IMDBDataset(MappableDataset):
+class IMDBDataset(FileList):
     """Film reviews: `text`, and `label` int32: 1 for positive, 0 for negative."""
 
-    def __init__(
-        self,
-        dataset_dir: Any,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        folder = checks.existing_folder("IMDBDataset", dataset_dir)
-        checks.one_of("IMDBDataset(usage)", usage, ["train", "test", "all"])
-        parts = ["train", "test"] if usage in (None, "all") else [str(usage)]
-        self._files: list[tuple[Path, int]] = []
-        for part in parts:
+    PARAMETERS = parameters(
+        "dataset_dir usage num_samples num_parallel_workers shuffle sampler num_shards shard_id cache", usage=None
+    )
+    COLUMNS = ("text", "label")
+
+    def entries(self, where: str, folder: Path, **given: Any) -> Iterable[Entry]:
+        files: list[Entry] = []
+        for part in chosen_parts(where, given["usage"], {"train": 0, "test": 0}):
             for name, label in (("pos", 1), ("neg", 0)):
-                checks.existing_folder("IMDBDataset", folder / part / name)
-                self._files += [(path, label) for path in sorted((folder / part / name).glob("*.txt"))]
-        if not self._files:
-            raise ConfigError(f"IMDBDataset({os.fspath(dataset_dir)!r}): expected .txt files, got none.")
-        self._sampler = sampler_of(sampler, shuffle, num_samples, num_shards, shard_id)
+                checks.existing_folder(where, folder / part / name)
+                files += [(path, np.int32(label)) for path in sorted((folder / part / name).glob("*.txt"))]
+        if not files:
+            raise ConfigError(f"{where}({os.fspath(given['dataset_dir'])!r}): expected .txt files, got none.")
+        return files
 
-    def source_size(self) -> int:
-        return len(self._files)
-
-    def labels(self) -> Sequence[int]:
-        return [label for _, label in self._files]
-
-    def row_at(self, place: int) -> Row:
-        path, label = self._files[place]
-        return lambda: (np.asarray(path.read_text(encoding="utf-8").rstrip("\n")), np.asarray(np.int32(label)))
-
-    def get_col_names(self) -> list[str]:
-        return ["text", "label"]
+    def _value(self, value: Any) -> Array:
+        return np.asarray(value.read_text(encoding="utf-8").rstrip("\n") if isinstance(value, Path) else value)
 
     def num_classes(self) -> int | None:
         return 2
