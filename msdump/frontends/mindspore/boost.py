@@ -26,8 +26,7 @@ def _accumulate(accumulation_step: int, cumulative_grad: Parameter, grad: Tensor
 
 @gradient_clear_op.register("Tensor")
 def _clear(cumulative_grad: Parameter) -> Tensor:
-    result: Tensor = function.assign(cumulative_grad, function.zeros_like(cumulative_grad))
-    return result
+    return function.assign(cumulative_grad, function.zeros_like(cumulative_grad))
 
 
 class GradientAccumulation(Cell):

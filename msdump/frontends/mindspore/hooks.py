@@ -80,8 +80,7 @@ class CellHooks:
             return gradients
 
         shown = with_backward(tracer, leaves, leaves, backward) if leaves else leaves
-        inner: tuple[Any, ...] = unflatten(structure, iter(shown))
-        return inner
+        return unflatten(structure, iter(shown))
 
     def _watched_output(self, cell: Any, tracer: Tracer, output: Any, of_output: list[Tensor]) -> Any:
         leaves: list[Tensor] = []

@@ -90,8 +90,7 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     before = places[0]
     made = list(range(len(shape)))
     behind = list(range(len(shape), result.ndim))
-    moved: Tensor = functions.transpose(result, (*behind[:before], *made, *behind[before:]))
-    return moved
+    return functions.transpose(result, (*behind[:before], *made, *behind[before:]))
 
 
 def _is_pick(item: Any) -> bool:

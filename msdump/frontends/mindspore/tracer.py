@@ -59,8 +59,7 @@ class TracedCell(Protocol):
 
 def current_tracer() -> Tracer | None:
     """The tracer of this thread, None when operators run at once."""
-    tracer: Tracer | None = active_tracer.get()
-    return tracer
+    return active_tracer.get()
 
 
 class Tracer:

@@ -169,8 +169,7 @@ class CSRTensor(_Sparse):
     def mm(self, matrix: Tensor | CSRTensor) -> Tensor:
         """Product with a matrix, dense or sparse; the result is dense."""
         dense = matrix.to_dense() if isinstance(matrix, CSRTensor) else matrix
-        product: Tensor = self.to_dense() @ dense
-        return product
+        return self.to_dense() @ dense
 
     def sum(self, axis: int) -> Tensor:
         """Sums along an axis, which stays as one element."""

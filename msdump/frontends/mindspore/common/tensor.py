@@ -363,8 +363,7 @@ class Tensor:
         return self._call("logical_not")
 
     def __getitem__(self, index: Any) -> Tensor:
-        result: Tensor = _attached["take"](self, index)
-        return result
+        return _attached["take"](self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         tracer = active_tracer.get()
@@ -419,8 +418,7 @@ class Tensor:
         return self.gradient_hooks
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Tensor:
-        result: Tensor = getattr(attached_functions(), name)(self, *args, **kwargs)
-        return result
+        return getattr(attached_functions(), name)(self, *args, **kwargs)
 
     # -- members that are functions of `mindspore.ops` ------------------------------------------------
 

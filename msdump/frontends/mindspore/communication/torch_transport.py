@@ -108,5 +108,4 @@ class TorchTransport:
     def place_of(self, rank: int, group: str) -> int:
         """Place in the group of a rank of the job; of this process for -1."""
         own = distributed.get_rank() if rank < 0 else rank
-        place: int = distributed.get_group_rank(self._groups[group], own) if group in self._groups else own
-        return place
+        return distributed.get_group_rank(self._groups[group], own) if group in self._groups else own

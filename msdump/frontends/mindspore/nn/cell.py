@@ -391,8 +391,7 @@ class Cell:
     @property
     def precision(self) -> Precision | None:
         """What `to_float` or mixed precision set, None when nothing did."""
-        precision: Precision | None = self._precision
-        return precision
+        return self._precision
 
     def add_flags(self, **flags: Any) -> Cell:
         """Attach flags; each is an attribute, too."""

@@ -26,8 +26,7 @@ def _activation(op_type: str, torch_name: str, doc: str) -> Any:
     """Operator of one operand that `torch.nn.functional` has under this name."""
 
     def function(torch: Any, input: Tensor) -> Tensor:
-        result: Tensor = getattr(torch.nn.functional, torch_name)(input)
-        return result
+        return getattr(torch.nn.functional, torch_name)(input)
 
     function.__doc__ = doc
     function.__name__ = torch_name
@@ -50,8 +49,7 @@ def silu(input: Tensor) -> Tensor:
 @operator("Elu")
 def elu(torch: Any, input_x: Tensor, alpha: float = 1.0) -> Tensor:
     """input above zero, alpha * (e ** input - 1) below."""
-    result: Tensor = torch.nn.functional.elu(input_x, alpha)
-    return result
+    return torch.nn.functional.elu(input_x, alpha)
 
 
 @operator("CeLU")
@@ -59,37 +57,32 @@ def celu(torch: Any, x: Tensor, alpha: float = 1.0) -> Tensor:
     """x above zero, alpha * (e ** (x / alpha) - 1) below.   Raises: ValueError for alpha 0, as MindSpore."""
     if alpha == 0:
         raise ValueError("For 'CeLU', the 'alpha' must not be 0.")
-    result: Tensor = torch.nn.functional.celu(x, alpha)
-    return result
+    return torch.nn.functional.celu(x, alpha)
 
 
 @operator("HShrink")
 def hardshrink(torch: Any, x: Tensor, lambd: float = 0.5) -> Tensor:
     """0 between -lambd and lambd, x elsewhere."""
-    result: Tensor = torch.nn.functional.hardshrink(x, lambd)
-    return result
+    return torch.nn.functional.hardshrink(x, lambd)
 
 
 @operator("SoftShrink")
 def softshrink(torch: Any, x: Tensor, lambd: float = 0.5) -> Tensor:
     """x drawn toward 0 by lambd, and 0 between."""
-    result: Tensor = torch.nn.functional.softshrink(x, lambd)
-    return result
+    return torch.nn.functional.softshrink(x, lambd)
 
 
 @operator("FastGeLU")
 def fast_gelu(torch: Any, x: Tensor) -> Tensor:
     """x / (1 + e ** (-1.702 * x)), the quick form of GeLU.   Source: formula of MindSpore's FastGeLU."""
     size: Any = torch.abs(x)
-    result: Tensor = x / (1 + torch.exp(-1.702 * size)) * torch.exp(0.851 * (x - size))
-    return result
+    return x / (1 + torch.exp(-1.702 * size)) * torch.exp(0.851 * (x - size))
 
 
 @operator("PReLU")
 def prelu(torch: Any, input: Tensor, weight: Tensor) -> Tensor:
     """input above zero, weight * input below; one weight, or one per channel (axis 1)."""
-    result: Tensor = torch.nn.functional.prelu(input, weight)
-    return result
+    return torch.nn.functional.prelu(input, weight)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:

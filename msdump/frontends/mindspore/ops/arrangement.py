@@ -38,8 +38,7 @@ def reverse(torch: Any, x: Tensor, axis: Any) -> Any:
 
 def flip(input: Tensor, dims: Any) -> Tensor:
     """Elements in reversed order along axes."""
-    result: Tensor = reverse(input, (dims,) if isinstance(dims, int) else tuple(dims))
-    return result
+    return reverse(input, (dims,) if isinstance(dims, int) else tuple(dims))
 
 
 def fliplr(input: Tensor) -> Tensor:

@@ -14,8 +14,7 @@ def _unary(op_type: str, torch: str, numpy: str, doc: str, operands: str = FLOAT
     """Operator of one operand that PyTorch and numpy have under these names; "": numpy has none."""
 
     def function(library: Any, input: Tensor) -> Tensor:
-        result: Tensor = _part(library, torch)(input)
-        return result
+        return _part(library, torch)(input)
 
     function.__doc__ = doc
     return operator(op_type, operands=operands, numpy=numpy or None)(function)
@@ -27,8 +26,7 @@ def _binary(
     """Operator of two operands, as `_unary`."""
 
     def function(library: Any, input: Tensor, other: Tensor) -> Tensor:
-        result: Tensor = _part(library, torch)(input, other)
-        return result
+        return _part(library, torch)(input, other)
 
     function.__doc__ = doc
     return operator(op_type, operands=operands, numpy=numpy or None, has_gradient=has_gradient)(function)
@@ -131,8 +129,7 @@ polar = _binary("Polar", "polar", "", "Complex number of a length and an angle."
 @operator("Real")
 def real(torch: Any, input: Tensor) -> Tensor:
     """The real part."""
-    result: Tensor = input.real.clone() if torch.is_complex(input) else input.clone()  # type: ignore[attr-defined]
-    return result
+    return input.real.clone() if torch.is_complex(input) else input.clone()  # type: ignore[attr-defined]
 
 
 publish(__name__)

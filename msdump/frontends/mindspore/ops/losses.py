@@ -40,22 +40,19 @@ def _whole(loss: Any, reduction: str) -> Any:
 @operator("SmoothL1Loss", operands=COMMON)
 def smooth_l1_loss(torch: Any, input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Half the squared difference over beta where it is below beta, the difference less beta / 2 elsewhere."""
-    result: Tensor = torch.nn.functional.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
-    return result
+    return torch.nn.functional.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
 
 
 @operator("SoftMarginLoss")
 def soft_margin_loss(torch: Any, input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + e ** (-target * input)) for targets 1 and -1."""
-    result: Tensor = _whole(torch.nn.functional.softplus(-target * input), reduction)
-    return result
+    return _whole(torch.nn.functional.softplus(-target * input), reduction)
 
 
 @operator("KLDivLoss")
 def _kl_div(torch: Any, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     """labels * (log(labels) - logits), 0 where labels are 0."""
-    result: Tensor = _whole(torch.nn.functional.kl_div(logits, labels, reduction="none"), reduction)
-    return result
+    return _whole(torch.nn.functional.kl_div(logits, labels, reduction="none"), reduction)
 
 
 def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
@@ -66,8 +63,7 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         count = logits.shape[0] if reduction == "batchmean" else logits.size
         total: Tensor = _kl_div(logits, labels, "sum")
         return div(total, float(count))
-    result: Tensor = _kl_div(logits, labels, reduction)
-    return result
+    return _kl_div(logits, labels, reduction)
 
 
 @operator("MultiMarginLoss")
@@ -81,10 +77,9 @@ def _multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Hinge loss of several classes."""
-    result: Tensor = torch.nn.functional.multi_margin_loss(
+    return torch.nn.functional.multi_margin_loss(
         x, torch.as_tensor(target).long(), p, margin, weight, reduction=reduction
     )
-    return result
 
 
 def multi_margin_loss(
@@ -93,8 +88,7 @@ def multi_margin_loss(
     """max(0, margin - input[target] + input[other]) ** p, its mean over the classes.   Raises: ValueError for p."""
     if p not in (1, 2):
         raise ValueError(f"For 'MultiMarginLoss', the 'p' must be in [1, 2], but got {p}.")
-    result: Tensor = _multi_margin_loss(input, target, weight, p, float(margin), reduction)
-    return result
+    return _multi_margin_loss(input, target, weight, p, float(margin), reduction)
 
 
 @operator("MultilabelMarginLoss")
@@ -131,8 +125,7 @@ def _triplet_margin_loss(
     far: Any = torch.nn.functional.pairwise_distance(x, negative, p, eps)
     if swap:
         far = torch.minimum(far, torch.nn.functional.pairwise_distance(positive, negative, p, eps))
-    result: Tensor = _whole(torch.clamp(near - far + margin, min=0), reduction)
-    return result
+    return _whole(torch.clamp(near - far + margin, min=0), reduction)
 
 
 def triplet_margin_loss(
@@ -147,8 +140,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """How much farther the positive is than the negative, with a margin."""
     number = margin if isinstance(margin, Tensor) else as_tensor(margin, "float32")
-    result: Tensor = _triplet_margin_loss(anchor, positive, negative, number, p, swap, eps, reduction)
-    return result
+    return _triplet_margin_loss(anchor, positive, negative, number, p, swap, eps, reduction)
 
 
 @operator("CTCLossV2")

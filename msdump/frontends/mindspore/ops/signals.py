@@ -69,8 +69,7 @@ def kaiser_window(
 
     def shape(places: Array) -> Array:
         inside = np.sqrt(np.maximum(1 - (2 * places - 1) ** 2, 0))
-        result: Array = np.i0(beta * inside) / np.i0(beta)
-        return result
+        return np.i0(beta * inside) / np.i0(beta)
 
     return _window("kaiser_window", window_length, periodic, dtype, shape)
 

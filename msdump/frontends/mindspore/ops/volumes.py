@@ -29,8 +29,7 @@ def _conv3d(
     steps, spread = sizes(stride, 3), sizes(dilation, 3)
     pads = pads_of(pad_mode, x.shape[-3:], sizes(kernel_size, 3), steps, spread, pad)
     padded = functional.pad(x, pads) if any(pads) else x
-    result: Tensor = functional.conv3d(padded, weight, None, steps, 0, spread, group)
-    return result
+    return functional.conv3d(padded, weight, None, steps, 0, spread, group)
 
 
 @operator("Conv3DTranspose")
@@ -59,8 +58,7 @@ def _conv3d_transpose(
         before, after = pads[2 * (2 - axis)], pads[2 * (2 - axis) + 1]
         length = image[axis] if pad_mode.lower() == "same" else lengths[axis] - before - after
         whole = _cut(torch, whole, axis + 2, before, length)
-    result: Tensor = whole
-    return result
+    return whole
 
 
 def _cut(torch: Any, tensor: Any, axis: int, start: int, length: int) -> Any:

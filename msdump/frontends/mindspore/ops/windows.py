@@ -54,14 +54,12 @@ def pads_of(mode: str, shape: Sequence[int], kernel: Sizes, stride: Sizes, dilat
 
 @operator("AdaptiveAvgPool3D")
 def _adaptive_avg_pool3d(torch: Any, input: Tensor, output_size: Sizes) -> Tensor:
-    result: Tensor = torch.nn.functional.adaptive_avg_pool3d(input, output_size)
-    return result
+    return torch.nn.functional.adaptive_avg_pool3d(input, output_size)
 
 
 @operator("AdaptiveMaxPool2D")
 def _adaptive_max_pool2d(torch: Any, input: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = torch.nn.functional.adaptive_max_pool2d(input, output_size, True)
-    return result
+    return torch.nn.functional.adaptive_max_pool2d(input, output_size, True)
 
 
 @operator("AdaptiveMaxPool3D")
@@ -83,8 +81,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means of parts of (..., D, H, W)."""
-    result: Tensor = _adaptive_avg_pool3d(input, _target(input.shape, output_size, 3))
-    return result
+    return _adaptive_avg_pool3d(input, _target(input.shape, output_size, 3))
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -113,8 +110,7 @@ def _max_pool3d(
     kernel, stride = sizes(kernel_size, 3), sizes(strides, 3)
     pads = pads_of(pad_mode, input.shape[-3:], kernel, stride, (1, 1, 1), pad_list)
     padded = functional.pad(input, pads, value=-torch.inf) if any(pads) else input
-    result: Tensor = functional.max_pool3d(padded, kernel, stride, ceil_mode=bool(ceil_mode))
-    return result
+    return functional.max_pool3d(padded, kernel, stride, ceil_mode=bool(ceil_mode))
 
 
 @operator("MaxPool3DWithArgmax")
@@ -127,10 +123,9 @@ def _max_pool3d_with_argmax(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = torch.nn.functional.max_pool3d(
+    return torch.nn.functional.max_pool3d(
         x, sizes(ksize, 3), sizes(strides, 3), sizes(pads, 3), sizes(dilation, 3), bool(ceil_mode), True
     )
-    return result
 
 
 @operator("AvgPool3D")
@@ -152,13 +147,12 @@ def _avg_pool3d(
     divisor, is_ceil = divisor_override or None, bool(ceil_mode)
     if pads[::2] == pads[1::2]:
         each = tuple(reversed(pads[::2]))
-        result: Tensor = functional.avg_pool3d(input, kernel, stride, each, is_ceil, count_include_pad, divisor)
-        return result
+        return functional.avg_pool3d(input, kernel, stride, each, is_ceil, count_include_pad, divisor)
     summed = functional.avg_pool3d(functional.pad(input, pads), kernel, stride, 0, is_ceil, True, divisor)
     if count_include_pad or divisor:
-        return summed  # type: ignore[no-any-return]
+        return summed
     inside = functional.pad(torch.ones_like(input), pads)
-    return summed / functional.avg_pool3d(inside, kernel, stride, 0, is_ceil, True)  # type: ignore[no-any-return]
+    return summed / functional.avg_pool3d(inside, kernel, stride, 0, is_ceil, True)
 
 
 def max_pool3d(
@@ -266,8 +260,7 @@ def lrn(
 ) -> Tensor:
     """x over (bias + alpha * sum of squares of the channels beside it) ** beta."""
     width = 2 * depth_radius + 1
-    result: Tensor = torch.nn.functional.local_response_norm(x, width, alpha * width, beta, bias)
-    return result
+    return torch.nn.functional.local_response_norm(x, width, alpha * width, beta, bias)
 
 
 # -- back from the largest ---------------------------------------------------------------------------------------------
@@ -286,14 +279,12 @@ def _unpooled(torch: Any, ndim: int, x: Any, indices: Any, shape: Sizes) -> Any:
 
 @operator("MaxUnpool2D")
 def _max_unpool2d(torch: Any, x: Tensor, argmax: Tensor, output_shape: Sizes) -> Tensor:
-    result: Tensor = _unpooled(torch, 2, x, argmax, tuple(output_shape[-2:]))
-    return result
+    return _unpooled(torch, 2, x, argmax, tuple(output_shape[-2:]))
 
 
 @operator("MaxUnpool3D")
 def _max_unpool3d(torch: Any, x: Tensor, argmax: Tensor, output_shape: Sizes) -> Tensor:
-    result: Tensor = _unpooled(torch, 3, x, argmax, tuple(output_shape[-3:]))
-    return result
+    return _unpooled(torch, 3, x, argmax, tuple(output_shape[-3:]))
 
 
 def _unpooled_shape(x: Tensor, ndim: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> Sizes:
@@ -319,8 +310,7 @@ def max_unpool2d(
 ) -> Tensor:
     """As max_unpool1d, of (..., H, W)."""
     shape = _unpooled_shape(x, 2, kernel_size, stride, padding, output_size)
-    result: Tensor = _max_unpool2d(x, indices, shape)
-    return result
+    return _max_unpool2d(x, indices, shape)
 
 
 def max_unpool3d(
@@ -328,8 +318,7 @@ def max_unpool3d(
 ) -> Tensor:
     """As max_unpool1d, of (..., D, H, W)."""
     shape = _unpooled_shape(x, 3, kernel_size, stride, padding, output_size)
-    result: Tensor = _max_unpool3d(x, indices, shape)
-    return result
+    return _max_unpool3d(x, indices, shape)
 
 
 publish(__name__)

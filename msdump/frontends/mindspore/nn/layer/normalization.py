@@ -199,8 +199,7 @@ class LayerNorm(Cell):
         self.layer_norm = Primitive("LayerNorm", **axes, epsilon=epsilon)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        result: Tensor = self.layer_norm(input_x, self.gamma, self.beta)[0]
-        return result
+        return self.layer_norm(input_x, self.gamma, self.beta)[0]
 
 
 class GroupNorm(Cell):

@@ -203,8 +203,7 @@ class _Layer(Cell):
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         if self.norm_first:
             return F.add(x, dropout(block(norm(x))))
-        result: Tensor = norm(F.add(x, dropout(block(x))))
-        return result
+        return norm(F.add(x, dropout(block(x))))
 
     def _forward(self, x: Tensor) -> Any:
         return self.dense2(self.dropout(self.activation(self.dense1(x))))
