@@ -61,6 +61,11 @@ def returns_code(name: str) -> Callable[[Callable[P, None]], Callable[P, int]]:
     return wrap
 
 
+def returns_nothing(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """For a call that pyACL gives no result; only the log says that it failed."""
+    return returns_plain(name, None)
+
+
 def returns_value(name: str, on_failure: T) -> Callable[[Callable[P, T]], Callable[P, tuple[T, int]]]:
     """For a call that gives a value and its aclError."""
 

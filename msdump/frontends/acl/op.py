@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msdump.frontends.acl import codes
-from msdump.frontends.acl.calls import CallError, as_int, as_text, returns_code, returns_value, unknown_name
+from msdump.frontends.acl.calls import (
+    CallError,
+    as_int,
+    as_text,
+    returns_code,
+    returns_nothing,
+    returns_value,
+    unknown_name,
+)
 from msdump.frontends.acl.dataset import DataBuffer, find_buffer
 from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
@@ -42,13 +50,9 @@ def create_attr() -> int:
     return process.handles.add(OpAttr())
 
 
+@returns_nothing("aclopDestroyAttr")
 def destroy_attr(attr: int) -> None:
     """Forget attributes; a handle that is none is ignored but for the log."""
-    _destroy_attr(attr)
-
-
-@returns_code("aclopDestroyAttr")
-def _destroy_attr(attr: int) -> None:
     process.handles.remove(as_int(attr, "attr"), OpAttr, "attr")
 
 
@@ -107,75 +111,57 @@ def load(model: int, model_size: int) -> None:
     _ops().load(process.memory.array(address, size, "model").tobytes())
 
 
-@returns_code("aclopExecuteV2")
-def execute_v2(
-    op_type: str,
-    input_desc: Sequence[int],
-    inputs: Sequence[int],
-    output_desc: Sequence[int],
-    outputs: Sequence[int],
-    attr: int,
-    stream: int,
-) -> None:
-    """Run an operator once, after all that its stream has to do; it has run when this returns.
+def _execute(c_name: str, tells_shapes: bool) -> Callable[..., int]:
+    @returns_code(c_name)
+    def execute(
+        op_type: str,
+        input_desc: Sequence[int],
+        inputs: Sequence[int],
+        output_desc: Sequence[int],
+        outputs: Sequence[int],
+        attr: int,
+        stream: int,
+    ) -> None:
+        """Run an operator once, after all that its stream has to do; it has run when this returns.
 
-    Open sizes of `output_desc` become those of the results.
-    """
-    process.check_initialized("aclopExecuteV2")
-    shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
-    _tell_shapes(output_desc, shapes)
+        Open sizes of `output_desc` become those of the results in `execute_v2`.
+        """
+        process.check_initialized(c_name)
+        shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+        if tells_shapes:
+            _tell_shapes(output_desc, shapes)
 
-
-@returns_code("aclopExecute")
-def execute(
-    op_type: str,
-    input_desc: Sequence[int],
-    inputs: Sequence[int],
-    output_desc: Sequence[int],
-    outputs: Sequence[int],
-    attr: int,
-    stream: int,
-) -> None:
-    """As `execute_v2`."""
-    process.check_initialized("aclopExecute")
-    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+    return execute
 
 
-@returns_code("aclopCompileAndExecute")
-def compile_and_execute(
-    op_type: str,
-    input_desc: Sequence[int],
-    inputs: Sequence[int],
-    output_desc: Sequence[int],
-    outputs: Sequence[int],
-    attr: int,
-    engine_type: int,
-    compile_flag: int,
-    op_path: str,
-    stream: int,
-) -> None:
-    """As `execute_v2`: operators are made when they are called first."""
-    process.check_initialized("aclopCompileAndExecute")
-    _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+execute, execute_v2 = _execute("aclopExecute", False), _execute("aclopExecuteV2", True)
 
 
-@returns_code("aclopCompileAndExecuteV2")
-def compile_and_execute_v2(
-    op_type: str,
-    input_desc: Sequence[int],
-    inputs: Sequence[int],
-    output_desc: Sequence[int],
-    outputs: Sequence[int],
-    attr: int,
-    engine_type: int,
-    compile_flag: int,
-    op_path: str,
-    stream: int,
-) -> None:
-    """As `compile_and_execute`; open sizes of `output_desc` become those of the results."""
-    process.check_initialized("aclopCompileAndExecuteV2")
-    shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
-    _tell_shapes(output_desc, shapes)
+def _compile_and_execute(c_name: str, tells_shapes: bool) -> Callable[..., int]:
+    @returns_code(c_name)
+    def compile_and_execute(
+        op_type: str,
+        input_desc: Sequence[int],
+        inputs: Sequence[int],
+        output_desc: Sequence[int],
+        outputs: Sequence[int],
+        attr: int,
+        engine_type: int,
+        compile_flag: int,
+        op_path: str,
+        stream: int,
+    ) -> None:
+        """As `execute`: operators are made when they are called first."""
+        process.check_initialized(c_name)
+        shapes = _run(_operator(op_type, input_desc, output_desc, attr), inputs, outputs, stream, input_desc)
+        if tells_shapes:
+            _tell_shapes(output_desc, shapes)
+
+    return compile_and_execute
+
+
+compile_and_execute = _compile_and_execute("aclopCompileAndExecute", False)
+compile_and_execute_v2 = _compile_and_execute("aclopCompileAndExecuteV2", True)
 
 
 @returns_code("aclopInferShape")
@@ -236,13 +222,9 @@ def create_handle(op_type: str, input_desc: Sequence[int], output_desc: Sequence
     return process.handles.add(OpHandle(op, tuple(find_desc(desc) for desc in input_desc)))
 
 
+@returns_nothing("aclopDestroyHandle")
 def destroy_handle(handle: int) -> None:
     """Forget an operator; a handle that is none is ignored but for the log."""
-    _destroy_handle(handle)
-
-
-@returns_code("aclopDestroyHandle")
-def _destroy_handle(handle: int) -> None:
     process.handles.remove(as_int(handle, "handle"), OpHandle, "handle")
 
 

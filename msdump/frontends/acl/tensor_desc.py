@@ -16,6 +16,7 @@ from msdump.frontends.acl.calls import (
     as_text,
     bad_argument,
     returns_code,
+    returns_nothing,
     returns_plain,
     returns_value,
 )
@@ -84,13 +85,9 @@ def create_tensor_desc(data_type: int, shape: Sequence[int], format: int) -> int
     return process.handles.add(TensorDesc(number, sizes, as_int(format, "format")))
 
 
+@returns_nothing("aclDestroyTensorDesc")
 def destroy_tensor_desc(desc: int) -> None:
     """Forget a description; a handle that is none is ignored but for the log."""
-    _destroy(desc)
-
-
-@returns_code("aclDestroyTensorDesc")
-def _destroy(desc: int) -> None:
     process.handles.remove(as_int(desc, "desc"), TensorDesc, "desc")
 
 
@@ -120,14 +117,15 @@ def get_tensor_desc_num_dims(desc: int) -> int:
     return len(find(desc).shape)
 
 
-@returns_plain("aclGetTensorDescDim", UNKNOWN)
-def get_tensor_desc_dim(desc: int, index: int) -> int:
-    return _dim(desc, index)
+def _dim(desc: int, index: int) -> int:
+    shape, axis = find(desc).shape, as_int(index, "index")
+    if not 0 <= axis < len(shape):
+        raise bad_argument(f"index: expected a dimension of {len(shape)}, got {axis}")
+    return shape[axis]
 
 
-@returns_value("aclGetTensorDescDimV2", UNKNOWN)
-def get_tensor_desc_dim_v2(desc: int, index: int) -> int:
-    return _dim(desc, index)
+get_tensor_desc_dim = returns_plain("aclGetTensorDescDim", UNKNOWN)(_dim)
+get_tensor_desc_dim_v2 = returns_value("aclGetTensorDescDimV2", UNKNOWN)(_dim)
 
 
 @returns_plain("aclGetTensorDescName", "")
@@ -135,13 +133,9 @@ def get_tensor_desc_name(desc: int) -> str:
     return find(desc).name
 
 
+@returns_nothing("aclSetTensorDescName")
 def set_tensor_desc_name(desc: int, name: str) -> None:
     """Give it a name; a handle that is none is ignored but for the log."""
-    _set_name(desc, name)
-
-
-@returns_code("aclSetTensorDescName")
-def _set_name(desc: int, name: str) -> None:
     find(desc).name = as_text(name, "name")
 
 
@@ -164,13 +158,6 @@ def data_type_size(data_type: int) -> int:
 def find(desc: int, name: str = "tensor_desc") -> TensorDesc:
     """The description behind a handle.   Raises: CallError."""
     return process.handles.find(as_int(desc, name), TensorDesc, name)
-
-
-def _dim(desc: int, index: int) -> int:
-    shape, axis = find(desc).shape, as_int(index, "index")
-    if not 0 <= axis < len(shape):
-        raise bad_argument(f"index: expected a dimension of {len(shape)}, got {axis}")
-    return shape[axis]
 
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -292,13 +279,9 @@ def get_tensor_desc_by_index(tensor_desc: int, index: int) -> int:
     return as_int(tensor_desc, "tensor_desc")
 
 
-def trans_tensor_desc_format(src_desc: int, dst_format: int) -> tuple[int, int]:
-    """`desc, ret = acl.trans_tensor_desc_format(src_desc, dst_format)`: a new description in another format."""
-    return _transposed(src_desc, dst_format)
-
-
 @returns_value("aclTransTensorDescFormat", 0)
-def _transposed(src_desc: int, dst_format: int) -> int:
+def trans_tensor_desc_format(src_desc: int, dst_format: int) -> int:
+    """`desc, ret = acl.trans_tensor_desc_format(src_desc, dst_format)`: a new description in another format."""
     held, number = find(src_desc), as_int(dst_format, "dst_format")
     order = _ORDERS.get((held.format, number))
     if order is None or len(held.shape) != 4:

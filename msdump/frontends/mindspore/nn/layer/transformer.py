@@ -181,22 +181,38 @@ def _activation(activation: Any) -> Any:
 
 
 class _Layer(Cell):
-    """Base of layers: what follows the attention, and the arguments that stacks of layers repeat."""
+    """Base of layers: what follows the attention.
 
-    def __init__(self, parts: int, *settings: Any) -> None:
+    parts      blocks with a shortcut and a normalisation each
+    settings   the arguments, which stacks of layers repeat
+    """
+
+    parts = 2
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+    ) -> None:
         super().__init__()
-        self.settings = settings
-        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first = settings
+        sizes = (d_model, nhead, dim_feedforward, dropout)
+        self.settings = (*sizes, activation, layer_norm_eps, batch_first, norm_first)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        if parts == 3:
+        if self.parts == 3:
             self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
         self.dense1, self.dense2 = _dense(d_model, dim_feedforward), _dense(dim_feedforward, d_model)
         self.dropout = Dropout(p=dropout)
-        for number in range(1, parts + 1):
+        for number in range(1, self.parts + 1):
             setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=layer_norm_eps))
             setattr(self, f"dropout{number}", Dropout(p=dropout))
         self.activation = _activation(activation)
-        self.norm_first, self.parts = norm_first, parts
+        self.norm_first = norm_first
 
     def _around(self, number: int, x: Tensor, block: Any) -> Tensor:
         """x plus what a block makes of it, normalised before or after."""
@@ -215,20 +231,6 @@ class _Layer(Cell):
 class TransformerEncoderLayer(_Layer):
     """Attention of a sequence to itself, then two dense layers, each with a shortcut and a normalisation."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-    ) -> None:
-        sizes = (d_model, nhead, dim_feedforward, dropout)
-        super().__init__(2, *sizes, activation, layer_norm_eps, batch_first, norm_first)
-
     def construct(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
     ) -> Tensor:
@@ -239,19 +241,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """As the encoder's, with attention to the encoder's result between."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-    ) -> None:
-        sizes = (d_model, nhead, dim_feedforward, dropout)
-        super().__init__(3, *sizes, activation, layer_norm_eps, batch_first, norm_first)
+    parts = 3
 
     def construct(
         self,

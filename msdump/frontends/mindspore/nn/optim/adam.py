@@ -184,11 +184,23 @@ class _Decoupled(Optimizer):
 
     is_reversed = False
 
+    def __init__(
+        self, params: Any, learning_rate: Any, numbers: tuple[float, float, float], weight_decay: Any, prefix: str
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        _check_betas(self.cls_name, *numbers)
+        self.beta1, self.beta2, self.eps = (Tensor(np.array([number], np.float32)) for number in numbers)
+        self.moments1 = self.parameters.clone(f"{prefix}_m", "zeros")
+        self.moments2 = self.parameters.clone(f"{prefix}_v", "zeros")
+
     def _prepared(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
         return self._centralized(index, gradient)
 
-    def _own_decay(self, index: int, decay: Tensor) -> Tensor:
-        return decay if self.decay_flags[index] else Tensor(np.float32(0))
+    def _operands(self, index: int, rate: Tensor, decay: Tensor) -> tuple[Any, ...]:
+        """What both operators read before the gradient."""
+        own_decay = decay if self.decay_flags[index] else Tensor(np.float32(0))
+        states = (self.parameters[index], self.moments1[index], self.moments2[index])
+        return *states, rate, self.beta1, self.beta2, self.eps, own_decay
 
 
 class AdamWeightDecay(_Decoupled):
@@ -203,16 +215,10 @@ class AdamWeightDecay(_Decoupled):
         eps: float = 1e-6,
         weight_decay: Any = 0.0,
     ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        _check_betas("AdamWeightDecay", beta1, beta2, eps)
-        self.beta1, self.beta2, self.eps = (Tensor(np.array([n], np.float32)) for n in (beta1, beta2, eps))
-        self.moments1 = self.parameters.clone("adam_m", "zeros")
-        self.moments2 = self.parameters.clone("adam_v", "zeros")
+        super().__init__(params, learning_rate, (beta1, beta2, eps), weight_decay, "adam")
 
     def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        states = [self.parameters[index], self.moments1[index], self.moments2[index]]
-        numbers = [rate, self.beta1, self.beta2, self.eps, self._own_decay(index, decay)]
-        call("AdamWeightDecay", *states, *numbers, gradient, use_locking=False)
+        call("AdamWeightDecay", *self._operands(index, rate, decay), gradient, use_locking=False)
 
 
 class Lamb(_Decoupled):
@@ -227,11 +233,7 @@ class Lamb(_Decoupled):
         eps: float = 1e-6,
         weight_decay: Any = 0.0,
     ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        _check_betas("Lamb", beta1, beta2, eps)
-        self.beta1, self.beta2, self.eps = (Tensor(np.array([n], np.float32)) for n in (beta1, beta2, eps))
-        self.moments1 = self.parameters.clone("lamb_m", "zeros")
-        self.moments2 = self.parameters.clone("lamb_v", "zeros")
+        super().__init__(params, learning_rate, (beta1, beta2, eps), weight_decay, "lamb")
 
     def prepare(self) -> None:
         """The counter runs in each step: the operator reads it."""
@@ -239,9 +241,7 @@ class Lamb(_Decoupled):
             self._count()
 
     def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        states = [self.parameters[index], self.moments1[index], self.moments2[index]]
-        numbers = [rate, self.beta1, self.beta2, self.eps, self._own_decay(index, decay)]
-        call("Lamb", *states, *numbers, self.global_step, gradient)
+        call("Lamb", *self._operands(index, rate, decay), self.global_step, gradient)
 
 
 publish(__name__)

@@ -49,9 +49,7 @@ def threshold(ge: Builder, x: GeTensor, threshold: Any, value: Any) -> GeTensor:
     return ge.op("ThresholdV2", {"x": x, "threshold": bound, "value": filler})
 
 
-@kernel("ThresholdV2", host=("threshold", "value"))
-def threshold_kernel(x: Any, threshold: Any, value: Any) -> Any:
-    return torch.threshold(x, threshold, value)
+kernel("ThresholdV2", host=("threshold", "value"))(torch.threshold)
 
 
 _ELU = numbers("alpha", "scale", "input_scale")

@@ -115,86 +115,41 @@ def size_of(ge: Builder, x: GeTensor) -> Any:
     return sizes if all(type(size) is int for size in sizes) else ge.op("Shape", {"x": x})
 
 
+def _window(
+    strides: list[int], pads: list[int], dilations: list[int], groups: int, data_format: str
+) -> tuple[list[int], list[int], list[int], int]:
+    """Attributes of all axes as ATen has them: of the spatial axes, and the groups."""
+    return strides[2:], pads[::2], dilations[2:], groups
+
+
 @kernel("Conv2D", "Conv3D")
-def convolution_kernel(
-    x: Any,
-    filter: Any,
-    bias: Any,
-    offset_w: Any,
-    *,
-    strides: list[int],
-    pads: list[int],
-    dilations: list[int],
-    groups: int,
-    data_format: str,
-) -> Any:
-    spatial = [0] * (len(strides) - 2)
-    return torch.convolution(x, filter, bias, strides[2:], pads[::2], dilations[2:], False, spatial, groups)
+def convolution_kernel(x: Any, filter: Any, bias: Any, offset_w: Any, **attrs: Any) -> Any:
+    strides, pads, dilations, groups = _window(**attrs)
+    return torch.convolution(x, filter, bias, strides, pads, dilations, False, [0] * len(strides), groups)
 
 
 @kernel("Conv2DTranspose", "Conv3DTranspose", host=("input_size",))
 def transposed_convolution_kernel(
-    input_size: list[int],
-    x: Any,
-    filter: Any,
-    bias: Any,
-    offset_w: Any,
-    *,
-    strides: list[int],
-    pads: list[int],
-    dilations: list[int],
-    groups: int,
-    data_format: str,
-    output_padding: list[int],
+    input_size: list[int], x: Any, filter: Any, bias: Any, offset_w: Any, *, output_padding: list[int], **attrs: Any
 ) -> Any:
     """`input_size`, that of the result, follows from the rest."""
-    return torch.convolution(x, filter, bias, strides[2:], pads[::2], dilations[2:], True, output_padding[2:], groups)
+    strides, pads, dilations, groups = _window(**attrs)
+    return torch.convolution(x, filter, bias, strides, pads, dilations, True, output_padding[2:], groups)
 
 
-@kernel("Conv2DBackpropInput", "Conv3DBackpropInput", host=("size",))
-def backprop_input_kernel(
-    size: list[int],
-    filter: Any,
-    dy: Any,
-    *,
-    strides: list[int],
-    pads: list[int],
-    dilations: list[int],
-    groups: int,
-    data_format: str,
-) -> Any:
-    # Only the size of it is looked at.
-    x = dy.new_empty(size)
-    return _backward(dy, x, filter, strides, pads, dilations, groups, [True, False, False])[0]
-
-
-def _backward(
-    dy: Any,
-    x: Any,
-    filter: Any,
-    strides: list[int],
-    pads: list[int],
-    dilations: list[int],
-    groups: int,
-    output_mask: list[bool],
-) -> Any:
-    no_padding = [0] * (len(strides) - 2)
+def _gradients(dy: Any, x: Any, filter: Any, output_mask: list[bool], **attrs: Any) -> Any:
+    strides, pads, dilations, groups = _window(**attrs)
     return torch.ops.aten.convolution_backward.default(
-        dy, x, filter, None, strides[2:], pads[::2], dilations[2:], False, no_padding, groups, output_mask
+        dy, x, filter, None, strides, pads, dilations, False, [0] * len(strides), groups, output_mask
     )
 
 
+@kernel("Conv2DBackpropInput", "Conv3DBackpropInput", host=("size",))
+def backprop_input_kernel(size: list[int], filter: Any, dy: Any, **attrs: Any) -> Any:
+    # Only the size of it is looked at.
+    return _gradients(dy, dy.new_empty(size), filter, [True, False, False], **attrs)[0]
+
+
 @kernel("Conv2DBackpropFilter", "Conv3DBackpropFilter", host=("size",))
-def backprop_filter_kernel(
-    x: Any,
-    size: list[int],
-    dy: Any,
-    *,
-    strides: list[int],
-    pads: list[int],
-    dilations: list[int],
-    groups: int,
-    data_format: str,
-) -> Any:
-    filter = dy.new_empty(size)
-    return _backward(dy, x, filter, strides, pads, dilations, groups, [False, True, False])[1]
+def backprop_filter_kernel(x: Any, size: list[int], dy: Any, **attrs: Any) -> Any:
+    return _gradients(dy, x, dy.new_empty(size), [False, True, False], **attrs)[1]

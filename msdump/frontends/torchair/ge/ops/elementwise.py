@@ -245,34 +245,22 @@ def bounds(dtype: torch.dtype) -> tuple[Any, Any]:
     return torch.iinfo(dtype).min, torch.iinfo(dtype).max
 
 
-@converter("aten.addcmul.default")
-def addcmul(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any = 1) -> GeTensor:
-    return _addc(ge, "Addcmul", x, tensor1, tensor2, value)
+def _addc(name: str, op_type: str, function: Callable[..., Any]) -> None:
+    @converter(f"aten.{name}.default")
+    def convert(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any = 1) -> GeTensor:
+        dtype = ge.result.dtype
+        x, x1, x2 = ge.promoted(x, tensor1, tensor2, dtype=dtype)
+        return ge.op(op_type, {"x": x, "x1": x1, "x2": x2, "value": ge.number(value, dtype)})
+
+    @kernel(op_type, host=("value",))
+    def compute(x: Any, x1: Any, x2: Any, value: Any) -> Any:
+        return function(x, x1, x2, value=value)
 
 
-@kernel("Addcmul", host=("value",))
-def addcmul_kernel(x: Any, x1: Any, x2: Any, value: Any) -> Any:
-    return torch.addcmul(x, x1, x2, value=value)
-
-
+_addc("addcmul", "Addcmul", torch.addcmul)
+_addc("addcdiv", "Addcdiv", torch.addcdiv)
 row("prims.fma.default", "FusedMulAdd", "x1", "x2", "x3")
 complex_of = row("aten.complex.default", "Complex", "real", "imag", output="out")
-
-
-@converter("aten.addcdiv.default")
-def addcdiv(ge: Builder, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any = 1) -> GeTensor:
-    return _addc(ge, "Addcdiv", x, tensor1, tensor2, value)
-
-
-@kernel("Addcdiv", host=("value",))
-def addcdiv_kernel(x: Any, x1: Any, x2: Any, value: Any) -> Any:
-    return torch.addcdiv(x, x1, x2, value=value)
-
-
-def _addc(ge: Builder, op_type: str, x: GeTensor, tensor1: GeTensor, tensor2: GeTensor, value: Any) -> GeTensor:
-    dtype = ge.result.dtype
-    x, x1, x2 = ge.promoted(x, tensor1, tensor2, dtype=dtype)
-    return ge.op(op_type, {"x": x, "x1": x1, "x2": x2, "value": ge.number(value, dtype)})
 
 
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
@@ -281,9 +269,7 @@ def lerp(ge: Builder, start: GeTensor, end: GeTensor, weight: Any) -> GeTensor:
     return ge.op("Lerp", {"start": start, "end": end, "weight": factor})
 
 
-@kernel("Lerp", numbers=("weight",))
-def lerp_kernel(start: Any, end: Any, weight: Any) -> Any:
-    return torch.lerp(start, end, weight)
+kernel("Lerp", numbers=("weight",))(torch.lerp)
 
 
 @converter("aten.frac.default")
@@ -340,9 +326,7 @@ def conj(ge: Builder, x: GeTensor) -> GeTensor:
     return ge.op("Conj", {"input": x}, output="output")
 
 
-@kernel("Conj")
-def conj_kernel(x: Any) -> Any:
-    return torch.conj_physical(x)
+kernel("Conj")(torch.conj_physical)
 
 
 @converter("aten._neg_view.default")

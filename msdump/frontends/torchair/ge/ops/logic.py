@@ -107,9 +107,7 @@ def where(ge: Builder, condition: GeTensor, x: Any, other: Any) -> GeTensor:
     return ge.op("SelectV2", {"condition": condition, "then": then, "else": otherwise}, output="result")
 
 
-@kernel("SelectV2")
-def select_kernel(condition: Any, then: Any, otherwise: Any) -> Any:
-    return torch.where(condition, then, otherwise)
+kernel("SelectV2")(torch.where)
 
 
 @converter("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
@@ -118,6 +116,4 @@ def masked_fill(ge: Builder, x: GeTensor, mask: GeTensor, value: Any) -> GeTenso
     return ge.op("MaskedFill", {"x": x, "mask": mask, "value": filler})
 
 
-@kernel("MaskedFill", numbers=("value",))
-def masked_fill_kernel(x: Any, mask: Any, value: Any) -> Any:
-    return torch.masked_fill(x, mask, value)
+kernel("MaskedFill", numbers=("value",))(torch.masked_fill)

@@ -17,17 +17,8 @@ _aten = torch.ops.aten
 
 
 @converter("aten.max_pool2d_with_indices.default")
-def max_pool(
-    ge: Builder,
-    x: GeTensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> tuple[GeTensor, ...]:
-    attrs = _max_attrs(kernel_size, stride, padding, dilation, ceil_mode)
-    y, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), attrs)
+def max_pool(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[GeTensor, ...]:
+    y, argmax = ge.multi_op("MaxPoolWithArgmaxV1", {"x": x}, ("y", "argmax"), _max_attrs(*window, **options))
     return y, ge.cast(ge.op("Identity", {"x": argmax}), torch.int64)
 
 
@@ -124,18 +115,15 @@ def adaptive_max_pool_kernel(x: Any, *, output_size: list[int]) -> Any:
 
 def _max_attrs(
     kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
 ) -> dict[str, Any]:
-    return {
-        "ksize": [1, *_pair(kernel_size), 1],
-        "strides": [1, *_pair(stride or kernel_size), 1],
-        "pads": [1, *_pair(padding), 1],
-        "dilation": [1, *_pair(dilation), 1],
-        "ceil_mode": ceil_mode,
-    }
+    """Sizes of a window in a plane, between those of the samples and the channels."""
+    sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
+    attrs: dict[str, Any] = {name: [1, *_each(values, 2), 1] for name, values in sizes.items()}
+    return {**attrs, "ceil_mode": ceil_mode}
 
 
 def _avg_attrs(
@@ -147,10 +135,10 @@ def _avg_attrs(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     attrs: dict[str, Any] = {
-        "ksize": [1, 1, *_pair(kernel_size)],
-        "strides": [1, 1, *_pair(stride or kernel_size)],
+        "ksize": [1, 1, *_each(kernel_size, 2)],
+        "strides": [1, 1, *_each(stride or kernel_size, 2)],
         "padding_mode": "CALCULATED",
-        "pads": [pad for pad in _pair(padding) for _ in range(2)],
+        "pads": [pad for pad in _each(padding, 2) for _ in range(2)],
         "data_format": "NCHW",
         "global_pooling": False,
         "ceil_mode": ceil_mode,
@@ -159,22 +147,13 @@ def _avg_attrs(
     return attrs if divisor_override is None else {**attrs, "divisor_override": divisor_override}
 
 
-def _pair(values: Sequence[int]) -> list[int]:
-    return list(values) if len(values) == 2 else list(values) * 2
+def _each(values: Sequence[int], axes: int) -> list[int]:
+    return list(values) if len(values) == axes else list(values) * axes
 
 
 @converter("aten.max_pool3d_with_indices.default")
-def max_pool3d(
-    ge: Builder,
-    x: GeTensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> tuple[GeTensor, ...]:
-    attrs = _max_attrs3d(kernel_size, stride, padding, dilation, ceil_mode)
-    y, argmax = ge.multi_op("MaxPool3DWithArgmaxV2", {"x": x}, ("y", "argmax"), attrs)
+def max_pool3d(ge: Builder, x: GeTensor, *window: Any, **options: Any) -> tuple[GeTensor, ...]:
+    y, argmax = ge.multi_op("MaxPool3DWithArgmaxV2", {"x": x}, ("y", "argmax"), _max_attrs3d(*window, **options))
     return y, ge.cast(argmax, torch.int64)
 
 
@@ -237,19 +216,14 @@ def avg_pool3d_grad_kernel(orig_input_shape: list[int], grads: Any, *, data_form
 
 def _max_attrs3d(
     kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
 ) -> dict[str, Any]:
-    return {
-        "ksize": _triple(kernel_size),
-        "strides": _triple(stride or kernel_size),
-        "pads": _triple(padding),
-        "dilation": _triple(dilation),
-        "ceil_mode": ceil_mode,
-        "data_format": "NCDHW",
-    }
+    sizes = {"ksize": kernel_size, "strides": stride or kernel_size, "pads": padding, "dilation": dilation}
+    attrs: dict[str, Any] = {name: _each(values, 3) for name, values in sizes.items()}
+    return {**attrs, "ceil_mode": ceil_mode, "data_format": "NCDHW"}
 
 
 def _avg_attrs3d(
@@ -261,15 +235,11 @@ def _avg_attrs3d(
     divisor_override: int | None = None,
 ) -> dict[str, Any]:
     return {
-        "ksize": [1, 1, *_triple(kernel_size)],
-        "strides": [1, 1, *_triple(stride or kernel_size)],
-        "pads": [pad for pad in _triple(padding) for _ in range(2)],
+        "ksize": [1, 1, *_each(kernel_size, 3)],
+        "strides": [1, 1, *_each(stride or kernel_size, 3)],
+        "pads": [pad for pad in _each(padding, 3) for _ in range(2)],
         "ceil_mode": ceil_mode,
         "count_include_pad": count_include_pad,
         "divisor_override": divisor_override or 0,
         "data_format": "NCDHW",
     }
-
-
-def _triple(values: Sequence[int]) -> list[int]:
-    return list(values) if len(values) == 3 else list(values) * 3
