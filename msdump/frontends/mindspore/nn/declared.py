@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.ops.primitive import bound_arguments
 
 
 def as_layer(check: Callable[..., None] | None = None, base: type[Cell] = Cell) -> Callable[[Callable[..., Any]], Any]:
@@ -28,15 +29,11 @@ def as_layer(check: Callable[..., None] | None = None, base: type[Cell] = Cell) 
         of_base = [each for each in inspect.signature(base).parameters if each in names]
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                bound = of_class.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"For '{name}', {error}.") from None
-            bound.apply_defaults()
-            base.__init__(self, **{each: bound.arguments[each] for each in of_base})
+            bound = bound_arguments(name, of_class, args, kwargs)
+            base.__init__(self, **{each: bound[each] for each in of_base})
             if check is not None:
-                check(**bound.arguments)
-            for each, value in bound.arguments.items():
+                check(**bound)
+            for each, value in bound.items():
                 setattr(self, each, value)
 
         def construct(self: Any, *args: Any, **kwargs: Any) -> Any:

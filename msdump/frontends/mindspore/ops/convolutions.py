@@ -186,13 +186,8 @@ def batch_norm(
     return execute("BatchNorm", [input_x, scale, offset, running_mean, running_var], attrs)[0]
 
 
-class LayerNorm(Primitive):
+class LayerNorm(Primitive, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7):
     """Normalisation over axes: input_x, gamma, beta -> the result, mean and variance."""
-
-    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
-        super().__init__(
-            "LayerNorm", begin_norm_axis=begin_norm_axis, begin_params_axis=begin_params_axis, epsilon=epsilon
-        )
 
 
 functional_classes["LayerNorm"] = LayerNorm
@@ -209,21 +204,6 @@ def _l2_normalize(torch: Any, input: Tensor, axis: Any = 0, epsilon: float = 1e-
     """input / sqrt(max(sum(input ** 2), epsilon)) along axes."""
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     return input / torch.sqrt((input * input).sum(axes, keepdim=True).clamp_min(epsilon))
-
-
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
-    """Tensors scaled together so that their common norm is at most `clip_norm`.
-
-    Raises: ValueError for `use_norm`, as MindSpore has it.
-    """
-    if use_norm is not None:
-        raise ValueError(f"For 'clip_by_global_norm', 'use_norm' must be None, but got {use_norm}.")
-    tensors = list(x)
-    total = _sum(square(tensors[0]))
-    for tensor in tensors[1:]:
-        total = add(total, _sum(square(tensor)))
-    norm = maximum(sqrt(total), clip_norm)
-    return tuple(div(mul(tensor, clip_norm), norm) for tensor in tensors)
 
 
 # -- poolings of fewer axes --------------------------------------------------------------------------------------------

@@ -64,11 +64,8 @@ def range(start: Any, end: Any, step: Any = 1) -> Tensor:
     return _range(start, end, step)
 
 
-class _Range(Primitive):
+class _Range(Primitive, name="Range", maxlen=1000000):
     """Numbers from start up to end, which is not among them."""
-
-    def __init__(self, maxlen: int = 1000000) -> None:
-        super().__init__("Range", maxlen=maxlen)
 
     def compute(self, start: Any, end: Any, step: Any) -> Tensor:
         return _range(start, end, step)
@@ -168,21 +165,14 @@ def accumulate_n(x: Sequence[Tensor]) -> Tensor:
 # -- classes of what functions do --------------------------------------------------------------------------------------
 
 
-class _Joined(Primitive):
-    """Base of classes that join or part tensors along an axis."""
-
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__(type(self).__name__.lstrip("_"), axis=axis)
-
-
-class _Pack(_Joined):
+class _Pack(Primitive, name="Pack", axis=0):
     """Tensors along a new axis."""
 
     def compute(self, x: Sequence[Tensor]) -> Tensor:
         return stack(x, self.attrs["axis"])
 
 
-class _Unpack(_Joined):
+class _Unpack(Primitive, name="Unpack", axis=0):
     """The tensors along an axis, without it."""
 
     def compute(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -227,14 +217,10 @@ def _invert_permutation(input_x: Any) -> Any:
     return tuple(int(place) for place in np.argsort(plain(input_x, "input_x")))
 
 
-class _Format(Primitive):
-    """Base: axes of one data format as those of another."""
-
-    def __init__(self, src_format: str = "NHWC", dst_format: str = "NCHW") -> None:
-        super().__init__(type(self).__name__.lstrip("_"), src_format=src_format, dst_format=dst_format)
+_FORMATS = {"src_format": "NHWC", "dst_format": "NCHW"}
 
 
-class _DataFormatDimMap(_Format):
+class _DataFormatDimMap(Primitive, name="DataFormatDimMap", **_FORMATS):
     """The numbers of axes in the other format, as MindSpore maps them."""
 
     def compute(self, input_x: Tensor) -> Any:
@@ -243,7 +229,7 @@ class _DataFormatDimMap(_Format):
         return call("Gather", table, input_x % len(places), axis=0)
 
 
-class _DataFormatVecPermute(_Format):
+class _DataFormatVecPermute(Primitive, name="DataFormatVecPermute", **_FORMATS):
     """Values per axis in the order of the other format."""
 
     def compute(self, input_x: Tensor) -> Any:

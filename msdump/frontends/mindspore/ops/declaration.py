@@ -20,7 +20,7 @@ from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, cast, common_dtype, execute, scalar_dtype
-from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.frontends.mindspore.ops.primitive import Primitive, bound_arguments, functional_classes
 from msdump.kernels.torch_operator import def_torch_operator, torch_of
 
 # Annotations of a parameter that is an operand, that may be absent, that is a sequence of operands, that is a dtype.
@@ -79,12 +79,7 @@ class Declaration:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The operator on tensors of the script.   Raises: TypeError for arguments that do not fit."""
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"For '{self.op_type}', {error}.") from None
-        bound.apply_defaults()
-        tensors, attrs = self._split(bound.arguments)
+        tensors, attrs = self._split(bound_arguments(self.op_type, self.signature, args, kwargs))
         if self.is_update and not isinstance(tensors[0], Parameter):
             name, got = self.operand_names[0], type(tensors[0]).__name__
             raise TypeError(f"For '{self.op_type}', the argument '{name}' must be a Parameter, but got {got}.")
@@ -257,29 +252,16 @@ def _surface(declaration: Declaration) -> Callable[..., Any]:
 def _class_of(declaration: Declaration, surface: Callable[..., Any], made: Sequence[str]) -> type[Primitive]:
     """The operator class: attributes `made` come with the constructor, all other parameters with the call."""
     parameters = declaration.signature.parameters
-    of_class = inspect.Signature(
-        sorted(
-            (parameters[name].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in made),
-            key=lambda each: each.default is not inspect.Parameter.empty,
-        )
-    )
+    defaults = {name: parameters[name].default for name in made}
+    attributes = {name: ... if value is inspect.Parameter.empty else value for name, value in defaults.items()}
     called = [name for name in parameters if name not in made]
 
-    class Declared(Primitive):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            try:
-                bound = of_class.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"For '{declaration.op_type}', {error}.") from None
-            bound.apply_defaults()
-            super().__init__(declaration.op_type, **bound.arguments)
-
+    class Declared(Primitive, name=declaration.op_type, **attributes):
         def compute(self, *inputs: Any, **kwargs: Any) -> Any:
             if len(inputs) > len(called):
                 raise TypeError(f"For '{declaration.op_type}', expected {len(called)} inputs, got {len(inputs)}.")
             given = dict(zip(called, inputs, strict=False))
             return surface(**given, **kwargs, **{name: self.attrs[name] for name in made})
 
-    Declared.__name__ = Declared.__qualname__ = declaration.op_type
     Declared.__doc__ = declaration.function.__doc__
     return Declared

@@ -52,16 +52,10 @@ def _flat(size: tuple[Any, ...]) -> tuple[int, ...]:
 def _class(op_type: str, made: dict[str, Any], compute: Callable[..., Any]) -> None:
     """Operator class: `made` are the constructor's parameters; `compute` takes them by name, and the call's inputs."""
 
-    class Draw(Primitive):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            if len(args) > len(made) or not kwargs.keys() <= made.keys():
-                raise TypeError(f"For '{op_type}', expected {', '.join(made)}, got {args} and {sorted(kwargs)}.")
-            super().__init__(op_type, **{**made, **dict(zip(made, args, strict=False)), **kwargs})
-
+    class Draw(Primitive, name=op_type, **made):
         def compute(self, *inputs: Any) -> Any:
             return compute(*inputs, **{name: self.attrs[name] for name in made})
 
-    Draw.__name__ = Draw.__qualname__ = op_type
     Draw.__doc__ = f"Random operator {op_type}."
     functional_classes[op_type] = Draw
 

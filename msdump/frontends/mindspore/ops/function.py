@@ -27,7 +27,6 @@ from msdump.frontends.mindspore.ops.mapping import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.padding import *
-from msdump.frontends.mindspore.ops.plain_values import *
 from msdump.frontends.mindspore.ops.products import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *

@@ -9,7 +9,6 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.array import expand_dims, stack, unstack
-from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -79,22 +78,5 @@ def _joined(results: Sequence[Any], axes: Any) -> Any:
         return results[0]
     return stack(list(results), axes) if len(results) > 1 else expand_dims(results[0], axes)
 
-
-def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-    """`func` with its first arguments given."""
-    return functools.partial(func, *args)
-
-
-class Partial(Primitive):
-    """`ops.Partial()(func, *args, **kwargs)`: a function with arguments given."""
-
-    def compute(self, *inputs: Any, **kwargs: Any) -> Any:
-        func, *args = inputs
-        if not callable(func):
-            raise TypeError(f"For 'Partial', the first input must be a function, but got {type(func).__name__}.")
-        return functools.partial(func, *args, **kwargs)
-
-
-functional_classes["Partial"] = Partial
 
 publish(__name__)

@@ -16,7 +16,7 @@ from msdump.frontends.mindspore.ops import gradient_hooks as _hooks
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
-class RealDiv(Primitive):
+class RealDiv(Primitive, transpose_a=False, transpose_b=False):
     """x / y in the common dtype."""
 
     def compute(self, x: Any, y: Any) -> Tensor:
@@ -40,9 +40,6 @@ DType = _DTypeOf
 class MatMul(Primitive):
     """Matrix product, with either operand transposed on the way."""
 
-    def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None:
-        super().__init__(transpose_a=transpose_a, transpose_b=transpose_b)
-
 
 class BatchMatMul(MatMul):
     """Matrix products of matching matrices."""
@@ -59,11 +56,8 @@ class BiasAdd(Primitive):
         super().__init__(format=data_format)
 
 
-class Concat(Primitive):
+class Concat(Primitive, axis=0):
     """Tensors one after another."""
-
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__(axis=axis)
 
     def compute(self, tensors: Sequence[Tensor]) -> Tensor:
         return F.concat(tensors, self.attrs["axis"])
@@ -76,18 +70,12 @@ class Stack(Concat):
         return F.stack(tensors, self.attrs["axis"])
 
 
-class Unstack(Primitive):
+class Unstack(Primitive, axis=0):
     """The tensors along an axis."""
 
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__(axis=axis)
 
-
-class Split(Primitive):
+class Split(Primitive, axis=0, output_num=1):
     """Equal parts along an axis."""
-
-    def __init__(self, axis: int = 0, output_num: int = 1) -> None:
-        super().__init__(axis=axis, output_num=output_num)
 
     def compute(self, x: Tensor) -> tuple[Tensor, ...]:
         return execute(self.name, [x], self.attrs)
@@ -107,43 +95,30 @@ class BroadcastTo(Primitive):
         super().__init__(shape=tuple(shape))
 
 
-class Gather(Primitive):
+class Gather(Primitive, batch_dims=0):
     """Slices along an axis, at the indices."""
-
-    def __init__(self, batch_dims: int = 0) -> None:
-        super().__init__(batch_dims=batch_dims)
 
     def compute(self, input_params: Tensor, input_indices: Tensor, axis: int) -> Tensor:
         return F.gather(input_params, input_indices, axis, self.attrs["batch_dims"])
 
 
-class OneHot(Primitive):
+class OneHot(Primitive, axis=-1):
     """on_value at the position that each index names."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__(axis=axis)
 
     def compute(self, indices: Tensor, depth: int, on_value: Any, off_value: Any) -> Tensor:
         return F.one_hot(indices, depth, on_value, off_value, self.attrs["axis"])
 
 
-class _Reduce(Primitive):
+class _Reduce(Primitive, keep_dims=False):
     """Base of reductions: the axis comes with the call."""
-
-    def __init__(self, keep_dims: bool = False) -> None:
-        super().__init__(keep_dims=keep_dims)
 
     def compute(self, x: Tensor, axis: Any = ()) -> Tensor:
         axes = int(axis) if isinstance(axis, int) else tuple(axis)
         return call(self.name, x, axis=axes, **self.attrs)
 
 
-class ReduceSum(_Reduce):
+class ReduceSum(_Reduce, keep_dims=False, skip_mode=False):
     """Sum over axes; with skip_mode no axes means no reduction."""
-
-    def __init__(self, keep_dims: bool = False, skip_mode: bool = False) -> None:
-        super().__init__(keep_dims)
-        self.attrs["skip_mode"] = skip_mode
 
 
 class ReduceMean(_Reduce):
@@ -181,45 +156,23 @@ class Argmin(Argmax):
     """Index of the smallest element."""
 
 
-class ArgMaxWithValue(Primitive):
+class ArgMaxWithValue(Primitive, axis=0, keep_dims=False):
     """Index and value of the largest element."""
-
-    def __init__(self, axis: int = 0, keep_dims: bool = False) -> None:
-        super().__init__(axis=axis, keep_dims=keep_dims)
 
 
 class ArgMinWithValue(ArgMaxWithValue):
     """Index and value of the smallest element."""
 
 
-class CumSum(Primitive):
+class CumSum(Primitive, exclusive=False, reverse=False):
     """Running sum along an axis."""
-
-    def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
-        super().__init__(exclusive=exclusive, reverse=reverse)
 
     def compute(self, x: Tensor, axis: int) -> Tensor:
         return call(self.name, x, axis=axis, **self.attrs)
 
 
-class StridedSlice(Primitive):
+class StridedSlice(Primitive, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0):
     """A slice with a begin, an end and a stride per axis, and five bit masks."""
-
-    def __init__(
-        self,
-        begin_mask: int = 0,
-        end_mask: int = 0,
-        ellipsis_mask: int = 0,
-        new_axis_mask: int = 0,
-        shrink_axis_mask: int = 0,
-    ) -> None:
-        super().__init__(
-            begin_mask=begin_mask,
-            end_mask=end_mask,
-            ellipsis_mask=ellipsis_mask,
-            new_axis_mask=new_axis_mask,
-            shrink_axis_mask=shrink_axis_mask,
-        )
 
     def compute(self, x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor:
         return call(self.name, x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), **self.attrs)
@@ -239,26 +192,20 @@ class Pad(Primitive):
         super().__init__(paddings=tuple((int(before), int(after)) for before, after in paddings))
 
 
-class Softmax(Primitive):
+class Softmax(Primitive, axis=-1):
     """e ** x, scaled to sum 1 along an axis."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__(axis=axis)
 
 
 class LogSoftmax(Softmax):
     """Logarithm of Softmax."""
 
 
-class GeLU(Primitive):
+class GeLU(Primitive, keep_prob=0.5, Seed0=0, Seed1=0):
     """Gauss error linear unit, with tanh."""
 
 
 class Dropout(Primitive):
     """Zeros at random; returns the result and the mask."""
-
-    def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:
-        super().__init__(keep_prob=keep_prob, Seed0=Seed0, Seed1=Seed1)
 
     def compute(self, x: Tensor) -> tuple[Tensor, ...]:
         seeds = self.attrs["Seed0"], self.attrs["Seed1"]
@@ -334,22 +281,16 @@ class BatchNorm(Primitive):
         super().__init__(is_training=is_training, epsilon=epsilon, momentum=momentum, format=data_format)
 
 
-class SoftmaxCrossEntropyWithLogits(Primitive):
+class SoftmaxCrossEntropyWithLogits(Primitive, is_grad=False):
     """Losses per row, and the gradient of the logits."""
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
     """Mean loss for class indices, or with is_grad its gradient."""
 
-    def __init__(self, is_grad: bool = False) -> None:
-        super().__init__(is_grad=is_grad)
 
-
-class ApplyMomentum(Primitive):
+class ApplyMomentum(Primitive, use_nesterov=False, use_locking=False, gradient_scale=1.0):
     """Momentum update in place."""
-
-    def __init__(self, use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0) -> None:
-        super().__init__(use_nesterov=use_nesterov, use_locking=use_locking, gradient_scale=gradient_scale)
 
 
 def pair(value: Any) -> tuple[int, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
 from msdump.frontends.mindspore.names import publish
@@ -21,8 +22,31 @@ class Primitive:
     Subclasses write `compute`; a call is `compute` under the operator's own mark, if `set_dump` gave it one.
     """
 
+    _op_type: ClassVar[str] = ""
+
+    def __init_subclass__(cls, name: str = "", **attributes: Any) -> None:
+        """`class Softmax(Primitive, axis=-1)`: what the constructor takes and keeps.
+
+        name         the operator's type, where it is not the name of the class
+        attributes   with their defaults; ... for none
+        """
+        super().__init_subclass__()
+        if name:
+            cls.__name__ = cls.__qualname__ = cls._op_type = name
+        if "__init__" in vars(cls) or not (name or attributes):
+            return
+        made = signature_of(attributes)
+
+        def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
+            Primitive.__init__(self, **bound_arguments(type(self).__name__, made, args, kwargs))
+
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown: Any = __init__
+        shown.__signature__ = inspect.Signature([own, *made.parameters.values()])
+        cls.__init__ = __init__  # type: ignore[method-assign]
+
     def __init__(self, name: str = "", **attrs: Any) -> None:
-        self.name = name or type(self).__name__
+        self.name = name or self._op_type or type(self).__name__
         self.attrs: dict[str, Any] = attrs
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
@@ -54,6 +78,25 @@ class Primitive:
 PrimitiveWithInfer = PrimitiveWithCheck = Primitive
 
 
+def signature_of(attributes: Mapping[str, Any]) -> inspect.Signature:
+    """Parameters with their defaults; ... for none, those come first."""
+    kind, none = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    listed = [
+        inspect.Parameter(each, kind, default=none if value is ... else value) for each, value in attributes.items()
+    ]
+    return inspect.Signature(sorted(listed, key=lambda each: each.default is not none))
+
+
+def bound_arguments(where: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Arguments by name, with the defaults of those that are left out.   Raises: TypeError."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"For '{where}', {error}.") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
 def operator_class(*names: str) -> Callable[[_Function], _Function]:
     """Decorator: gives a function of `mindspore.ops` an operator class without attributes, whose call it is.
 
@@ -61,14 +104,10 @@ def operator_class(*names: str) -> Callable[[_Function], _Function]:
     """
 
     def declare(function: _Function) -> _Function:
-        class Functional(Primitive):
-            def __init__(self) -> None:
-                super().__init__(names[0])
-
+        class Functional(Primitive, name=names[0]):
             def compute(self, *inputs: Any, **kwargs: Any) -> Any:
                 return function(*inputs, **kwargs)
 
-        Functional.__name__ = Functional.__qualname__ = names[0]
         Functional.__doc__ = function.__doc__ or f"`ops.{function.__name__}` as an operator object."
         functional_classes.update(dict.fromkeys(names, Functional))
         return function

@@ -75,14 +75,10 @@ def kaiser_window(
 
 
 def _class(name: str, function: Any, **made: Any) -> None:
-    class Window(Primitive):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(name, **{**made, **dict(zip(made, args, strict=False)), **kwargs})
-
+    class Window(Primitive, name=name, **made):
         def compute(self, window_length: Any) -> Any:
             return function(window_length, **self.attrs)
 
-    Window.__name__ = Window.__qualname__ = name
     Window.__doc__ = function.__doc__
     functional_classes[name] = Window
 

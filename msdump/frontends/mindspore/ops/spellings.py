@@ -1,4 +1,5 @@
-"""More names of functions, as MindSpore's own code spells them: `tensor_add`, `scalar_add`, `tuple_len`."""
+"""More names of functions, as MindSpore's own code spells them: `tensor_add`, `scalar_add`, `tuple_len`, and what runs
+while a graph is traced."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from msdump.frontends.mindspore.common.dtype import DType as _DType
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name
 from msdump.frontends.mindspore.common.dtype import float32 as _float32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import arithmetic, array, elementary, reductions
 from msdump.frontends.mindspore.ops.creation import slice as _slice
-from msdump.frontends.mindspore.ops.primitive import operator_class
+from msdump.frontends.mindspore.ops.primitive import Primitive, operator_class
 
 # -- tensors -----------------------------------------------------------------------------------------------------------
 
@@ -99,6 +101,14 @@ def make_dict(keys: Any, values: Any) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
 
 
+def make_range(*bounds: int) -> tuple[int, ...]:
+    """Numbers of a range as a tuple."""
+    return tuple(range(*bounds))
+
+
+make_slice = slice
+
+
 def tuple_reversed(x: Any) -> Any:
     """A tuple from its end."""
     return tuple(reversed(x))
@@ -161,9 +171,43 @@ def partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[...
     return functools.partial(func, *args, **kwargs)
 
 
+def shape_mul(shape: tuple[int, ...]) -> int:
+    """How many elements a shape has."""
+    return math.prod(shape)
+
+
+def typeof(x: Any) -> Any:
+    """The dtype of a tensor, the type of anything else."""
+    return x.dtype if isinstance(x, Tensor) else type(x)
+
+
+def hastype(x: Any, t: Any) -> bool:
+    """Whether a value is of a type, a tensor of a dtype."""
+    return bool(x.dtype == t) if isinstance(x, Tensor) and isinstance(t, _DType) else isinstance(x, t)
+
+
+def constexpr(fn: Callable[..., Any] | None = None, *, get_instance: bool = True, name: str | None = None,
+              reuse_result: bool = True, check: bool = True) -> Any:  # fmt: skip
+    """A function that runs while the graph is traced, on values that are known then. With `get_instance` False: a class
+    whose objects are such functions."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        class CompileTime(Primitive):
+            def __init__(self) -> None:
+                super().__init__(name or function.__name__)
+
+            def compute(self, *args: Any, **kwargs: Any) -> Any:
+                return function(*args, **kwargs)
+
+        CompileTime.__doc__ = function.__doc__
+        return CompileTime() if get_instance else CompileTime
+
+    return declare if fn is None else declare(fn)
+
+
 _NAMES = """
-    bool_eq bool_not dict_getitem floordiv floormod hyper_add is_ is_not list_equal list_getitem list_len pows
-    reduce_max reduce_mean reduce_min reduce_sum reshape_ scalar_add scalar_div scalar_eq scalar_floordiv scalar_ge
+    bool_eq bool_not dict_getitem floordiv floormod hyper_add is_ is_not list_equal list_getitem list_len make_slice
+    pows reduce_max reduce_mean reduce_min reduce_sum reshape_ scalar_add scalar_div scalar_eq scalar_floordiv scalar_ge
     scalar_gt scalar_le scalar_log scalar_lt scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub scalar_uadd
     scalar_usub shape_ string_concat string_eq tensor_div tensor_exp tensor_expm1 tensor_floordiv tensor_ge
     tensor_gt tensor_le tensor_lt tensor_mod tensor_mul tensor_pow tensor_slice tensor_sub tuple_equal tuple_getitem

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
 from msdump.frontends.mindspore.ops.declaration import plain
-from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.frontends.mindspore.ops.primitive import Primitive, bound_arguments, functional_classes, signature_of
 from msdump.frontends.mindspore.tracer import current_tracer
 from msdump.graph.primitive import definition_of
 
@@ -41,7 +40,6 @@ _ATTRIBUTES: dict[str, dict[str, Any]] = {
     "ApplyCenteredRMSProp": _LOCKED,
     "LARSUpdate": {"epsilon": 1e-05, "hyperpara": 0.001, "use_clip": False},
     "SGD": {"dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
-    "SquareSumAll": {},
     "FusedAdaFactor": {
         "enable_scale_parameter": False,
         "enable_first_moment": False,
@@ -64,41 +62,25 @@ _CALLED = {"ApplyRMSProp": _RMS, "ApplyCenteredRMSProp": _RMS}
 
 
 def _class_of(op_type: str, attributes: dict[str, Any]) -> type[Primitive]:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    made = inspect.Signature(
-        [
-            inspect.Parameter(name, kind, default=inspect.Parameter.empty if default is ... else default)
-            for name, default in attributes.items()
-        ]
-    )
+    made = signature_of(attributes)
     definition, further = definition_of(op_type), _CALLED.get(op_type, ())
-    called = inspect.Signature([inspect.Parameter(name, kind) for name in (*definition.input_names, *further)])
+    called = signature_of(dict.fromkeys((*definition.input_names, *further), ...))
 
-    class Update(Primitive):
+    class Update(Primitive, name=op_type):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            bound = _bound(op_type, made, args, kwargs)
-            super().__init__(op_type, **{name: plain(value, name) for name, value in bound.items()})
+            bound = bound_arguments(op_type, made, args, kwargs)
+            super().__init__(**{name: plain(value, name) for name, value in bound.items()})
 
         def compute(self, *inputs: Any, **kwargs: Any) -> Any:
-            given = _bound(op_type, called, inputs, kwargs)
+            given = bound_arguments(op_type, called, inputs, kwargs)
             attrs = {**self.attrs, **{name: plain(given.pop(name), name) for name in further}}
             tensors = [_operand(value) for value in given.values()]
             _check_states(op_type, definition.input_names, tensors, definition.mutates)
             results = execute(op_type, tensors, attrs)
             return results[0] if len(results) == 1 else results
 
-    Update.__name__ = Update.__qualname__ = op_type
     Update.__doc__ = f"Operator on {', '.join(definition.input_names)}."
     return Update
-
-
-def _bound(op_type: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"For '{op_type}', {error}.") from None
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 def _operand(value: Any) -> Tensor:

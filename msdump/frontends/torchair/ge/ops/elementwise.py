@@ -31,35 +31,15 @@ def unary(aten: str, op_type: str, function: Callable[..., Any] | None = None) -
         kernel(op_type)(function)
 
 
-unary("acos", "Acos", torch.acos)
-unary("acosh", "Acosh", torch.acosh)
-unary("asin", "Asin", torch.asin)
-unary("asinh", "Asinh", torch.asinh)
-unary("atan", "Atan", torch.atan)
-unary("atanh", "Atanh", torch.atanh)
-unary("ceil", "Ceil", torch.ceil)
-unary("cos", "Cos", torch.cos)
-unary("cosh", "Cosh", torch.cosh)
-unary("digamma", "Digamma", torch.digamma)
-unary("erf", "Erf", torch.erf)
-unary("erfc", "Erfc", torch.erfc)
-unary("erfinv", "Erfinv", torch.erfinv)
-unary("exp", "Exp", torch.exp)
-unary("expm1", "Expm1", torch.expm1)
-unary("floor", "Floor", torch.floor)
-unary("lgamma", "Lgamma", torch.lgamma)
+_SAME_NAMES = """
+    acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp expm1 floor lgamma log1p neg
+    reciprocal rsqrt sin sinh sqrt tan trunc
+"""
+for _name in _SAME_NAMES.split():
+    unary(_name, _name.capitalize(), getattr(torch, _name))
 unary("log", "Log")
-unary("log1p", "Log1p", torch.log1p)
-unary("neg", "Neg", torch.neg)
-unary("reciprocal", "Reciprocal", torch.reciprocal)
-unary("rsqrt", "Rsqrt", torch.rsqrt)
 unary("sgn", "Sign")
 unary("sign", "Sign", torch.sgn)
-unary("sin", "Sin", torch.sin)
-unary("sinh", "Sinh", torch.sinh)
-unary("sqrt", "Sqrt", torch.sqrt)
-unary("tan", "Tan", torch.tan)
-unary("trunc", "Trunc", torch.trunc)
 
 
 def binary(op_type: str, *overloads: str, function: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
