@@ -105,8 +105,8 @@ def _sigmoid(x: Array, out: Array) -> None:
 
 def _sigmoid_grad(y: Array, dy: Array, out: Array) -> None:
     np.subtract(1, y, out=out)
-    np.multiply(out, y, out=out)
     np.multiply(out, dy, out=out)
+    np.multiply(out, y, out=out)
 
 
 def _tanh(x: Array, out: Array) -> None:

@@ -141,7 +141,15 @@ def _infer_ada_factor(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tensor
     expect(types[0].shape == (2,), "epsilon of shape (2,)", types[0].shape)
     for slot in range(1, 6):
         expect_scalar(types[slot], _ADA_FACTOR[slot])
-    expect_shape(types[6], types[7].shape, "gradient")
+    shape = types[7].shape
+    expect_shape(types[6], shape, "gradient")
+    if attrs.get("enable_first_moment"):
+        expect_shape(types[8], shape, "exp_avg")
+    if len(shape) < 2:
+        expect_shape(types[11], shape, "exp_avg_sq")
+    else:
+        expect_shape(types[9], shape[:-1], "exp_avg_sq_row")
+        expect_shape(types[10], (*shape[:-2], shape[-1]), "exp_avg_sq_col")
     return (types[7],)
 
 

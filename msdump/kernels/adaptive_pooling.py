@@ -33,6 +33,7 @@ def _infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_dtype(types[0], FLOATS, "input")
     expect(len(types[0].shape) in (3, 4), "input of 3 or 4 axes", types[0].shape)
     size = _pair(attrs, "output_size" if "output_size" in attrs else "input_size")
+    expect(all((*types[0].shape[-2:], *size)), "axes to pool that are not empty", types[0].shape)
     return (TensorType(types[0].dtype, (*types[0].shape[:-2], *size)),)
 
 

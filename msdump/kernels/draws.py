@@ -167,7 +167,8 @@ _draws("RandomPoisson", "rate", types=_poisson_types)(_poisson)
 
 def _bernoulli_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_dtype(types[1], FLOATS, "p")
-    broadcast_shapes([type_.shape for type_ in types])
+    shape = types[0].shape
+    expect(broadcast_shapes([type_.shape for type_ in types]) == shape, f"p that broadcasts to {shape}", types[1].shape)
     return (types[0],)
 
 
@@ -184,7 +185,8 @@ def _bernoulli(rng: Any, operands: Any, attrs: Attrs, types: Any) -> Any:
 
 def _choice_types(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_dtype(types[0], NUMBERS, "x")
-    expect(len(types[0].shape) in (1, 2), "x with one or two axes", types[0].shape)
+    fits = len(types[0].shape) in (1, 2) and all(types[0].shape)
+    expect(fits, "x with one or two axes that are not empty", types[0].shape)
     dtype = dtype_attribute(attrs, default="int32")
     return (TensorType(dtype, (*types[0].shape[:-1], int(attrs.get("num_samples", 1)))),)
 

@@ -104,6 +104,10 @@ def _bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 @def_infer("LSTMGrad")
 def _infer_grad(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 9)
+    output, state, _, reserve, _ = _infer(types[:4], attrs)
+    results = (output, reserve, output, state, state)
+    for name, type_, result in zip(("output", "reserve", "dy", "dhy", "dcy"), types[4:], results, strict=True):
+        expect(type_ == result, f"{name} of type {result}", type_)
     return tuple(types[:4])
 
 

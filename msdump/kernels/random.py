@@ -36,13 +36,18 @@ def _dropout_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
 
     The optional second operand counts the draws, shape () or (1,): another number, another mask.
     """
+    _expect_draw(types)
+    _keep_prob(attrs)
+    return (types[0], types[0])
+
+
+def _expect_draw(types: Sequence[TensorType]) -> None:
+    """x, and the number of the draw or not."""
     expect(len(types) in (1, 2), "x, or x and draw", f"{len(types)} operands")
     expect_dtype(types[0], FLOATS, "x")
     if len(types) == 2:
         expect_dtype(types[1], INDICES, "draw")
         expect(types[1].shape in ((), (1,)), "draw of shape () or (1,)", types[1].shape)
-    _keep_prob(attrs)
-    return (types[0], types[0])
 
 
 @def_kernel("Dropout")
@@ -117,8 +122,7 @@ def _define_channel_dropout(op_type: str, ndim: int) -> None:
 
     @def_infer(op_type)
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-        expect(len(types) in (1, 2), "x, or x and draw", f"{len(types)} operands")
-        expect_dtype(types[0], FLOATS, "x")
+        _expect_draw(types)
         expect(len(types[0].shape) == ndim, f"x of {ndim} axes", types[0].shape)
         _keep_prob(attrs)
         return (types[0], TensorType("bool", types[0].shape))

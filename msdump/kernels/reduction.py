@@ -157,7 +157,10 @@ def spread(builder: GradBuilder, value: Value, shape: tuple[int, ...], axes: Seq
         value = builder.add("Reshape", [value], {"shape": kept})
     if kept != shape:
         multiples = tuple(size if axis in axes else 1 for axis, size in enumerate(shape))
-        value = builder.add("Tile", [value], {"multiples": multiples})
+        # Tile repeats at least once.
+        is_empty = 0 in multiples
+        attrs = {"shape": shape} if is_empty else {"multiples": multiples}
+        value = builder.add("BroadcastTo" if is_empty else "Tile", [value], attrs)
     return value
 
 

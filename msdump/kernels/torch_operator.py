@@ -6,6 +6,7 @@ vector-Jacobian product, and so on for gradients of gradients. PyTorch is import
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.errors import GraphError, KernelNotFoundError, OperandValueError
+from msdump.errors import ExecutionError, GraphError, KernelNotFoundError, OperandTypeError, OperandValueError
 from msdump.graph.autodiff import Bprop, GradBuilder, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import (
@@ -37,6 +38,12 @@ ArrayCompute = Callable[[Sequence[Array], Attrs], Sequence[Array]]
 # Attribute of gradients: for each derivative, the outermost first, (number of operands of what it is the gradient of,
 # slots of those whose gradients are wanted, slots of the results that have a gradient).
 _DERIVATIVES = "derivatives"
+
+# What PyTorch says where it has no kernel for a dtype.
+_NO_KERNEL = ("not implemented for", "doesn't support tensors of type")
+
+# What the libraries raise about operands.
+_REFUSALS = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
 
 # Op types that were registered here, their gradients included.
 op_types: set[str] = set()
@@ -87,13 +94,50 @@ def def_torch_operator(
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
+def _refused(inputs: Sequence[Array], error: Exception) -> GraphError:
+    """What a kernel raises for an error of a library.   Source: MindSpore raises TypeError for a dtype."""
+    if isinstance(error, GraphError):
+        return error
+    got = ", ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
+    kind = OperandTypeError if isinstance(error, NotImplementedError) else ExecutionError
+    reason = str(error).strip().partition("\n")[0]
+    return kind(f"expected operands that it takes, got {got}: {reason}")
+
+
+def _has_elements(arrays: Sequence[Array]) -> bool:
+    """Neither library computes every operator where there is nothing to compute."""
+    return any(array.size for array in arrays)
+
+
 def _array_kernel(on_arrays: ArrayCompute) -> Kernel:
     def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-        with np.errstate(all="ignore"):
-            for array, result in zip(out, on_arrays(inputs, attrs), strict=True):
-                np.copyto(array, result, casting="unsafe")
+        if not _has_elements(out):
+            return
+        try:
+            with np.errstate(all="ignore"):
+                for array, result in zip(out, _computed_by_numpy(on_arrays, inputs, attrs), strict=True):
+                    np.copyto(array, result, casting="unsafe")
+        except _REFUSALS as error:
+            raise _refused(inputs, error) from error
 
     return kernel
+
+
+def _computed_by_numpy(on_arrays: ArrayCompute, inputs: Sequence[Array], attrs: Attrs) -> Sequence[Array]:
+    """Two-byte floats go through float32 where numpy has no function for them."""
+    try:
+        return on_arrays(inputs, attrs)
+    except TypeError:
+        halves = {array.dtype for array in inputs if _is_half(array)}
+        if not halves:
+            raise
+    wide = [array.astype(np.float32) if _is_half(array) else array for array in inputs]
+    half = halves.pop()
+    return [each.astype(half) if each.dtype == np.float32 else each for each in on_arrays(wide, attrs)]
+
+
+def _is_half(array: Array) -> bool:
+    return array.itemsize == 2 and dtypes.dtype_from_numpy(array.dtype).is_float
 
 
 def _torch_kernel(op_type: str, compute: Compute) -> Kernel:
@@ -101,9 +145,14 @@ def _torch_kernel(op_type: str, compute: Compute) -> Kernel:
         torch_of(op_type)
         from msdump.torch_arrays import tensor_of
 
-        results = _computed(compute, [tensor_of(array) for array in inputs], attrs)
-        for array, result in zip(out, results, strict=True):
-            tensor_of(array).copy_(result)
+        if not _has_elements(out):
+            return
+        try:
+            results = _computed(compute, [tensor_of(array) for array in inputs], attrs)
+            for array, result in zip(out, results, strict=True):
+                tensor_of(array).copy_(result)
+        except _REFUSALS as error:
+            raise _refused(inputs, error) from error
 
     return kernel
 
@@ -117,7 +166,7 @@ def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequenc
             return compute(tensors, attrs)
         except RuntimeError as error:
             halves = {tensor.dtype for tensor in tensors} & {torch.float16, torch.bfloat16}
-            if "not implemented for" not in str(error) or not halves:
+            if not halves or not any(text in str(error) for text in _NO_KERNEL):
                 raise
             wide = [tensor.float() if tensor.dtype in halves else tensor for tensor in tensors]
             half = halves.pop()
@@ -126,12 +175,15 @@ def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequenc
 
 def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> ArrayCompute:
     def computing(inputs: Sequence[Array], attrs: Attrs) -> list[Array]:
-        if on_arrays is not None:
-            return [np.ascontiguousarray(result) for result in on_arrays(inputs, attrs)]
-        torch_of(op_type)
-        from msdump.torch_arrays import array_like, tensor_of
+        try:
+            if on_arrays is not None:
+                return [np.ascontiguousarray(result) for result in _computed_by_numpy(on_arrays, inputs, attrs)]
+            torch_of(op_type)
+            from msdump.torch_arrays import array_like, tensor_of
 
-        return [array_like(result) for result in _computed(compute, [tensor_of(array) for array in inputs], attrs)]
+            return [array_like(result) for result in _computed(compute, [tensor_of(array) for array in inputs], attrs)]
+        except _REFUSALS as error:
+            raise _refused(inputs, error) from error
 
     return computing
 
@@ -150,7 +202,7 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
             return _types_of_arrays(on_arrays, types, dict(attrs))
         try:
             return _types_of_tensors(compute, types, dict(attrs))
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
             raise OperandValueError(f"expected operands that it takes, got {got}: {reason}") from error
@@ -176,7 +228,9 @@ def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attr
 
     def results(device: str) -> Sequence[Any]:
         operands = [torch.zeros(type_.shape, dtype=torch_dtype(type_.dtype), device=device) for type_ in types]
-        return _computed(compute, operands, attrs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of dtypes of results that are refused below
+            return _computed(compute, operands, attrs)
 
     try:
         made = results("meta")

@@ -206,9 +206,14 @@ functional_classes.update(Pack=_Pack, Unpack=_Unpack, ParallelConcat=_ParallelCo
 @operator("UnravelIndex", numpy=lambda np, indices, dims: np.stack(np.unravel_index(indices, dims)).astype(dims.dtype))
 def _unravel_index(torch: Any, indices: Tensor, dims: Tensor) -> Any:
     """Coordinates, one row per axis, of places in a flattened tensor with the sizes `dims`."""
+    if indices.ndim > 1 or dims.ndim != 1:
+        raise ValueError(
+            f"expected one index or a row of them and a row of dims, got {indices.ndim} and {dims.ndim} axes."
+        )
     sizes = torch.flip(torch.cumprod(torch.flip(dims, (0,)), 0), (0,))
     strides = torch.cat([sizes[1:], torch.ones_like(sizes[:1])])
-    return torch.remainder(torch.floor_divide(indices[None, :], strides[:, None]), dims[:, None]).to(dims.dtype)
+    places = torch.remainder(torch.floor_divide(torch.reshape(indices, (1, -1)), strides[:, None]), dims[:, None])
+    return torch.reshape(places, (dims.shape[0], *indices.shape)).to(dims.dtype)
 
 
 @operator_class("InvertPermutation")

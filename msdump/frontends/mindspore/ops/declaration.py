@@ -79,12 +79,16 @@ class Declaration:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The operator on tensors of the script.   Raises: TypeError for arguments that do not fit."""
+        results = execute(self.op_type, *self.bound(*args, **kwargs))
+        return results if self.has_several_results else results[0]
+
+    def bound(self, *args: Any, **kwargs: Any) -> tuple[list[Tensor], dict[str, Any]]:
+        """Operands, as the operator takes them, and attributes.   Raises: TypeError for arguments that do not fit."""
         tensors, attrs = self._split(bound_arguments(self.op_type, self.signature, args, kwargs))
         if self.is_update and not isinstance(tensors[0], Parameter):
             name, got = self.operand_names[0], type(tensors[0]).__name__
             raise TypeError(f"For '{self.op_type}', the argument '{name}' must be a Parameter, but got {got}.")
-        results = execute(self.op_type, _prepared(tensors, self.operands), attrs)
-        return results if self.has_several_results else results[0]
+        return _prepared(tensors, self.operands), attrs
 
     def _split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         operands: list[Any] = []

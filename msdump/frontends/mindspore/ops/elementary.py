@@ -122,8 +122,20 @@ isneginf = _unary("IsNegInf", "isneginf", "isneginf", "Where input is -inf.", AS
 # -- complex numbers ---------------------------------------------------------------------------------------------------
 
 conj = _unary("Conj", "conj_physical", "conj", "The complex conjugate.", AS_IS)
-angle = _unary("Angle", "angle", "angle", "The angle of a complex number; of a real one 0 or pi.", FLOAT)
 polar = _binary("Polar", "polar", "", "Complex number of a length and an angle.")
+
+
+def _angles(np: Any, input: Any) -> Any:
+    """numpy's angle of -0.0 is pi."""
+    return (
+        np.angle(input) if input.dtype.kind == "c" else np.where(input < 0, np.pi, np.where(input == input, 0, input))
+    )
+
+
+@operator("Angle", operands=FLOAT, numpy=_angles)
+def angle(torch: Any, input: Tensor) -> Any:
+    """The angle of a complex number; of a real one 0 or pi."""
+    return torch.angle(input)
 
 
 @operator("Real")

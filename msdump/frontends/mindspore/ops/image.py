@@ -190,11 +190,14 @@ def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tu
     """Boxes (x0, y0, x1, y1, score) by falling score, their rows, and which of them are kept."""
     import numpy as np
 
+    from msdump.torch_arrays import array_like, tensor_of
+
     if bboxes.device.type == "meta":  # type: ignore[attr-defined]
         rows = bboxes.shape[0]
         return bboxes, torch.empty(rows, dtype=torch.int32), torch.empty(rows, dtype=torch.bool)
-    results = _kept(np, bboxes.cpu().numpy(), iou_threshold)  # type: ignore[attr-defined]
-    return tuple(torch.from_numpy(np.ascontiguousarray(each)) for each in results)
+    with np.errstate(all="ignore"):
+        boxes, rows, is_kept = _kept(np, array_like(bboxes), iou_threshold)
+    return tuple(tensor_of(np.ascontiguousarray(each)) for each in (boxes, rows, is_kept))
 
 
 @operator("ROIAlign", has_gradient=False)

@@ -83,7 +83,9 @@ def matrix_power(torch: Any, input: Tensor, n: int) -> Any:
 @operator("MatrixExp", operands=FLOAT)
 def matrix_exp(torch: Any, input: Tensor) -> Any:
     """Exponentials of square matrices."""
-    return torch.linalg.matrix_exp(input)
+    # PyTorch takes one axis of matrices at most where they are not contiguous.
+    matrices = torch.flatten(input, 0, -3) if input.ndim > 3 else input
+    return torch.reshape(torch.linalg.matrix_exp(matrices), input.shape)
 
 
 @operator("MatrixLogarithm", has_gradient=False)
@@ -145,6 +147,8 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
 @operator("Eig", init="compute_v", operands=FLOAT)
 def _eig(torch: Any, x: Tensor, compute_v: bool = False) -> tuple[Any, ...]:
     """Eigenvalues of square matrices, and eigenvectors as columns; complex."""
+    if x.dtype in (torch.float16, torch.bfloat16):
+        raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype}.")
     return tuple(torch.linalg.eig(x)) if compute_v else (torch.linalg.eigvals(x),)
 
 
@@ -176,6 +180,12 @@ def _lu_unpack(
     torch: Any, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Any, ...]:
     """The permutation and the two triangular factors of a packed LU factorization."""
+    rows, shape = LU_data.shape[-2], (*LU_data.shape[:-2], min(LU_data.shape[-2:]))
+    if LU_pivots.shape != shape:
+        raise ValueError(f"expected pivots of shape {shape}, got {tuple(LU_pivots.shape)}.")
+    if LU_pivots.device.type != "meta" and ((LU_pivots < 1) | (LU_pivots > rows)).any():  # type: ignore[attr-defined]
+        # PyTorch writes outside of its memory for them.
+        raise ValueError(f"expected pivots in [1, {rows}], got {LU_pivots.tolist()}.")
     permutation, lower, upper = torch.lu_unpack(LU_data, LU_pivots)
     return permutation, lower, upper
 
@@ -255,7 +265,9 @@ def einsum(equation: str, *operands: Any) -> Any:
 @operator("Cross", init="dim", operands=COMMON)
 def _cross(torch: Any, input: Tensor, other: Tensor, dim: int = -65530) -> Any:
     """Cross products of vectors along an axis; without one the first of size 3."""
-    axis = next(place for place, size in enumerate(input.shape) if size == 3) if dim == -65530 else dim
+    if dim == -65530 and 3 not in input.shape:
+        raise ValueError(f"expected an axis of size 3, got shape {tuple(input.shape)}.")
+    axis = input.shape.index(3) if dim == -65530 else dim
     return torch.linalg.cross(input, other, dim=axis)
 
 

@@ -40,6 +40,8 @@ def _whole(loss: Any, reduction: str) -> Any:
 @operator("SmoothL1Loss", operands=COMMON)
 def smooth_l1_loss(torch: Any, input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Half the squared difference over beta where it is below beta, the difference less beta / 2 elsewhere."""
+    if input.shape != target.shape:
+        raise ValueError(f"expected a target of shape {tuple(input.shape)}, got {tuple(target.shape)}.")
     return torch.nn.functional.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
 
 
@@ -66,6 +68,12 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     return _kl_div(logits, labels, reduction)
 
 
+def _expect_rows(x: Tensor) -> None:
+    """PyTorch gives what lies in the memory for a batch without rows."""
+    if 0 in x.shape:
+        raise ValueError(f"expected at least one row and one class, got shape {tuple(x.shape)}.")
+
+
 @operator("MultiMarginLoss")
 def _multi_margin_loss(
     torch: Any,
@@ -77,6 +85,7 @@ def _multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Hinge loss of several classes."""
+    _expect_rows(x)
     return torch.nn.functional.multi_margin_loss(
         x, torch.as_tensor(target).long(), p, margin, weight, reduction=reduction
     )
@@ -94,6 +103,7 @@ def multi_margin_loss(
 @operator("MultilabelMarginLoss")
 def _multilabel_margin_loss(torch: Any, x: Tensor, target: Tensor, reduction: str = "mean") -> tuple[Tensor, Tensor]:
     """The loss, and ones where a class is among the targets."""
+    _expect_rows(x)
     labels: Any = torch.as_tensor(target).long()
     loss = torch.nn.functional.multilabel_margin_loss(x, labels, reduction=reduction)
     before_end = torch.cumprod((labels >= 0).long(), -1)

@@ -50,6 +50,8 @@ def _mirrored(np: Any, x: Any, paddings: Any, mode: str) -> Any:
 @operator("MirrorPad", init="mode", numpy=_mirrored)
 def mirror_pad(torch: Any, x: Tensor, paddings: Any, mode: str = "REFLECT") -> Any:
     """Margins that mirror the tensor: REFLECT without its border, SYMMETRIC with it."""
+    if len(paddings) != x.ndim:
+        raise ValueError(f"expected a pair of paddings for each of {x.ndim} axes, got {len(paddings)}.")
     result = x
     for axis, (before, after) in enumerate(paddings):
         places = np.pad(np.arange(x.shape[axis]), (before, after), mode.lower())  # type: ignore[call-overload]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from msdump import dtypes
+from msdump.errors import ExecutionError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
 from msdump.frontends.mindspore.names import publish
@@ -67,10 +70,30 @@ def _written_by_numpy(rows: Any, places: Any, updates: Any, how: str) -> Any:
     return rows
 
 
+def _check_shape(updates: Any, shape: tuple[int, ...]) -> None:
+    if tuple(updates.shape) != shape:
+        raise ValueError(f"expected updates of shape {shape}, got {tuple(updates.shape)}.")
+
+
+def _check_range(coordinates: Any, sizes: Any) -> None:
+    """Neither library checks coordinates (k, m) that have become places in memory.   Raises: ExecutionError."""
+    for axis, size in enumerate(() if _has_no_data(coordinates) else sizes):
+        column = coordinates[:, axis]
+        outside = column[(column < 0) | (column >= size)]
+        if outside.shape[0]:
+            raise ExecutionError(f"expected indices of axis {axis} in [0, {size}), got {int(outside[0])}.")
+
+
+def _has_no_data(tensor: Any) -> bool:
+    return getattr(getattr(tensor, "device", None), "type", "") == "meta"
+
+
 def _at_rows(library: Any, x: Any, indices: Any, updates: Any, how: str) -> Any:
     """indices of any shape name rows of x; updates have the shape indices.shape + x.shape[1:]."""
     size = _count(x.shape[1:])
     places = library.reshape(indices, (-1,))
+    _check_shape(updates, (*indices.shape, *x.shape[1:]))
+    _check_range(places[:, None], x.shape[:1])
     parts = library.reshape(updates, (places.shape[0], size))
     return library.reshape(_written(library, library.reshape(x, (x.shape[0], size)), places, parts, how), x.shape)
 
@@ -78,8 +101,12 @@ def _at_rows(library: Any, x: Any, indices: Any, updates: Any, how: str) -> Any:
 def _at_coordinates(library: Any, x: Any, indices: Any, updates: Any, how: str) -> Any:
     """The last axis of indices holds coordinates of the first axes of x; updates have the shapes of the rest."""
     depth = indices.shape[-1]
+    if depth > x.ndim:
+        raise ValueError(f"expected at most {x.ndim} coordinates in the last axis of indices, got {depth}.")
+    _check_shape(updates, (*indices.shape[:-1], *x.shape[depth:]))
     lead, size = x.shape[:depth], _count(x.shape[depth:])
     coordinates = library.reshape(indices, (-1, depth))
+    _check_range(coordinates, lead)
     places = sum(coordinates[:, axis] * _count(lead[axis + 1 :]) for axis in range(depth))
     parts = library.reshape(updates, (coordinates.shape[0], size))
     rows = library.reshape(x, (_count(lead), size))
@@ -265,6 +292,8 @@ def _by_segment(library: Any, x: Any, ids: Any, count: int, how: str) -> Any:
     """Rows of one segment combined; rows of negative ids count nowhere."""
     depth = ids.ndim
     rest = tuple(x.shape[depth:])
+    if not _has_no_data(ids):
+        _check_range(ids[ids >= 0][:, None], (count,))
     places = library.where(ids < 0, count, ids)
     start = _zeros(library, x, (count + 1, *rest)) + _limit(library, x, _EMPTY[how])
     result = _at_rows(library, start, places, library.reshape(x, (_count(ids.shape), *rest)), how)[:count]
@@ -274,8 +303,9 @@ def _by_segment(library: Any, x: Any, ids: Any, count: int, how: str) -> Any:
 def _limit(library: Any, x: Any, name: Any) -> Any:
     if name not in ("least", "greatest"):
         return name
-    is_float = x.dtype.kind == "f" if library is np else x.dtype.is_floating_point
-    limits = library.finfo(x.dtype) if is_float else library.iinfo(x.dtype)
+    is_float = dtypes.dtype_from_numpy(x.dtype).is_float if library is np else x.dtype.is_floating_point
+    of_floats = ml_dtypes.finfo if library is np else library.finfo
+    limits = of_floats(x.dtype) if is_float else library.iinfo(x.dtype)
     value = limits.min if name == "least" else limits.max
     return x.dtype.type(value) if library is np else value
 

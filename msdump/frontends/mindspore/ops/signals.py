@@ -101,6 +101,8 @@ def _stft(
     return_complex: bool,
 ) -> Any:
     """Spectra of windows of a signal: (..., frequency, time), or with real and imaginary parts as a last axis."""
+    if torch.float16 in (x.dtype, window.dtype) or torch.bfloat16 in (x.dtype, window.dtype):
+        raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype} and {window.dtype}.")
     result = torch.stft(
         x, n_fft, hop_length, win_length, window, center=False, normalized=bool(normalized), onesided=bool(onesided),
         return_complex=True,

@@ -23,10 +23,17 @@ def imag(torch: Any, input: Tensor) -> Any:
 @operator("Complex", operands=COMMON_FLOAT, numpy=lambda np, real, imag: _complex(np, real, imag))
 def _complex_of(torch: Any, real: Tensor, imag: Tensor) -> Any:
     """Complex numbers of two parts."""
+    _check_parts(torch, real)
     return torch.complex(real, imag)
 
 
+def _check_parts(library: Any, part: Any) -> None:
+    if part.dtype not in (library.float32, library.float64):
+        raise TypeError(f"expected parts of dtype float32 or float64, got {part.dtype}.")
+
+
 def _complex(np: Any, real: Any, imag: Any) -> Any:
+    _check_parts(np, real)
     result = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
     result.real, result.imag = real, imag
     return result

@@ -35,18 +35,26 @@ from msdump.frontends.mindspore.ops.reductions import sum as _sum
 # -- deviations --------------------------------------------------------------------------------------------------------
 
 
-def _deviations(np: Any, x: Any, axis: Any, unbiased: bool, keep_dims: bool) -> Any:
-    axes = None if axis in ((), None) else axis
-    return np.std(x, axes, ddof=int(unbiased), keepdims=keep_dims), np.mean(x, axes, keepdims=keep_dims)
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    """Of either library."""
+    return x.to(dtype) if hasattr(x, "to") else x.astype(dtype)
 
 
-@operator("ReduceStd", init="axis unbiased keep_dims", operands=FLOAT, numpy=_deviations)
+@operator("ReduceStd", init="axis unbiased keep_dims", operands=FLOAT, numpy=True)
 def _reduce_std(
     torch: Any, x: Tensor, axis: Any = (), unbiased: bool = True, keep_dims: bool = False
 ) -> tuple[Any, ...]:
     """Standard deviation and mean over axes, of all elements without axes."""
-    axes = None if axis == () else axis
-    return tuple(torch.std_mean(x, axes, correction=int(unbiased), keepdim=keep_dims))
+    axes = tuple(range(x.ndim)) if axis in ((), None) else axis
+    # Both libraries warn, or raise, where there is nothing to divide by; the result is NaN.
+    wide = _as_dtype(x, torch.promote_types(x.dtype, torch.float32))
+    total = torch.sum(wide, axis=axes, keepdims=True)
+    count = math.prod(x.shape) // max(math.prod(total.shape), 1)
+    middle = total / count if count else total * math.nan
+    squares = torch.sum(torch.square(torch.abs(wide - middle)), axis=axes, keepdims=True)
+    freedom = count - int(unbiased)
+    results = torch.sqrt(squares / freedom if freedom > 0 else squares * math.nan), middle
+    return tuple(_as_dtype(each if keep_dims else torch.squeeze(each, axes), x.dtype) for each in results)
 
 
 def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> tuple[Any, ...]:
