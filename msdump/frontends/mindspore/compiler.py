@@ -179,6 +179,24 @@ def _compile(
     return CompiledGraph(executor, outputs, tuple(tracer.cells.values()), session, tracer.draw_counter, writes, lock)
 
 
+def traced_program(
+    function: Callable[..., Any], args: Sequence[Any], cell: TracedCell | None = None
+) -> tuple[Graph, Structure]:
+    """The program of a call as the script builds it, before any pass, and what its outputs become.
+
+    Raises: ValueError for one that sets attributes of a cell.
+    """
+    with printing_in_graph():
+        tracer, result = _traced(function, args, {}, cell)
+    if tracer.writes:
+        names = ", ".join(name for _, name in tracer.writes)
+        raise ValueError(f"expected a program that sets no attribute, got one that sets {names}.")
+    leaves: list[Tensor] = []
+    outputs = flatten(_without_parameters(result, tracer), leaves)
+    tracer.graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
+    return tracer.graph, outputs
+
+
 def _traced(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None
 ) -> tuple[Tracer, Any]:

@@ -13,13 +13,18 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import FormatError, did_you_mean
+from msdump.formats.atomic import make_dirs, write_file
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.compiler import traced_program
+from msdump.frontends.mindspore.mindir.reader import LoadedGraph, from_mindir
+from msdump.frontends.mindspore.mindir.writer import to_mindir
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.train import checkpoint_files as files
 
 _FORMATS = ("ckpt", "safetensors")
+_MODEL_MODE = 0o600
 
 
 def _named_values(save_obj: Any) -> list[tuple[str, Any]]:
@@ -289,35 +294,70 @@ def _check_fit(parameter: Parameter, new: Parameter) -> None:
         )
 
 
-_NO_MINDIR = "MINDIR files are not supported. Use save_checkpoint and load_checkpoint with the network's class."
+def _path_of(file_name: Any, ending: str) -> Path:
+    """Raises: TypeError for anything but text."""
+    if not isinstance(file_name, str):
+        raise TypeError(f"file_name: expected text, got {type(file_name).__name__}.")
+    return Path(file_name if file_name.endswith(ending) else f"{file_name}{ending}")
 
 
 def export(net: Any, *inputs: Any, file_name: str, file_format: str, **kwargs: Any) -> None:
-    """Raises: ValueError: msdump runs and dumps models; it does not translate them."""
-    hint = did_you_mean(file_format, ["AIR", "ONNX", "MINDIR"])
-    raise ValueError(
-        f"export: writing {file_format} files is not supported. Use save_checkpoint for weights. {hint}".rstrip()
-    )
+    """Write a network with its weights as a MINDIR file, which `load` and MindSpore read.
+
+    inputs  example tensors: their shapes and dtypes become those of the file
+    Edges:  the network is written as it is, for training or evaluation; the ending .mindir is added.
+    Raises: ValueError for another format, or an operator that such files have no place for here; TypeError for a net
+            that is neither a cell nor a function.
+    """
+    if file_format != "MINDIR":
+        hint = did_you_mean(str(file_format), ["MINDIR"])
+        raise ValueError(f"export: expected file_format 'MINDIR', got {file_format!r}. {hint}".rstrip())
+    if set(kwargs) - {"incremental"}:
+        raise ValueError(f"export: expected no further arguments, got {', '.join(kwargs)}. Leave them out.")
+    if not callable(net):
+        raise TypeError(f"export: expected a Cell or a function, got {type(net).__name__}.")
+    if any(not isinstance(each, Tensor) for each in inputs):
+        raise ValueError("export: expected tensors as inputs. Give one example tensor for each argument.")
+    cell = net if isinstance(net, Cell) else None
+    graph, outputs = traced_program(net if cell is None else cell.construct, inputs, cell)
+    name = type(net).__name__ if cell is not None else getattr(net, "__name__", "function")
+    path = _path_of(file_name, ".mindir")
+    make_dirs(path.parent)
+    write_file(path, [to_mindir(graph, outputs, f"{name}_construct")], _MODEL_MODE, replace=True)
 
 
-def load(file_name: str, **kwargs: Any) -> None:
-    """Raises: ValueError: there are no files of graphs."""
-    raise ValueError(f"load: {file_name}: {_NO_MINDIR}")
+def load(file_name: str, **kwargs: Any) -> LoadedGraph:
+    """The graph of a MINDIR file, for `nn.GraphCell`.
+
+    Raises: ValueError for a missing file, or an operator that cannot run here; FormatError for another file.
+    """
+    if kwargs:
+        raise ValueError(f"load: expected no further arguments, got {', '.join(kwargs)}. Encrypted files are not read.")
+    if not isinstance(file_name, str) or not file_name.endswith(".mindir"):
+        raise ValueError(f"For 'load', the MindIR file should end with mindir, but got {file_name!r}.")
+    try:
+        content = Path(file_name).read_bytes()
+    except OSError as error:
+        raise ValueError(f"For 'load', the MindIR file: {file_name} cannot be read: {error.strerror}.") from error
+    return from_mindir(content, file_name)
+
+
+_NO_MESSAGES = "The messages of a file are not given out. Use load and nn.GraphCell."
 
 
 def load_mindir(file_name: str) -> None:
-    """Raises: ValueError: there are no files of graphs."""
-    raise ValueError(f"load_mindir: {file_name}: {_NO_MINDIR}")
+    """Raises: ValueError: scripts do not get the messages of a file."""
+    raise ValueError(f"load_mindir: {file_name}: {_NO_MESSAGES}")
 
 
 def save_mindir(model: Any, file_name: str) -> None:
-    """Raises: ValueError: there are no files of graphs."""
-    raise ValueError(f"save_mindir: {file_name}: {_NO_MINDIR}")
+    """Raises: ValueError: scripts do not get the messages of a file."""
+    raise ValueError(f"save_mindir: {file_name}: {_NO_MESSAGES}")
 
 
 def convert_model(mindir_file: str, convert_file: str, file_format: str) -> None:
-    """Raises: ValueError: there are no files of graphs."""
-    raise ValueError(f"convert_model: {mindir_file}: {_NO_MINDIR}")
+    """Raises: ValueError: MINDIR files are not translated."""
+    raise ValueError(f"convert_model: {mindir_file}: MINDIR files are not translated. Export the network anew.")
 
 
 def parse_print(print_file_name: str) -> None:

@@ -11,6 +11,7 @@ from msdump.frontends.mindspore.nn.layer.conv import *
 from msdump.frontends.mindspore.nn.layer.conv_dims import *
 from msdump.frontends.mindspore.nn.layer.embedding import *
 from msdump.frontends.mindspore.nn.layer.image import *
+from msdump.frontends.mindspore.nn.layer.loaded import *
 from msdump.frontends.mindspore.nn.layer.math import *
 from msdump.frontends.mindspore.nn.layer.normalization import *
 from msdump.frontends.mindspore.nn.layer.padding import *

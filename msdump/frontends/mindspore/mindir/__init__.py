@@ -1,0 +1,1 @@
+"""MINDIR files: programs with their weights, as `export` writes them and `load` reads them."""
