@@ -25,6 +25,7 @@ ALLOWED = {
         "graph/ge.py",
         "graph/pb.py",
         "formats/",
+        "frontends/mindspore/mindir/",
         "frontends/mindspore/train/",
         "frontends/onnx/",
         "frontends/torchair/graph_dump/",

@@ -22,7 +22,7 @@ FLAGS = np.array([[True, False, True], [False, True, True]])
 PLACES = np.array([1, 0], np.int32)
 _BY_NAME = """Abs Atan Ceil Cos Erf Erfc Exp Expm1 Floor IsFinite Log Log1p Neg ReLU ReLU6 Reciprocal Rint Rsqrt
     Sigmoid Sign Sin Sqrt Square Tan Tanh Identity HSigmoid HSwish SeLU Mish"""
-_PAIRS = """Add Atan2 Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual Maximum Minimum Mul NotEqual Pow 
+_PAIRS = """Add Atan2 Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual Maximum Minimum Mul NotEqual Pow
     RealDiv Sub"""
 
 
