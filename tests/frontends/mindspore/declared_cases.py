@@ -269,6 +269,7 @@ CASES: dict[str, list[Case]] = {
     "SoftMarginLoss": [Case((numbers(3, 4), np.sign(numbers(3, 4, low=-1, seed=1))))],
     "TripletMarginLoss": [Case((*(numbers(3, 4, seed=seed) for seed in range(3)), numbers(low=1, high=2)))],
     "ResizeBicubic": [Case((IMAGE, (6, 3)))],
+    "ResizeBilinear": [Case((IMAGE, (6, 3))), Case((IMAGE, (6, 3), False, True))],
     "ResizeBilinearV2": [Case((IMAGE, (6, 3)))],
     "ResizeLinear1D": [Case((numbers(1, 2, 4), (6,)))],
     "ResizeNearestNeighborV2": [Case((IMAGE, (6, 3)))],

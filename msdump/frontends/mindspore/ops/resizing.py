@@ -34,6 +34,25 @@ def _bilinear(
     torch: Any, image: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = True
 ) -> Any:
     """Straight lines between elements."""
+    return _by_lines(torch, image, size, align_corners, half_pixel_centers)
+
+
+@operator("ResizeBilinear", init="size align_corners half_pixel_centers")
+def _bilinear_of_2_0(
+    torch: Any, x: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
+    """The operator of MindSpore 2.0, which has its sizes as an attribute.
+
+    Raises: ValueError for both rules at once.
+    """
+    if align_corners and half_pixel_centers:
+        raise ValueError(
+            "For 'ResizeBilinear', expected one of 'align_corners' and 'half_pixel_centers' at most, got both."
+        )
+    return _by_lines(torch, x, size, align_corners, half_pixel_centers)
+
+
+def _by_lines(torch: Any, image: Any, size: Sizes, align_corners: bool, half_pixel_centers: bool) -> Any:
     if not align_corners and not half_pixel_centers:
         return _at_corners(torch, image, size)
     return _resized(torch, image, size, "bilinear", align_corners)
