@@ -22,6 +22,7 @@ from msdump.kernels import (  # noqa: F401
     program,
     random,
     reduction,
+    second_order,
     softmax,
     torch_kernels,
     updates,

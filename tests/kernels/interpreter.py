@@ -77,7 +77,8 @@ def run_graph(graph: Graph, inputs: Sequence[Array]) -> dict[int, Array]:
 
 
 def _run_node(node: Node, values: dict[int, Array]) -> None:
-    outputs = run_kernel(node.op_type, [values[value.id] for value in node.inputs], node.primitive.attrs, "numpy")
+    provider = "numpy" if "numpy" in node.definition.kernels else "torch"
+    outputs = run_kernel(node.op_type, [values[value.id] for value in node.inputs], node.primitive.attrs, provider)
     for value, array in zip(node.outputs, outputs, strict=True):
         assert type_of(array) == value.type
         values[value.id] = array
