@@ -8,6 +8,7 @@ import numpy as np
 
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.control.hooks import if_expression
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
@@ -50,11 +51,15 @@ class GradientAccumulation(Cell):
         for total, grad in zip(self._grad_accumulation, grads, strict=True):
             gradient_accumulation_op(self._max_accumulation_step, total, grad)
         self._accumulation_step += 1
-        if self._accumulation_step >= self._max_accumulation_step:
-            loss = function.depend(loss, self.optimizer(self._grad_accumulation))
-            for total in self._grad_accumulation:
-                gradient_clear_op(total)
-            function.assign(self._accumulation_step, 0)
+        is_due = self._accumulation_step >= self._max_accumulation_step
+        result: Tensor = if_expression(is_due, lambda: self._updated(loss), lambda: loss)
+        return result
+
+    def _updated(self, loss: Tensor) -> Tensor:
+        loss = function.depend(loss, self.optimizer(self._grad_accumulation))
+        for total in self._grad_accumulation:
+            gradient_clear_op(total)
+        function.assign(self._accumulation_step, 0)
         return loss
 
 

@@ -49,6 +49,7 @@ OTHER_PATHS: dict[str, tuple[str, ...]] = {
 }
 OTHER_PATHS |= {
     "common.jit_config": ("common.api",),
+    "dataset.transforms.vision": ("dataset.vision",),
     "device_manager": ("context",),
     "parallel.algo_parameter_config": ("parallel_context",),
     "parallel.checkpoint_transform": ("train.sliced_checkpoints",),

@@ -169,6 +169,14 @@ def test_pixel_arithmetic(image: Array) -> None:
     assert vision.ToType(mstype.float64)(image).dtype == np.float64
 
 
+def test_one_mean_counts_for_all_channels() -> None:
+    """Also for channels that stand where others are expected: ToTensor, then Normalize."""
+    planes = vision.ToTensor()(np.arange(32, dtype=np.uint8).reshape(4, 8))
+    np.testing.assert_allclose(vision.Normalize([0.5], [0.25])(planes), (planes - 0.5) / 0.25, rtol=1e-6)
+    picture = np.ones((3, 2, 2), np.float32)
+    np.testing.assert_array_equal(vision.Normalize([0.5], [0.5], is_hwc=False)(picture), picture)
+
+
 @quick
 @given(image=images(channels=(3,)))
 def test_pillow_images_pass_through(image: Array) -> None:
@@ -298,7 +306,7 @@ def test_calling_by_hand_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> No
         (lambda: vision.Pad(1, fill_value=256), r"numbers in \[0, 255\]"),
         (lambda: vision.Normalize([0.5], [0.0]), "positive"),
         (lambda: vision.Normalize([0.5], [0.1, 0.1]), "as many means as stds"),
-        (lambda: vision.Normalize([0.5], [0.1])(np.zeros((2, 2, 3))), "expected 1 channels"),
+        (lambda: vision.Normalize([0.5, 0.5], [0.1, 0.1])(np.zeros((2, 2, 3))), "expected 2 channels"),
         (lambda: vision.RandomHorizontalFlip(1.5), r"number in \[0, 1\]"),
         (lambda: vision.RandomResizedCrop(3, scale=(0, 1)), "low <= high"),
         (lambda: vision.Grayscale(2), "1 or 3"),

@@ -110,6 +110,24 @@ def test_shapes_that_do_not_fit_are_refused(init: Any, shape: list[int], text: s
         values(init, shape)
 
 
+def test_fans_and_gains_are_there_under_the_names_that_scripts_import() -> None:
+    from msdump.frontends.mindspore.common import initializer as module
+
+    assert module._calculate_fan_in_and_fan_out((4, 3, 2, 2)) == (12, 16)
+    assert module._calculate_correct_fan((4, 3, 2, 2), "fan_out") == 16
+    np.testing.assert_allclose(module._calculate_gain("leaky_relu", 5**0.5), 3**-0.5)
+    assert module._calculate_gain("tanh") == 5 / 3
+    with pytest.raises(ValueError, match="'fan_in' or 'fan_out', but got x"):
+        module._calculate_correct_fan((2, 2), "x")
+    with pytest.raises(ValueError, match="2 or more axes"):
+        module._calculate_fan_in_and_fan_out((4,))
+
+
+def test_data_of_parameters_are_there_from_the_beginning() -> None:
+    layer = nn.Dense(2, 3)
+    assert layer.init_parameters_data() == {layer.weight: layer.weight, layer.bias: layer.bias}
+
+
 def test_the_module_says_what_it_is() -> None:
     from msdump import __version__
 

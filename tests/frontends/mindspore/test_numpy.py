@@ -37,6 +37,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "invert": [(I,)],
     "arccosh": [(A + 3,)],
     "power": [(P, B), (P, 3)],
+    "norm": [(A,), (A, 2, 1), (A, np.inf, 0), (A, "fro"), (A, -1), (A, 3, 1), (A, 0, 0)],
     "average": [(A,), (A, 1, B)], "count_nonzero": [(A,), (A, 1)], "sometrue": [(I > 9, 1)],
     "clip": [(A, -1, 1)], "around": [(A, 1)], "isclose": [(A, A + 1e-7), (N, N)], "where": [(A > 0, A, B)],
     "array_equal": [(A, A), (A, B)],
@@ -110,7 +111,8 @@ def assert_same(ours: Any, theirs: Any) -> None:
 def test_values_are_those_of_numpy(name: str) -> None:
     pytest.importorskip("torch")
     theirs = (
-        getattr(np, name, None) or {"trapz": getattr(np, "trapezoid", None), "sometrue": np.any, "in1d": np.isin}[name]
+        getattr(np, name, None)
+        or {"trapz": getattr(np, "trapezoid", None), "sometrue": np.any, "in1d": np.isin, "norm": np.linalg.norm}[name]
     )
     for args in CASES[name]:
         with np.errstate(all="ignore"):

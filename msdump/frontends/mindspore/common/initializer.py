@@ -254,20 +254,38 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * area, shape[0] * area
 
 
-def _he_deviation(init: HeUniform | HeNormal, shape: tuple[int, ...]) -> float:
-    if init.mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"For 'initializer', the argument 'mode' must be 'fan_in' or 'fan_out', but got {init.mode}.")
+def correct_fan(shape: tuple[int, ...], mode: str) -> int:
+    """fan_in or fan_out of a weight.   Raises: ValueError for another mode."""
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"For 'initializer', the argument 'mode' must be 'fan_in' or 'fan_out', but got {mode}.")
+    return fans(shape)[mode == "fan_out"]
+
+
+def gain(nonlinearity: str, param: float | None = None) -> float:
+    """What a layer's deviation is multiplied by before an activation.
+
+    param  the negative slope of leaky_relu; None: 0.01
+    Raises: ValueError for an unknown name.
+    """
+    slope = 0.01 if param is None else param
     gains = {
-        "leaky_relu": math.sqrt(2.0 / (1 + init.negative_slope**2)),
+        "leaky_relu": math.sqrt(2.0 / (1 + slope**2)),
         "relu": math.sqrt(2.0),
         "tanh": 5.0 / 3,
         "linear": 1.0,
         "sigmoid": 1.0,
     }
-    if init.nonlinearity not in gains:
-        raise ValueError(f"For 'initializer', nonlinearity must be one of {list(gains)}, but got {init.nonlinearity}.")
-    fan_in, fan_out = fans(shape)
-    return gains[init.nonlinearity] / math.sqrt(fan_in if init.mode == "fan_in" else fan_out)
+    if nonlinearity not in gains:
+        raise ValueError(f"For 'initializer', nonlinearity must be one of {list(gains)}, but got {nonlinearity}.")
+    return gains[nonlinearity]
+
+
+# Scripts that initialize weights as other frameworks do import these names of MindSpore.
+_calculate_fan_in_and_fan_out, _calculate_correct_fan, _calculate_gain = fans, correct_fan, gain
+
+
+def _he_deviation(init: HeUniform | HeNormal, shape: tuple[int, ...]) -> float:
+    return gain(init.nonlinearity, init.negative_slope) / math.sqrt(correct_fan(shape, init.mode))
 
 
 _BY_NAME: dict[str, type[Initializer]] = {

@@ -336,6 +336,10 @@ class Cell:
         """Parameter by name."""
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
 
+    def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
+        """Parameter by parameter that it stands for: itself, because each has its data from the beginning."""
+        return {parameter: parameter for parameter in self.get_parameters()}
+
     # -- hooks --------------------------------------------------------------------------------------
 
     def register_forward_pre_hook(self, hook_fn: Hook, with_kwargs: bool = False) -> HookHandle:

@@ -72,6 +72,11 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return F.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norm of vectors along one axis, of matrices along two, as numpy.linalg.norm."""
+    return F.norm(_float(x), ord, _axes(axis), keepdims)
+
+
 def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
     """Weighted mean; with `returned` the sum of the weights, too."""
     data = _float(x)

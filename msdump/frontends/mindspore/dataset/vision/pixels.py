@@ -33,6 +33,7 @@ class Normalize:
     """`(image - mean) / std` for each channel, in float32.
 
     Shapes: (H, W, C) with `is_hwc`, else (C, H, W); a 2-d image has one channel.
+    Edges:  one mean and one std count for all channels.
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
@@ -48,7 +49,7 @@ class Normalize:
         array = image_array("Normalize", image)
         axis = -1 if self._is_hwc else 0
         channels = array.shape[axis] if array.ndim == 3 else 1
-        if channels != self._mean.size:
+        if self._mean.size not in (1, channels):
             raise ConfigError(
                 f"Normalize: expected {self._mean.size} channels, as many as means, got shape {array.shape}."
             )
