@@ -73,7 +73,9 @@ class GradBuilder:
         return value
 
 
-Bprop = Callable[[GradBuilder, Node, Sequence[Value | None]], Sequence[Value | None]]
+# Gradients of the outputs or of the inputs of an operator; None where there is none.
+Grads = Sequence[Value | None]
+Bprop = Callable[[GradBuilder, Node, Grads], Grads]
 
 
 def def_bprop(op_type: str) -> Callable[[Bprop], Bprop]:
@@ -84,6 +86,18 @@ def def_bprop(op_type: str) -> Callable[[Bprop], Bprop]:
         return bprop
 
     return register
+
+
+def outer_gradient(outer: Grads) -> Value:
+    """The gradient of the first output."""
+    gradient = outer[0]
+    assert gradient is not None, "a bprop runs only when its output has a gradient"
+    return gradient
+
+
+def no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """A bprop: no input gets a gradient."""
+    return [None] * len(node.inputs)
 
 
 def is_one(value: Value) -> bool:

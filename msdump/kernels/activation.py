@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -179,7 +179,7 @@ def _define_grad(op_type: str, grad_type: str, operands: Operands) -> None:
     """The gradient of `op_type` is one `grad_type` on operands(x, y, dy)."""
 
     @def_bprop(op_type)
-    def bprop(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
         if outer[0] is None:
             return (None,)
         return (builder.add(grad_type, operands(node.inputs[0], node.outputs[0], outer[0])),)

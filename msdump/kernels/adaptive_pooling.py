@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype
 from msdump.kernels.workspace import compute_type
-
-Grads = Sequence["Value | None"]
 
 def_primitive("AdaptiveAvgPool2D", ("input",))
 def_primitive("AdaptiveAvgPool2DGrad", ("dy",))

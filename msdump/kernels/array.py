@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -28,20 +28,12 @@ from msdump.kernels.checks import (
 )
 from msdump.kernels.threads import BLOCK, run_blocks
 
-Grads = Sequence["Value | None"]
-
 
 def copy_view(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """Kernel of an output that shows input 0: nothing to do when it is that memory already, else a copy."""
     source, target = inputs[0], out[0]
     if not np.may_share_memory(source, target):
         np.copyto(target, source.reshape(target.shape))
-
-
-def _outer(outer: Grads) -> Value:
-    gradient = outer[0]
-    assert gradient is not None, "a bprop runs only when its output has a gradient"
-    return gradient
 
 
 # -- other shapes of the same bytes -------------------------------------------------------------------
@@ -97,7 +89,7 @@ def _squeeze_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTyp
 
 
 def _reshape_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Reshape", [_outer(outer)], {"shape": node.inputs[0].type.shape})]
+    return [builder.add("Reshape", [outer_gradient(outer)], {"shape": node.inputs[0].type.shape})]
 
 
 for _name in _RESHAPES:
@@ -133,7 +125,7 @@ def _transpose(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> N
 def _transpose_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     perm = _permutation(node.primitive.attrs, node.inputs[0].type.ndim)
     inverse = tuple(perm.index(axis) for axis in range(len(perm)))
-    return [builder.add("Transpose", [_outer(outer)], {"perm": inverse})]
+    return [builder.add("Transpose", [outer_gradient(outer)], {"perm": inverse})]
 
 
 # -- joining and cutting ------------------------------------------------------------------------------
@@ -170,7 +162,7 @@ def _concat(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 @def_bprop("Concat")
 def _concat_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    gradient = _outer(outer)
+    gradient = outer_gradient(outer)
     axis = normal_axis(node.primitive.attrs.get("axis", 0), gradient.type.ndim)
     grads: list[Value | None] = []
     start = 0
@@ -203,7 +195,7 @@ def _stack(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 @def_bprop("Stack")
 def _stack_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     axis = node.primitive.attrs.get("axis", 0)
-    return list(builder.add_all("Unstack", [_outer(outer)], {"axis": axis}))
+    return list(builder.add_all("Unstack", [outer_gradient(outer)], {"axis": axis}))
 
 
 @def_infer("Unstack")
@@ -297,7 +289,7 @@ def _tile_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     original = node.inputs[0].type.shape
     shape, multiples = _tiled(original, node.primitive.attrs)
     pairs = tuple(size for pair in zip(multiples, shape, strict=True) for size in pair)
-    split = builder.add("Reshape", [_outer(outer)], {"shape": pairs})
+    split = builder.add("Reshape", [outer_gradient(outer)], {"shape": pairs})
     axes = tuple(range(0, len(pairs), 2))
     total = builder.add("ReduceSum", [split], {"axis": axes, "keep_dims": False}) if axes else split
     return [total if total.type.shape == original else builder.add("Reshape", [total], {"shape": original})]
@@ -323,7 +315,7 @@ def _broadcast_to(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -
 
 @def_bprop("BroadcastTo")
 def _broadcast_to_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.reduce_to(_outer(outer), node.inputs[0].type.shape)]
+    return [builder.reduce_to(outer_gradient(outer), node.inputs[0].type.shape)]
 
 
 # -- new tensors --------------------------------------------------------------------------------------
@@ -377,12 +369,8 @@ def_kernel("Ones")(_ones)
 def_kernel("OnesLike")(_ones)
 
 
-def _no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [None] * len(node.inputs)
-
-
-def_bprop("ZerosLike")(_no_gradient)
-def_bprop("OnesLike")(_no_gradient)
+def_bprop("ZerosLike")(no_gradient)
+def_bprop("OnesLike")(no_gradient)
 
 
 def_primitive("Cast", ("x",))
@@ -410,7 +398,7 @@ def _cast(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 
 @def_bprop("Cast")
-def _cast_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _cast_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     gradient, x = outer[0], node.inputs[0].type.dtype
     if gradient is None or x not in FLOATS:
         return [None]

@@ -9,8 +9,8 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import OperandValueError
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect_count, expect_dtype, expect_same_dtype, expect_shape
@@ -86,7 +86,7 @@ def _bias_add_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) 
 
 
 @def_bprop("BiasAdd")
-def _bias_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _bias_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     dy = outer[0]
     if dy is None:
         return (None, None)

@@ -8,8 +8,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype
@@ -18,7 +18,6 @@ from msdump.kernels.transport import transport
 _OPERATIONS = ("sum", "max", "min", "prod")
 _DONE = TensorType("int32", (1,))
 
-Grads = Sequence["Value | None"]
 
 for _name in ("AllReduce", "Reduce", "ReduceScatter", "AllGather", "AlltoAll", "CollectiveGather", "CollectiveScatter"):
     def_primitive(_name, ("x",))

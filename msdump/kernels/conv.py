@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -205,7 +205,7 @@ def _shared(node: Node) -> dict[str, Any]:
 
 
 @def_bprop("Conv2D")
-def _conv_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _conv_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore's IR, where pad_mode of the gradients is upper case and pad_list is filled in."""
     (x, weight), dy = node.inputs, outer[0]
     if dy is None:
@@ -220,7 +220,7 @@ def _conv_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None])
 
 
 @def_bprop("Conv2DBackpropInput")
-def _input_grad_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _input_grad_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     (dy, weight, _), outer_dx = node.inputs, outer[0]
     if outer_dx is None:
         return (None, None, None)
@@ -231,7 +231,7 @@ def _input_grad_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | 
 
 
 @def_bprop("Conv2DBackpropFilter")
-def _filter_grad_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _filter_grad_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     (dy, x, _), outer_dw = node.inputs, outer[0]
     if outer_dw is None:
         return (None, None, None)

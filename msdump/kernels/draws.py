@@ -13,8 +13,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
@@ -65,7 +65,7 @@ def _draws(
         return sample
 
     @def_bprop(op_type)
-    def bprop(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
         return [None] * len(node.inputs)
 
     return register

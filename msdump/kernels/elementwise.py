@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -29,9 +29,6 @@ from msdump.kernels.checks import (
 )
 from msdump.kernels.erf import erf
 from msdump.kernels.threads import BLOCK, apply_ufunc, run_blocks
-
-Grads = Sequence["Value | None"]
-
 
 # -- arithmetic ---------------------------------------------------------------------------------------
 
@@ -205,33 +202,27 @@ def _reduced(builder: GradBuilder, node: Node, grads: Sequence[Callable[[], Valu
     ]
 
 
-def _outer(outer: Grads) -> Value:
-    gradient = outer[0]
-    assert gradient is not None, "a bprop runs only when its output has a gradient"
-    return gradient
-
-
 @def_bprop("Add")
 def _add_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    d = _outer(outer)
+    d = outer_gradient(outer)
     return _reduced(builder, node, [lambda: d, lambda: d])
 
 
 @def_bprop("Sub")
 def _sub_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    d = _outer(outer)
+    d = outer_gradient(outer)
     return _reduced(builder, node, [lambda: d, lambda: builder.add("Neg", [d])])
 
 
 @def_bprop("Mul")
 def _mul_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    d, (x, y) = _outer(outer), node.inputs
+    d, (x, y) = outer_gradient(outer), node.inputs
     return _reduced(builder, node, [lambda: builder.add("Mul", [d, y]), lambda: builder.add("Mul", [d, x])])
 
 
 def _div_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """d/y and -(d/y * x/y): the first is made once and shared."""
-    d, y, op = _outer(outer), node.inputs[1], node.op_type
+    d, y, op = outer_gradient(outer), node.inputs[1], node.op_type
     over_y = builder.add(op, [d, y])
     return _reduced(
         builder,
@@ -246,7 +237,7 @@ def_bprop("RealDiv")(_div_grad)
 
 def _mod_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """x mod y = x - y*q with a whole q, constant almost everywhere."""
-    d, (x, y) = _outer(outer), node.inputs
+    d, (x, y) = outer_gradient(outer), node.inputs
 
     def of_y() -> Value:
         whole = builder.add("RealDiv", [builder.add("Sub", [x, node.outputs[0]]), y])
@@ -262,7 +253,7 @@ def_bprop("FloorMod")(_mod_grad)
 @def_bprop("Pow")
 def _pow_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Edges: the exponent's gradient is 0 where the base is not positive, so no NaN comes from log."""
-    d, (x, y) = _outer(outer), node.inputs
+    d, (x, y) = outer_gradient(outer), node.inputs
     one = builder.constant(1, x.type.dtype)
 
     def of_x() -> Value:
@@ -277,51 +268,47 @@ def _pow_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     return _reduced(builder, node, [of_x, of_y])
 
 
-def _no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [None] * len(node.inputs)
-
-
 for _name in ("FloorDiv", "Sign", "Round", "Floor", "Ceil", "IsNan", "IsInf", "IsFinite"):
-    def_bprop(_name)(_no_gradient)
+    def_bprop(_name)(no_gradient)
 for _name in ("LogicalAnd", "LogicalOr", "LogicalNot", *(row[0] for row in _COMPARISONS)):
-    def_bprop(_name)(_no_gradient)
+    def_bprop(_name)(no_gradient)
 
 
 @def_bprop("Neg")
 def _neg_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Neg", [_outer(outer)])]
+    return [builder.add("Neg", [outer_gradient(outer)])]
 
 
 @def_bprop("Abs")
 def _abs_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [_outer(outer), builder.add("Sign", [node.inputs[0]])])]
+    return [builder.add("Mul", [outer_gradient(outer), builder.add("Sign", [node.inputs[0]])])]
 
 
 @def_bprop("Square")
 def _square_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     x = node.inputs[0]
     twice = builder.add("Mul", [x, builder.constant(2, x.type.dtype)])
-    return [builder.add("Mul", [_outer(outer), twice])]
+    return [builder.add("Mul", [outer_gradient(outer), twice])]
 
 
 @def_bprop("Exp")
 def _exp_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [node.outputs[0], _outer(outer)])]
+    return [builder.add("Mul", [node.outputs[0], outer_gradient(outer)])]
 
 
 @def_bprop("Log")
 def _log_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Div", [_outer(outer), node.inputs[0]])]
+    return [builder.add("Div", [outer_gradient(outer), node.inputs[0]])]
 
 
 @def_bprop("Sin")
 def _sin_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [_outer(outer), builder.add("Cos", [node.inputs[0]])])]
+    return [builder.add("Mul", [outer_gradient(outer), builder.add("Cos", [node.inputs[0]])])]
 
 
 @def_bprop("Cos")
 def _cos_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [builder.add("Mul", [_outer(outer), builder.add("Neg", [builder.add("Sin", [node.inputs[0]])])])]
+    return [builder.add("Mul", [outer_gradient(outer), builder.add("Neg", [builder.add("Sin", [node.inputs[0]])])])]
 
 
 @def_bprop("Erf")
@@ -330,7 +317,7 @@ def _erf_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     x = node.inputs[0]
     bell = builder.add("Exp", [builder.add("Neg", [builder.add("Square", [x])])])
     factor = builder.constant(2.0 / np.sqrt(np.pi), x.type.dtype)
-    return [builder.add("Mul", [_outer(outer), builder.add("Mul", [bell, factor])])]
+    return [builder.add("Mul", [outer_gradient(outer), builder.add("Mul", [bell, factor])])]
 
 
 # -- gradient operators of their own ------------------------------------------------------------------
@@ -365,7 +352,7 @@ def _define_grad(op_type: str, compute: Callable[[Array, Array, Array], None]) -
 
     @def_bprop(op_type)
     def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-        return [builder.add(f"{op_type}Grad", [node.outputs[0], _outer(outer)])]
+        return [builder.add(f"{op_type}Grad", [node.outputs[0], outer_gradient(outer)])]
 
 
 _define_grad("Sqrt", _sqrt_grad)
@@ -418,7 +405,7 @@ def _minimum_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -
 
 
 def _extreme_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return list(builder.add_all(f"{node.op_type}Grad", [*node.inputs, _outer(outer)]))
+    return list(builder.add_all(f"{node.op_type}Grad", [*node.inputs, outer_gradient(outer)]))
 
 
 def_bprop("Maximum")(_extreme_bprop)
@@ -447,7 +434,7 @@ def _select(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 @def_bprop("Select")
 def _select_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    d, condition = _outer(outer), node.inputs[0]
+    d, condition = outer_gradient(outer), node.inputs[0]
     zero = builder.constant(0, d.type.dtype)
     x, y = (value.type.shape for value in node.inputs[1:])
     of_x = builder.reduce_to(builder.add("Select", [condition, d, zero]), x) if builder.wanted[1] else None
@@ -480,4 +467,4 @@ def _add_n(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 @def_bprop("AddN")
 def _add_n_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [_outer(outer)] * len(node.inputs)
+    return [outer_gradient(outer)] * len(node.inputs)

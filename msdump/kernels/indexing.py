@@ -13,8 +13,8 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
@@ -32,14 +32,7 @@ from msdump.kernels.checks import (
 )
 from msdump.kernels.workspace import compute_type
 
-Grads = Sequence["Value | None"]
 Index = tuple["int | slice | EllipsisType | None", ...]
-
-
-def _outer(outer: Grads) -> Value:
-    gradient = outer[0]
-    assert gradient is not None, "a bprop runs only when its output has a gradient"
-    return gradient
 
 
 # -- Slice --------------------------------------------------------------------------------------------
@@ -79,7 +72,7 @@ def _slice(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 def _slice_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     attrs = node.primitive.attrs
     attrs = {"begin": attrs["begin"], "size": attrs["size"]}
-    return [builder.add("SliceGrad", [_outer(outer), node.inputs[0]], attrs)]
+    return [builder.add("SliceGrad", [outer_gradient(outer), node.inputs[0]], attrs)]
 
 
 @def_infer("SliceGrad")
@@ -125,7 +118,7 @@ def _pad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 def _pad_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     shape = node.inputs[0].type.shape
     begin = tuple(before for before, _ in _paddings(node.primitive.attrs, len(shape)))
-    return [builder.add("Slice", [_outer(outer)], {"begin": begin, "size": shape})]
+    return [builder.add("Slice", [outer_gradient(outer)], {"begin": begin, "size": shape})]
 
 
 # -- StridedSlice -------------------------------------------------------------------------------------
@@ -194,7 +187,7 @@ def _strided_slice_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads
     given = node.primitive.attrs
     attrs = {name: given[name] for name in ("begin", "end", "strides", *_MASKS) if name in given}
     attrs["shape"] = node.inputs[0].type.shape
-    return [builder.add("StridedSliceGrad", [_outer(outer)], attrs)]
+    return [builder.add("StridedSliceGrad", [outer_gradient(outer)], attrs)]
 
 
 @def_infer("StridedSliceGrad")
@@ -248,7 +241,7 @@ def _gather(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 @def_bprop("Gather")
 def _gather_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Sum of the rows that each index picked; for another axis than 0 that axis is brought to the front."""
-    gradient = _outer(outer)
+    gradient = outer_gradient(outer)
     params, indices = node.inputs
     shape, index_ndim = params.type.shape, indices.type.ndim
     axis = normal_axis(node.primitive.attrs.get("axis", 0), len(shape))
@@ -302,10 +295,10 @@ def _segment_sum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) ->
 def _segment_sum_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     x, ids = node.inputs
     if not node.primitive.attrs.get("skips_negative"):
-        return [builder.add("Gather", [_outer(outer), ids], {"axis": 0}), None]
+        return [builder.add("Gather", [outer_gradient(outer), ids], {"axis": 0}), None]
     zero = builder.constant(np.zeros((), np.int32 if ids.type.dtype == "int32" else np.int64), ids.type.dtype)
     places = builder.add("Maximum", [ids, zero])
-    gradient = builder.add("Gather", [_outer(outer), places], {"axis": 0})
+    gradient = builder.add("Gather", [outer_gradient(outer), places], {"axis": 0})
     shape = (*ids.type.shape, *(1,) * (x.type.ndim - ids.type.ndim))
     is_counted = builder.add("Reshape", [builder.add("GreaterEqual", [ids, zero])], {"shape": shape})
     return [builder.add("Mul", [gradient, builder.add("Cast", [is_counted], {"dtype": x.type.dtype})]), None]
@@ -350,7 +343,7 @@ def _gather_d(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> No
 @def_bprop("GatherD")
 def _gather_d_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     attrs = {"dim": node.primitive.attrs.get("dim", 0)}
-    return [builder.add("GatherDGradV2", [*node.inputs, _outer(outer)], attrs), None]
+    return [builder.add("GatherDGradV2", [*node.inputs, outer_gradient(outer)], attrs), None]
 
 
 @def_infer("GatherDGradV2")

@@ -8,8 +8,8 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype, expect_shape
@@ -77,7 +77,7 @@ def _sparse(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 
 @def_bprop("SparseSoftmaxCrossEntropyWithLogits")
-def _sparse_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _sparse_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore: the gradient is the same operator with is_grad."""
     attrs = node.primitive.attrs
     if attrs.get("is_grad", False):
@@ -121,7 +121,7 @@ def _dense(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 
 @def_bprop("SoftmaxCrossEntropyWithLogits")
-def _dense_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _dense_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore: dlogits times the gradient of the loss; labels and the second output carry none."""
     if outer[0] is None:
         return (None, None)

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_same_dtype, expect_shape
 from msdump.kernels.workspace import compute_type
-
-Grads = Sequence["Value | None"]
 
 _INPUTS = ("input", "hx", "cx", "weights")
 def_primitive("LSTM", _INPUTS, ("output", "hy", "cy", "reserve", "state"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -77,7 +77,7 @@ def _matmul(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 @def_bprop("MatMul")
 @def_bprop("BatchMatMul")
-def _matmul_grads(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _matmul_grads(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """Source: MindSpore's IR: products of the gradient and the other operand, never a Transpose."""
     (a, b), dy = node.inputs, outer[0]
     if dy is None:

@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape, normal_axis
 from msdump.kernels.threads import run_blocks
 from msdump.kernels.workspace import compute_type, scratch
-
-Grads = Sequence["Value | None"]
 
 # Elements of a block of samples; a block is at least one sample.
 _BLOCK = 1 << 16

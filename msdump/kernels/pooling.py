@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import expect, expect_count
@@ -229,7 +229,7 @@ def _give_to_first(source: Array, best: Array, gradient: Array, window: Window, 
 
 @def_bprop("MaxPool")
 @def_bprop("AvgPool")
-def _pool_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _pool_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     if outer[0] is None:
         return (None,)
     inputs = [node.inputs[0], node.outputs[0], outer[0]]

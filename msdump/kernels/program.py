@@ -14,15 +14,13 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.array import copy_view
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.threads import apply_ufunc
-
-Grads = Sequence["Value | None"]
 
 def_primitive("Print", ("x",), has_side_effect=True)
 def_primitive("Depend", ("value", "expression"), views={0: 0}, is_kernel=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import OperandValueError
-from msdump.graph.autodiff import GradBuilder, def_bprop
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -29,8 +29,6 @@ from msdump.kernels.checks import (
     normal_axis,
 )
 from msdump.kernels.workspace import compute_type
-
-Grads = Sequence["Value | None"]
 
 
 def reduced_axes(attrs: Attrs, ndim: int) -> tuple[int, ...]:
@@ -165,8 +163,7 @@ def spread(builder: GradBuilder, value: Value, shape: tuple[int, ...], axes: Seq
 
 
 def _outer_and_axes(node: Node, outer: Grads) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
-    gradient = outer[0]
-    assert gradient is not None, "a bprop runs only when its output has a gradient"
+    gradient = outer_gradient(outer)
     shape = node.inputs[0].type.shape
     return gradient, shape, reduced_axes(node.primitive.attrs, len(shape))
 
@@ -203,12 +200,8 @@ def_bprop("ReduceMax")(_extreme_grad)
 def_bprop("ReduceMin")(_extreme_grad)
 
 
-def _no_gradient(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    return [None]
-
-
 for _name in _REDUCE_BOOL:
-    def_bprop(_name)(_no_gradient)
+    def_bprop(_name)(no_gradient)
 
 
 # -- positions of extremes ----------------------------------------------------------------------------
@@ -324,8 +317,7 @@ def _cumsum(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 
 @def_bprop("CumSum")
 def _cumsum_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    gradient = outer[0]
-    assert gradient is not None, "a bprop runs only when its output has a gradient"
+    gradient = outer_gradient(outer)
     attrs = dict(node.primitive.attrs)
     attrs["reverse"] = not attrs.get("reverse", False)
     return [builder.add("CumSum", [gradient], attrs)]

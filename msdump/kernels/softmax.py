@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.graph.autodiff import GradBuilder, def_bprop
-from msdump.graph.graph import Node, Value
+from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
+from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, normal_axis
@@ -109,7 +109,7 @@ def _log_softmax_gradient(inputs: Sequence[Array], attrs: Attrs, out: Sequence[A
 
 
 @def_bprop("Softmax")
-def _softmax_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _softmax_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     """y * (dy - sum(y * dy))"""
     dy, y = outer[0], node.outputs[0]
     if dy is None:
@@ -120,7 +120,7 @@ def _softmax_grad(builder: GradBuilder, node: Node, outer: Sequence[Value | None
 
 
 @def_bprop("LogSoftmax")
-def _log_softmax_bprop(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+def _log_softmax_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     if outer[0] is None:
         return (None,)
     return (builder.add("LogSoftmaxGrad", [node.outputs[0], outer[0]], node.primitive.attrs),)

@@ -16,7 +16,7 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError, KernelNotFoundError, OperandTypeError, OperandValueError
-from msdump.graph.autodiff import Bprop, GradBuilder, def_bprop
+from msdump.graph.autodiff import Bprop, GradBuilder, Grads, def_bprop, no_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import (
     REGISTRY,
@@ -88,7 +88,7 @@ def def_torch_operator(
         definition.compute = _computing(op_type, compute, on_arrays)
     else:
         def_infer(op_type)(_infer(op_type, compute, on_arrays))
-    def_bprop(op_type)(torch_bprop(compute) if has_gradient else _no_gradient)
+    def_bprop(op_type)(torch_bprop(compute) if has_gradient else no_gradient)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -248,17 +248,13 @@ def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attr
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 
-def _no_gradient(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
-    return [None] * len(node.inputs)
-
-
 def torch_bprop(compute: Compute) -> Bprop:
     """The gradient rule of an operator whose results are those of `compute`: an operator `{type}Grad`.
 
     Its operands are those of the operator, then the gradients of those results that have one.
     """
 
-    def bprop(builder: GradBuilder, node: Node, outer: Sequence[Value | None]) -> Sequence[Value | None]:
+    def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
         wanted = tuple(
             slot
             for slot, (value, is_wanted) in enumerate(zip(node.inputs, builder.wanted, strict=True))

@@ -15,24 +15,8 @@ _logger = logging.getLogger("mindspore")
 _logger.setLevel(_LEVELS.get(os.environ.get(LOG_LEVEL, "2"), logging.WARNING))
 
 
-def debug(msg: str, *args: Any) -> None:
-    _logger.debug(msg, *args)
-
-
-def info(msg: str, *args: Any) -> None:
-    _logger.info(msg, *args)
-
-
-def warning(msg: str, *args: Any) -> None:
-    _logger.warning(msg, *args)
-
-
-def error(msg: str, *args: Any) -> None:
-    _logger.error(msg, *args)
-
-
-def critical(msg: str, *args: Any) -> None:
-    _logger.critical(msg, *args)
+debug, info, warning = _logger.debug, _logger.info, _logger.warning
+error, critical = _logger.error, _logger.critical
 
 
 def get_level() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -94,42 +94,32 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     return F.stack([asarray(each) for each in arrays], axis)
 
 
-def hstack(tup: Any) -> Tensor:
-    """Side by side."""
-    return F.hstack([asarray(each) for each in tup])
+def _of_tensors(name: str, doc: str) -> Callable[[Any], Tensor]:
+    compute = getattr(F, name)
+
+    def joined(tup: Any) -> Tensor:
+        return compute([asarray(each) for each in tup])
+
+    joined.__name__, joined.__doc__ = name, doc
+    return joined
 
 
-def vstack(tup: Any) -> Tensor:
-    """One below another."""
-    return F.vstack([asarray(each) for each in tup])
+hstack, vstack = _of_tensors("hstack", "Side by side."), _of_tensors("vstack", "One below another.")
+dstack, column_stack = _of_tensors("dstack", "One behind another."), _of_tensors("column_stack", "Vectors as columns.")
 
 
-def dstack(tup: Any) -> Tensor:
-    """One behind another."""
-    return F.dstack([asarray(each) for each in tup])
+def _at_least(axes: int) -> Callable[..., Any]:
+    compute = getattr(F, f"atleast_{axes}d")
+
+    def extended(*arys: Any) -> Any:
+        results = [compute(asarray(each)) for each in arys]
+        return results[0] if len(results) == 1 else results
+
+    extended.__name__, extended.__doc__ = f"atleast_{axes}d", f"With {axes} axes at least."
+    return extended
 
 
-def column_stack(tup: Any) -> Tensor:
-    """Vectors as columns."""
-    return F.column_stack([asarray(each) for each in tup])
-
-
-def atleast_1d(*arys: Any) -> Any:
-    """With one axis at least."""
-    results = [F.atleast_1d(asarray(each)) for each in arys]
-    return results[0] if len(results) == 1 else results
-
-
-def atleast_2d(*arys: Any) -> Any:
-    """With two axes at least."""
-    results = [F.atleast_2d(asarray(each)) for each in arys]
-    return results[0] if len(results) == 1 else results
-
-
-def atleast_3d(*arys: Any) -> Any:
-    """With three axes at least."""
-    results = [F.atleast_3d(asarray(each)) for each in arys]
-    return results[0] if len(results) == 1 else results
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:

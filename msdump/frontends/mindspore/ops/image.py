@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -41,34 +42,24 @@ def _resize_area(torch: Any, images: Tensor, size: Any, align_corners: bool = Fa
 # -- sampling ----------------------------------------------------------------------------------------------------------
 
 
-def _sampled(torch: Any, input_x: Any, grid: Any, mode: str, padding: str, align_corners: bool) -> Any:
-    return torch.nn.functional.grid_sample(input_x, grid, mode, padding, bool(align_corners))
+def _sampler(op_type: str, doc: str) -> Callable[..., Any]:
+    def sampled(
+        torch: Any,
+        input_x: Tensor,
+        grid: Tensor,
+        interpolation_mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = False,
+    ) -> Any:
+        sample = torch.nn.functional.grid_sample
+        return sample(input_x, grid, interpolation_mode, padding_mode, bool(align_corners))
+
+    sampled.__doc__ = doc
+    return operator(op_type, init="interpolation_mode padding_mode align_corners")(sampled)
 
 
-@operator("GridSampler2D", init="interpolation_mode padding_mode align_corners")
-def _grid_sampler2d(
-    torch: Any,
-    input_x: Tensor,
-    grid: Tensor,
-    interpolation_mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
-) -> Any:
-    """(N, C, H, W) read at the places (x, y) of a grid, both from -1 to 1."""
-    return _sampled(torch, input_x, grid, interpolation_mode, padding_mode, align_corners)
-
-
-@operator("GridSampler3D", init="interpolation_mode padding_mode align_corners")
-def _grid_sampler3d(
-    torch: Any,
-    input_x: Tensor,
-    grid: Tensor,
-    interpolation_mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
-) -> Any:
-    """(N, C, D, H, W) read at the places (x, y, z) of a grid, from -1 to 1."""
-    return _sampled(torch, input_x, grid, interpolation_mode, padding_mode, align_corners)
+_grid_sampler2d = _sampler("GridSampler2D", "(N, C, H, W) read at the places (x, y) of a grid, both from -1 to 1.")
+_grid_sampler3d = _sampler("GridSampler3D", "(N, C, D, H, W) read at the places (x, y, z) of a grid, from -1 to 1.")
 
 
 def grid_sample(

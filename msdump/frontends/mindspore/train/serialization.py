@@ -188,49 +188,41 @@ def check_checkpoint(ckpt_file_name: str) -> bool:
     return True
 
 
-def ckpt_to_safetensors(
-    file_path: str,
-    save_path: str | None = None,
-    name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None,
-    processes_num: int = 1,
-) -> None:
-    """Write a ckpt file, or those of a folder and below, as safetensors; `name_map` renames parameters."""
-    _convert("ckpt", "safetensors", file_path, save_path, name_map, file_name_regex)
+def _converter(source: str, target: str) -> Callable[..., None]:
+    def convert(
+        file_path: str,
+        save_path: str | None = None,
+        name_map: Mapping[str, str] | None = None,
+        file_name_regex: str | None = None,
+        processes_num: int = 1,
+    ) -> None:
+        root = Path(file_path)
+        paths = sorted(root.rglob(f"*.{source}")) if root.is_dir() else [root]
+        chosen = [
+            path
+            for path in paths
+            if path.suffix == f".{source}" and (not file_name_regex or re.search(file_name_regex, path.name))
+        ]
+        if not chosen:
+            raise ValueError(f"{file_path}: expected a .{source} file, or a folder of them, got none.")
+        base = root if root.is_dir() else root.parent
+        for path in chosen:
+            values = load_checkpoint(str(path), format=source)
+            names = {name: (name_map or {}).get(name, name) for name in values}
+            folder = Path(save_path or base) / path.parent.relative_to(base)
+            folder.mkdir(parents=True, exist_ok=True)
+            renamed = {names[name]: value for name, value in values.items()}
+            save_checkpoint(renamed, str(folder / f"{path.stem}.{target}"), format=target)
+
+    convert.__name__ = f"{source}_to_{target}"
+    convert.__doc__ = (
+        f"Write a {source} file, or those of a folder and below, as {target}; `name_map` renames parameters."
+    )
+    return convert
 
 
-def safetensors_to_ckpt(
-    file_path: str,
-    save_path: str | None = None,
-    name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None,
-    processes_num: int = 1,
-) -> None:
-    """Write a safetensors file, or those of a folder and below, as ckpt; `name_map` renames parameters."""
-    _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex)
-
-
-def _convert(
-    source: str,
-    target: str,
-    file_path: str,
-    save_path: str | None,
-    name_map: Mapping[str, str] | None,
-    pattern: str | None,
-) -> None:
-    root = Path(file_path)
-    paths = sorted(root.rglob(f"*.{source}")) if root.is_dir() else [root]
-    chosen = [path for path in paths if path.suffix == f".{source}" and (not pattern or re.search(pattern, path.name))]
-    if not chosen:
-        raise ValueError(f"{file_path}: expected a .{source} file, or a folder of them, got none.")
-    base = root if root.is_dir() else root.parent
-    for path in chosen:
-        values = load_checkpoint(str(path), format=source)
-        names = {name: (name_map or {}).get(name, name) for name in values}
-        folder = Path(save_path or base) / path.parent.relative_to(base)
-        folder.mkdir(parents=True, exist_ok=True)
-        renamed = {names[name]: value for name, value in values.items()}
-        save_checkpoint(renamed, str(folder / f"{path.stem}.{target}"), format=target)
+ckpt_to_safetensors = _converter("ckpt", "safetensors")
+safetensors_to_ckpt = _converter("safetensors", "ckpt")
 
 
 def _is_chosen(name: str, filtered: Any, specified: Any) -> bool:

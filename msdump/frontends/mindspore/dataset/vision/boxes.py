@@ -46,27 +46,24 @@ class _WithBoxes(RandomTransform):
 class RandomHorizontalFlipWithBBox(_WithBoxes):
     """`RandomHorizontalFlip` of the image and its boxes."""
 
+    axis = 1
+
     def __init__(self, prob: float = 0.5) -> None:
-        self._probability = checks.probability("RandomHorizontalFlipWithBBox(prob)", prob)
+        self._probability = checks.probability(f"{type(self).__name__}(prob)", prob)
 
     def moved(self, generator: np.random.Generator, image: Array, boxes: Array) -> tuple[Array, Array]:
         if generator.random() >= self._probability:
             return image, boxes
-        boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
-        return np.ascontiguousarray(image[:, ::-1]), boxes
+        # Boxes begin with (x, y, width, height).
+        start, size = 1 - self.axis, 3 - self.axis
+        boxes[:, start] = image.shape[self.axis] - boxes[:, start] - boxes[:, size]
+        return np.ascontiguousarray(np.flip(image, self.axis)), boxes
 
 
-class RandomVerticalFlipWithBBox(_WithBoxes):
+class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
     """`RandomVerticalFlip` of the image and its boxes."""
 
-    def __init__(self, prob: float = 0.5) -> None:
-        self._probability = checks.probability("RandomVerticalFlipWithBBox(prob)", prob)
-
-    def moved(self, generator: np.random.Generator, image: Array, boxes: Array) -> tuple[Array, Array]:
-        if generator.random() >= self._probability:
-            return image, boxes
-        boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
-        return np.ascontiguousarray(image[::-1]), boxes
+    axis = 0
 
 
 class ResizeWithBBox(_WithBoxes):

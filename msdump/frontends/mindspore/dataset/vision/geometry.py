@@ -200,41 +200,38 @@ class RandomCropDecodeResize(RandomResizedCrop):
 
 
 class HorizontalFlip:
-    """Left and right exchanged."""
+    """Left and right exchanged.   axis: the one that is exchanged"""
+
+    axis = 1
 
     def __call__(self, image: Any) -> Array:
-        return np.ascontiguousarray(image_array("HorizontalFlip", image)[:, ::-1])
+        return np.ascontiguousarray(np.flip(image_array(type(self).__name__, image), self.axis))
 
 
-class VerticalFlip:
+class VerticalFlip(HorizontalFlip):
     """Up and down exchanged."""
 
-    def __call__(self, image: Any) -> Array:
-        return np.ascontiguousarray(image_array("VerticalFlip", image)[::-1])
+    axis = 0
 
 
 class RandomHorizontalFlip(RandomTransform):
     """Left and right exchanged, with probability `prob`."""
 
+    axis = 1
+
     def __init__(self, prob: float = 0.5) -> None:
-        self._probability = checks.probability("RandomHorizontalFlip(prob)", prob)
+        self._probability = checks.probability(f"{type(self).__name__}(prob)", prob)
 
     def draw(self, generator: np.random.Generator, *values: Any) -> Any:
         (image,) = values
-        array = image_array("RandomHorizontalFlip", image)
-        return like(image, array[:, ::-1]) if generator.random() < self._probability else image
+        array = image_array(type(self).__name__, image)
+        return like(image, np.flip(array, self.axis)) if generator.random() < self._probability else image
 
 
-class RandomVerticalFlip(RandomTransform):
+class RandomVerticalFlip(RandomHorizontalFlip):
     """Up and down exchanged, with probability `prob`."""
 
-    def __init__(self, prob: float = 0.5) -> None:
-        self._probability = checks.probability("RandomVerticalFlip(prob)", prob)
-
-    def draw(self, generator: np.random.Generator, *values: Any) -> Any:
-        (image,) = values
-        array = image_array("RandomVerticalFlip", image)
-        return like(image, array[::-1]) if generator.random() < self._probability else image
+    axis = 0
 
 
 def like(image: Any, array: Array) -> Any:

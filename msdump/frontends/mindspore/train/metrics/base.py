@@ -55,6 +55,41 @@ class Metric(ABC):
         return array_of(data)
 
 
+class BatchMetric(Metric):
+    """A metric whose `take` gets what `set_indexes` chose, as many inputs as INPUTS names.
+
+    _is_update   whether there was a batch since `clear`
+    """
+
+    INPUTS = "predicted value, true value"
+    _is_update = False
+
+    def update(self, *inputs: Any) -> None:
+        chosen = inputs if not self.indexes else [inputs[index] for index in self.indexes]
+        expect_inputs(self, chosen, self.INPUTS)
+        self.take(*chosen)
+        self._is_update = True
+
+    @abstractmethod
+    def take(self, *args: Any, **kwargs: Any) -> None:
+        """Take a batch of the right number of inputs."""
+
+
+class MeanMetric(BatchMetric):
+    """A metric that is the sum of numbers over their count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def eval(self) -> float:
+        expect_samples(self, self._count)
+        return self._sum / self._count
+
+
 def array_of(data: Any) -> Array:
     """Data of a metric as an array.   Raises: TypeError for anything but a tensor, a list and an array."""
     if isinstance(data, Tensor):

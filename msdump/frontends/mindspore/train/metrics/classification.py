@@ -14,6 +14,8 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
+    BatchMetric,
+    MeanMetric,
     Metric,
     array_of,
     expect_inputs,
@@ -157,7 +159,7 @@ class Recall(_Rate):
         return true
 
 
-class Fbeta(Metric):
+class Fbeta(BatchMetric):
     """Precision and recall in one number per class: (1 + b^2) right / (b^2 true + given)."""
 
     def __init__(self, beta: float) -> None:
@@ -173,10 +175,8 @@ class Fbeta(Metric):
         self._true: Any = 0
         self._given: Any = 0
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, _PAIR)
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
         if predicted.ndim == true.ndim and is_one_hot(true):
             true = true.argmax(axis=1)
         self._class_num = checked_classes(self, self._class_num, predicted)
@@ -201,7 +201,7 @@ class F1(Fbeta):
         super().__init__(1.0)
 
 
-class TopKCategoricalAccuracy(Metric):
+class TopKCategoricalAccuracy(MeanMetric):
     """Part of the samples whose label is among the k largest outputs."""
 
     def __init__(self, k: int) -> None:
@@ -210,24 +210,14 @@ class TopKCategoricalAccuracy(Metric):
         if k < 1:
             raise ValueError(f"For 'TopKCategoricalAccuracy', the argument 'k' must be at least 1, but got {k}.")
         self.k = k
-        self.clear()
 
-    def clear(self) -> None:
-        self._correct, self._total = 0, 0
-
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, _PAIR)
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
         if predicted.ndim == true.ndim and is_one_hot(true):
             true = true.argmax(axis=1)
         best = np.argsort(-predicted, axis=1, kind="stable")[:, : self.k]
-        self._correct += int((best == true.reshape(-1, 1)).any(axis=1).sum())
-        self._total += true.size
-
-    def eval(self) -> float:
-        expect_samples(self, self._total)
-        return self._correct / self._total
+        self._sum += int((best == true.reshape(-1, 1)).any(axis=1).sum())
+        self._count += true.size
 
 
 @final

@@ -10,14 +10,12 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
-    Metric,
+    BatchMetric,
     array_of,
-    expect_inputs,
     expect_one_of,
     expect_samples,
     expect_type,
     expect_update,
-    rearrange_inputs,
 )
 
 _PAIR = "predicted value, true value"
@@ -25,7 +23,7 @@ _SUM_AXES = {"no_norm": None, "target": (1,), "prediction": (0,), "all": (0, 1)}
 
 
 @final
-class ConfusionMatrix(Metric):
+class ConfusionMatrix(BatchMetric):
     """Samples by true class (rows) and predicted class (columns).
 
     normalize   over rows (target), columns (prediction), all elements (all), or not at all (no_norm)
@@ -43,11 +41,9 @@ class ConfusionMatrix(Metric):
         self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, predicted: Any, true: Any) -> None:
         """Predicted: scores with classes on axis 1, class indices, or scores of class 1 for the threshold."""
-        expect_inputs(self, inputs, _PAIR)
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+        predicted, true = array_of(predicted), array_of(true)
         if predicted.ndim not in (true.ndim, true.ndim + 1):
             raise ValueError(
                 "For 'ConfusionMatrix.update', expected predicted values of as many dimensions as the true values or "
@@ -60,7 +56,6 @@ class ConfusionMatrix(Metric):
         cells = true.reshape(-1).astype(np.int64) * self.num_classes + predicted.reshape(-1).astype(np.int64)
         counts = np.bincount(cells, minlength=self.num_classes**2)
         self.confusion_matrix += counts.reshape(self.num_classes, self.num_classes)
-        self._is_update = True
 
     def eval(self) -> Array:
         expect_update(self._is_update)
@@ -132,7 +127,7 @@ _DECREASES: dict[str, tuple[tuple[int, ...], bool]] = {
 
 
 @final
-class ConfusionMatrixMetric(Metric):
+class ConfusionMatrixMetric(BatchMetric):
     """A rate of the confusion matrices of samples whose outputs and labels are one-hot along axis 1.
 
     skip_channel         count class 0, too   Source: the argument's name says the opposite of what it does
@@ -162,10 +157,8 @@ class ConfusionMatrixMetric(Metric):
         self._sum, self._count = 0.0, 0
         self._totals = np.zeros(4)
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, _PAIR)
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
         if not (true.astype(np.uint8) == true).all():
             raise ValueError("For 'ConfusionMatrix.update', the true value (input[1]) must be a binarized ndarray.")
         if predicted.ndim < 2:

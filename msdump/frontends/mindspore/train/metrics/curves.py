@@ -9,19 +9,17 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
-    Metric,
+    BatchMetric,
     array_of,
-    expect_inputs,
     expect_type,
     expect_update,
-    rearrange_inputs,
 )
 
 Curve = tuple[Array, Array, Array]
 
 
 @final
-class ROC(Metric):
+class ROC(BatchMetric):
     """(false positive rate, true positive rate, falling thresholds); lists of them for several classes."""
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
@@ -37,11 +35,9 @@ class ROC(Metric):
         self._labels: Array = np.empty(0)
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, predicted: Any, true: Any) -> None:
         """Scores of the shape of the labels, or [samples, classes] for several classes. The last batch counts."""
-        expect_inputs(self, inputs, "predicted value, true value")
-        scores, labels = array_of(inputs[0]), array_of(inputs[1])
+        scores, labels = array_of(predicted), array_of(true)
         if scores.ndim == labels.ndim:
             if self.class_num not in (None, 1):
                 raise ValueError(
@@ -65,7 +61,6 @@ class ROC(Metric):
                 f"{scores.ndim} and {labels.ndim}."
             )
         self._scores, self._labels = scores, labels.reshape(-1)
-        self._is_update = True
 
     def eval(self) -> Any:
         expect_update(self._is_update)

@@ -11,65 +11,39 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
-    Metric,
+    MeanMetric,
     array_of,
-    expect_inputs,
     expect_samples,
     expect_type,
-    rearrange_inputs,
 )
 
 
 @final
-class Loss(Metric):
+class Loss(MeanMetric):
     """Mean of the losses of all batches."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.clear()
+    INPUTS = "loss"
 
-    def clear(self) -> None:
-        self._sum, self._count = 0.0, 0
-
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, "loss")
-        loss = array_of(inputs[0])
+    def take(self, loss: Any) -> None:
+        loss = array_of(loss)
         if loss.ndim > 1:
             raise ValueError(
                 f"For 'Loss.update', the dimension of your input (loss) must be 0 or 1, but got {loss.ndim}."
             )
         self._sum, self._count = self._sum + float(loss.mean()), self._count + 1
 
-    def eval(self) -> float:
-        expect_samples(self, self._count)
-        return self._sum / self._count
 
-
-class _Error(Metric):
+class _Error(MeanMetric):
     """Mean over samples of what `errors` sums per element."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.clear()
-
-    def clear(self) -> None:
-        self._sum, self._count = 0.0, 0
 
     @abstractmethod
     def errors(self, difference: Array) -> Array:
         """Error of each element."""
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, "predicted value, true value")
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
         difference = true.reshape(predicted.shape).astype(np.float64) - predicted
         self._sum, self._count = self._sum + float(self.errors(difference).sum()), self._count + len(true)
-
-    def eval(self) -> float:
-        expect_samples(self, self._count)
-        return self._sum / self._count
 
 
 @final
@@ -89,28 +63,24 @@ class MSE(_Error):  # noqa: N818
 
 
 @final
-class Perplexity(Metric):
+class Perplexity(MeanMetric):
     """e to the mean of -log of the probability of each label. Samples with `ignore_label` do not count."""
+
+    INPUTS = "predicted value, label"
 
     def __init__(self, ignore_label: int | None = None) -> None:
         super().__init__()
         if ignore_label is not None:
             expect_type("Perplexity", "ignore_label", ignore_label, int)
         self.ignore_label = ignore_label
-        self.clear()
 
-    def clear(self) -> None:
-        self._sum, self._count = 0.0, 0
-
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, predicted: Any, label: Any) -> None:
         """Predicted: probabilities [..., classes]; labels: class indices [...]. Probabilities are at least 1e-10."""
-        expect_inputs(self, inputs, "predicted value, label")
-        predicted, labels = array_of(inputs[0]), array_of(inputs[1]).reshape(-1).astype(np.int64)
+        predicted, labels = array_of(predicted), array_of(label).reshape(-1).astype(np.int64)
         if labels.size * predicted.shape[-1] != predicted.size:
             raise RuntimeError(
                 "For 'Perplexity.update', predicted value (input[0]) and label (input[1]) should have the same shape "
-                f"but for the classes, but got {predicted.shape} and {array_of(inputs[1]).shape}."
+                f"but for the classes, but got {predicted.shape} and {array_of(label).shape}."
             )
         chances = predicted.reshape(labels.size, -1)[np.arange(labels.size), labels]
         chances = chances[labels != self.ignore_label] if self.ignore_label is not None else chances

@@ -12,20 +12,20 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.train.metrics.base import (
-    Metric,
+    BatchMetric,
+    MeanMetric,
     array_of,
-    expect_inputs,
     expect_one_of,
-    expect_samples,
     expect_type,
     expect_update,
-    rearrange_inputs,
 )
 
 
 @final
-class BleuScore(Metric):
+class BleuScore(BatchMetric):
     """Share of the word groups of a translation that its references have, times a penalty for being short."""
+
+    INPUTS = "candidate_corpus, reference_corpus"
 
     def __init__(self, n_gram: int = 4, smooth: bool = False) -> None:
         super().__init__()
@@ -41,16 +41,14 @@ class BleuScore(Metric):
         self._length, self._reference_length = 0, 0
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, candidates: Any, corpus: Any) -> None:
         """Candidates: lists of words; references: for each candidate a list of lists of words."""
-        expect_inputs(self, inputs, "candidate_corpus, reference_corpus")
-        if len(inputs[0]) != len(inputs[1]):
+        if len(candidates) != len(corpus):
             raise ValueError(
                 "For 'BleuScore.update', 'translate_corpus' (inputs[0]) and 'reference_corpus' (inputs[1]) should be "
-                f"equal in length, but got {len(inputs[0])}, {len(inputs[1])}"
+                f"equal in length, but got {len(candidates)}, {len(corpus)}"
             )
-        for candidate, references in zip(*inputs, strict=True):
+        for candidate, references in zip(candidates, corpus, strict=True):
             self._length += len(candidate)
             self._reference_length += min(map(len, references), key=lambda length: abs(length - len(candidate)))
             allowed: Counter[Any] = Counter()
@@ -60,7 +58,6 @@ class BleuScore(Metric):
             for counts, target in ((groups & allowed, self._right), (groups, self._all)):
                 for group, count in counts.items():
                     target[len(group) - 1] += count
-        self._is_update = True
 
     def _groups(self, words: Any) -> Counter[Any]:
         sizes = range(1, self.n_gram + 1)
@@ -77,8 +74,10 @@ class BleuScore(Metric):
 
 
 @final
-class CosineSimilarity(Metric):
+class CosineSimilarity(BatchMetric):
     """Products of each pair of rows, of length 1 each unless `similarity` is "dot". The last batch counts."""
+
+    INPUTS = "inputs"
 
     def __init__(self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True) -> None:
         super().__init__()
@@ -92,14 +91,11 @@ class CosineSimilarity(Metric):
         self._products: Array = np.empty(0)
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, "inputs")
-        rows = array_of(inputs[0])
+    def take(self, rows: Any) -> None:
+        rows = array_of(rows)
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         self._products = rows @ rows.T
-        self._is_update = True
 
     def eval(self) -> Array:
         expect_update(self._is_update)
@@ -112,7 +108,7 @@ class CosineSimilarity(Metric):
 
 
 @final
-class Dice(Metric):
+class Dice(MeanMetric):
     """Twice the common part of two masks over both. Each batch is one pair; the sum is divided by the samples."""
 
     def __init__(self, smooth: float = 1e-5) -> None:
@@ -120,15 +116,9 @@ class Dice(Metric):
         if isinstance(smooth, bool) or not isinstance(smooth, int | float) or smooth <= 0:
             raise ValueError(f"For 'Dice', the argument 'smooth' must be a float > 0, but got {smooth!r}.")
         self.smooth = smooth
-        self.clear()
 
-    def clear(self) -> None:
-        self._sum, self._samples = 0.0, 0
-
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        expect_inputs(self, inputs, "predicted value, true value")
-        predicted, true = array_of(inputs[0]), array_of(inputs[1])
+    def take(self, predicted: Any, true: Any) -> None:
+        predicted, true = array_of(predicted), array_of(true)
         if predicted.shape != true.shape:
             raise ValueError(
                 "For 'Dice.update', predicted value (input[0]) and true value (input[1]) should have same shape, but "
@@ -136,20 +126,18 @@ class Dice(Metric):
             )
         common, both = (predicted * true).sum(), (predicted**2).sum() + (true**2).sum()
         self._sum += 2 * float(common) / float(both + self.smooth)
-        self._samples += len(true)
-
-    def eval(self) -> float:
-        expect_samples(self, self._samples)
-        return self._sum / self._samples
+        self._count += len(true)
 
 
 @final
-class OcclusionSensitivity(Metric):
+class OcclusionSensitivity(BatchMetric):
     """How much a model's output for a label falls when a square of the image is covered. The last batch counts.
 
     margin   elements around the centre of the square
     b_box    first and last centre along each axis but the batch's: [min1, max1, min2, max2, ...]; -1 is the last one
     """
+
+    INPUTS = "classification model, predicted value, label"
 
     def __init__(
         self, pad_val: float = 0.0, margin: int = 2, n_batch: int = 128, b_box: list[int] | None = None
@@ -167,13 +155,11 @@ class OcclusionSensitivity(Metric):
         self._sensitivity: Array = np.empty(0)
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, model: Any, image: Any, label: Any) -> None:
         """Inputs: the model, one image [1, ...], its label. The model gives [n, classes]."""
-        expect_inputs(self, inputs, "classification model, predicted value, label")
-        model, image = inputs[0], array_of(inputs[1])
+        image = array_of(image)
         expect_type("OcclusionSensitivity", "model", model, Cell)
-        label = np.asarray(inputs[2] if isinstance(inputs[2], int) else array_of(inputs[2]))
+        label = np.asarray(label if isinstance(label, int) else array_of(label))
         if image.shape[0] != 1 or label.size != 1:
             raise RuntimeError(
                 f"For 'OcclusionSensitivity.update', expected one image and one label, but got {image.shape[0]} and "
@@ -189,7 +175,6 @@ class OcclusionSensitivity(Metric):
             covered = [self._covered(image, centre) for centre in centres[begin : begin + self.n_batch]]
             scores.append(model(Tensor(np.concatenate(covered))).asnumpy()[:, index])
         self._sensitivity = np.squeeze(baseline - np.concatenate(scores).reshape(shape))
-        self._is_update = True
 
     def _box(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Raises: ValueError for a box that does not fit the image."""

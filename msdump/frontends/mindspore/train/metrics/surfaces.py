@@ -10,13 +10,11 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
-    Metric,
+    BatchMetric,
     array_of,
-    expect_inputs,
     expect_one_of,
     expect_type,
     expect_update,
-    rearrange_inputs,
 )
 
 _DISTANCES = ("euclidean", "chessboard", "taxicab")
@@ -24,8 +22,10 @@ _DISTANCES = ("euclidean", "chessboard", "taxicab")
 _BLOCK = 1024
 
 
-class _SurfaceMetric(Metric):
+class _SurfaceMetric(BatchMetric):
     """The last batch counts: (predicted value, true value, label index), edges of the elements that are the label."""
+
+    INPUTS = "predicted value, true value, label index"
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
@@ -38,11 +38,9 @@ class _SurfaceMetric(Metric):
         self._true: Array = np.zeros(0, bool)
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def take(self, predicted: Any, true: Any, label: Any) -> None:
         name = type(self).__name__
-        expect_inputs(self, inputs, "predicted value, true value, label index")
-        predicted, true, label = array_of(inputs[0]), array_of(inputs[1]), inputs[2]
+        predicted, true, label = array_of(predicted), array_of(true), label
         if not isinstance(label, int | float):
             raise ValueError(f"For '{name}.update', the label index must be int or float, but got {type(label)}.")
         if predicted.size == 0 or predicted.shape != true.shape:
@@ -54,7 +52,6 @@ class _SurfaceMetric(Metric):
             raise ValueError(f"For '{name}.update', the label index {label} is in neither value.")
         self._predicted = edges(predicted if predicted.dtype == bool else predicted == label)
         self._true = edges(true if true.dtype == bool else true == label)
-        self._is_update = True
 
     def _distances(self, is_reversed: bool = False) -> Array:
         """From each edge element of the predicted value to the nearest of the true one; or the other way round."""
