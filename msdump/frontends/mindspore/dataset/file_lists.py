@@ -34,15 +34,10 @@ def parameters(text: str, **defaults: Any) -> inspect.Signature:
     return inspect.Signature(listed)
 
 
-class FileList(MappableDataset):
-    """A source whose subclasses are rows of a table.
-
-    PARAMETERS  signature of the constructor
-    COLUMNS     columns of a row
-    """
+class TabledSource(MappableDataset):
+    """A source whose constructor a table states.   PARAMETERS: signature of the constructor"""
 
     PARAMETERS: inspect.Signature = parameters("dataset_dir num_samples")
-    COLUMNS: Sequence[str] = ("image", "label")
 
     def __init_subclass__(cls) -> None:
         cls.__signature__ = cls.PARAMETERS  # type: ignore[attr-defined]
@@ -55,7 +50,19 @@ class FileList(MappableDataset):
             raise TypeError(f"{where}: {error}. Its arguments: {', '.join(self.PARAMETERS.parameters)}.") from error
         bound.apply_defaults()
         given = dict(bound.arguments)
-        common = {name: given.pop(name, None) for name in _COMMON}
+        self._open(where, {name: given.pop(name, None) for name in _COMMON}, given)
+
+    @abstractmethod
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        """Take the arguments: those that are common to all sources, and the own ones."""
+
+
+class FileList(TabledSource):
+    """A source whose subclasses are rows of a table.   COLUMNS: columns of a row"""
+
+    COLUMNS: Sequence[str] = ("image", "label")
+
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
         self._decode = Decode() if given.pop("decode", False) else None
         self._classes: dict[str, Any] = {}
         folder = checks.existing_folder(where, given["dataset_dir"]) if "dataset_dir" in given else Path()

@@ -15,7 +15,14 @@ from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, parameters
-from msdump.frontends.mindspore.dataset.text_files import LineSource, Shuffle, Values, lines_of, matching_files
+from msdump.frontends.mindspore.dataset.text_files import (
+    LINE_OPTIONS,
+    LineSource,
+    Shuffle,
+    Values,
+    lines_of,
+    matching_files,
+)
 
 Files = Mapping[str, Sequence[str]]
 
@@ -34,19 +41,10 @@ class TextCollection(LineSource):
     DEFAULT_USAGE = "all"
     HAS_ALL = True
 
-    def __init__(
-        self,
-        dataset_dir: Any,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        where = type(self).__name__
-        folder = checks.existing_folder(where, dataset_dir)
+    PARAMETERS = parameters(f"dataset_dir usage {LINE_OPTIONS}", usage=None, shuffle=Shuffle.GLOBAL)
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        folder, usage = checks.existing_folder(where, given["dataset_dir"]), given["usage"]
         usages = [*self.FILES, *(["all"] if self.HAS_ALL else [])]
         checks.one_of(f"{where}(usage)", usage, usages)
         self._usage = usage or self.DEFAULT_USAGE
@@ -55,9 +53,17 @@ class TextCollection(LineSource):
         for name in (name for part in parts for name in self.FILES[part]):
             matches = sorted(str(path) for path in folder.glob(name) if path.is_file())
             if not matches:
-                raise ConfigError(f"{where}({os.fspath(dataset_dir)!r}): expected the file {name}, got none.")
+                raise ConfigError(f"{where}({os.fspath(given['dataset_dir'])!r}): expected the file {name}, got none.")
             files += matches
-        super().__init__(files, self.COLUMNS, num_samples, shuffle, num_shards, shard_id, num_parallel_workers)
+        return files, self.COLUMNS
+
+
+# As some of MindSpore's classes have it.
+_WORKERS_LAST = parameters(
+    "dataset_dir usage num_samples shuffle num_shards shard_id num_parallel_workers cache",
+    usage=None,
+    shuffle=Shuffle.GLOBAL,
+)
 
 
 class _CsvCollection(TextCollection):
@@ -68,27 +74,6 @@ class _CsvCollection(TextCollection):
                     raise FormatError(f"{path}, line {number + 1}: expected {len(self.COLUMNS)} fields, got {fields}.")
                 if fields:
                     yield fields
-
-
-def _with_workers_last(collection: type[TextCollection]) -> type[TextCollection]:
-    """Class decorator: `num_parallel_workers` after `shard_id`, as some of MindSpore's classes have it."""
-    plain = collection.__init__
-
-    def __init__(
-        self: TextCollection,
-        dataset_dir: Any,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        num_parallel_workers: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        plain(self, dataset_dir, usage, num_samples, num_parallel_workers, shuffle, num_shards, shard_id)
-
-    collection.__init__ = __init__  # type: ignore[assignment]
-    return collection
 
 
 class AGNewsDataset(_CsvCollection):
@@ -109,17 +94,17 @@ class DBpediaDataset(_CsvCollection):
     COLUMNS = ("class", "title", "content")
 
 
-@_with_workers_last
 class SogouNewsDataset(_CsvCollection):
     """Chinese news in five classes; all columns are strings."""
 
+    PARAMETERS = _WORKERS_LAST
     COLUMNS = ("index", "title", "content")
 
 
-@_with_workers_last
 class YelpReviewDataset(_CsvCollection):
     """Reviews with their rating; all columns are strings."""
 
+    PARAMETERS = _WORKERS_LAST
     COLUMNS = ("label", "text")
 
 
@@ -149,19 +134,11 @@ class WikiTextDataset(_LineCollection):
 class EnWik9Dataset(LineSource):
     """Lines of the first 10**9 bytes of the English Wikipedia."""
 
-    def __init__(
-        self,
-        dataset_dir: Any,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = True,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        folder = checks.existing_folder("EnWik9Dataset", dataset_dir)
-        files = matching_files("EnWik9Dataset", str(folder / "enwik9"))
-        super().__init__(files, ["text"], num_samples, shuffle, num_shards, shard_id, num_parallel_workers)
+    PARAMETERS = parameters(f"dataset_dir {LINE_OPTIONS}", shuffle=True)
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        folder = checks.existing_folder(where, given["dataset_dir"])
+        return matching_files(where, str(folder / "enwik9")), ["text"]
 
     def parsed(self, path: str) -> Iterator[Values]:
         return ((line,) for line in lines_of(path))
@@ -187,18 +164,18 @@ class _TaggedCollection(TextCollection):
             yield [np.array(column) for column in zip(*sentence, strict=True)]
 
 
-@_with_workers_last
 class CoNLL2000Dataset(_TaggedCollection):
     """Sentences with parts of speech and chunks."""
 
+    PARAMETERS = _WORKERS_LAST
     FILES: ClassVar[Files] = {part: (f"{part}.txt",) for part in ("train", "test")}
     COLUMNS = ("word", "pos_tag", "chunk_tag")
 
 
-@_with_workers_last
 class UDPOSDataset(_TaggedCollection):
     """Sentences with universal and Stanford tags."""
 
+    PARAMETERS = _WORKERS_LAST
     FILES: ClassVar[Files] = {
         part: (f"en-ud-tag.v2.{name}.txt",) for part, name in (("train", "train"), ("test", "test"), ("valid", "dev"))
     }
@@ -251,31 +228,24 @@ class Multi30kDataset(LineSource):
         "test": "mmt16_task1_test/test",
     }
 
-    def __init__(
-        self,
-        dataset_dir: Any,
-        usage: str | None = None,
-        language_pair: Sequence[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        folder = checks.existing_folder("Multi30kDataset", dataset_dir)
-        checks.one_of("Multi30kDataset(usage)", usage, [*self._PARTS, "all"])
-        self._languages = list(language_pair or ["en", "de"])
+    PARAMETERS = parameters(
+        f"dataset_dir usage language_pair {LINE_OPTIONS}", usage=None, language_pair=None, shuffle=None
+    )
+
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        super()._open(where, {**common, "shuffle": True if common["shuffle"] is None else common["shuffle"]}, given)
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        folder = checks.existing_folder(where, given["dataset_dir"])
+        parts = chosen_parts(where, given["usage"], self._PARTS)
+        self._languages = list(given["language_pair"] or ["en", "de"])
         if sorted(self._languages) != ["de", "en"]:
-            raise ConfigError(f'Multi30kDataset(language_pair): expected "en" and "de", got {language_pair!r}.')
-        parts = list(self._PARTS) if usage in (None, "all") else [str(usage)]
+            raise ConfigError(f'{where}(language_pair): expected "en" and "de", got {given["language_pair"]!r}.')
         files = [str(folder / self._PARTS[part]) for part in parts]
         for file in (f"{file}.{language}" for file in files for language in self._languages):
             if not os.path.isfile(file):
-                raise ConfigError(f"Multi30kDataset: expected the file {file!r}, got none.")
-        order: bool | Shuffle = True if shuffle is None else shuffle
-        columns = ["text", "translation"]
-        super().__init__(files, columns, num_samples, order, num_shards, shard_id, num_parallel_workers)
+                raise ConfigError(f"{where}: expected the file {file!r}, got none.")
+        return files, ["text", "translation"]
 
     def parsed(self, path: str) -> Iterator[Values]:
         first, second = (list(lines_of(f"{path}.{language}")) for language in self._languages)

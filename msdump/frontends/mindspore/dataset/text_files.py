@@ -7,7 +7,7 @@ import glob
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
+from msdump.frontends.mindspore.dataset.file_lists import TabledSource, parameters
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, constant
 from msdump.frontends.mindspore.dataset.samplers import BuiltinSampler, RandomSampler, SequentialSampler, check_shards
-from msdump.frontends.mindspore.dataset.sources import MappableDataset
 
 Values = Sequence[Any]
+LINE_OPTIONS = "num_samples num_parallel_workers shuffle num_shards shard_id cache"
 
 
 class Shuffle(str, Enum):
@@ -45,29 +46,22 @@ class BlockSampler(BuiltinSampler):
         return -(-size // self._num_shards)
 
 
-class LineSource(MappableDataset):
+class LineSource(TabledSource):
     """A source that reads its files when it is first walked, and keeps their rows.
 
     Edges: rows of several files come in turns, as from MindSpore's parallel readers; reader w of `num_parallel_workers`
            (as many as files) has files w, w + num_parallel_workers, ... in the order of their names.
     """
 
-    def __init__(
-        self,
-        files: Sequence[str],
-        columns: Sequence[str],
-        num_samples: int | None,
-        shuffle: bool | Shuffle,
-        num_shards: int | None,
-        shard_id: int | None,
-        num_parallel_workers: int | None,
-    ) -> None:
-        where = type(self).__name__
+    def _open(self, where: str, common: Mapping[str, Any], given: dict[str, Any]) -> None:
+        files, columns = self.listed(where, **given)
+        shuffle, num_shards, shard_id = common["shuffle"], common["num_shards"], common["shard_id"]
         if not isinstance(shuffle, (bool, Shuffle)) or shuffle is Shuffle.INFILE:
             raise TypeError(f"{where}(shuffle): expected a bool, Shuffle.GLOBAL or Shuffle.FILES, got {shuffle!r}.")
         check_shards(num_shards, shard_id)
         self._files, self._columns = sorted(files), list(columns)
-        limit = None if num_samples is None else checks.whole_number(f"{where}(num_samples)", num_samples, 0)
+        count = common["num_samples"]
+        limit = None if count is None else checks.whole_number(f"{where}(num_samples)", count, 0)
         is_random = shuffle is True or shuffle is Shuffle.GLOBAL
         self._sampler = RandomSampler(False, limit) if is_random else SequentialSampler(None, limit)
         if num_shards is not None and shard_id is not None:
@@ -75,8 +69,13 @@ class LineSource(MappableDataset):
             block = BlockSampler(first, num_shards, shard_id)
             self._sampler = SequentialSampler(None, limit)
             self._sampler.add_child(block)
-        self._workers = checks.whole_number(f"{where}(num_parallel_workers)", num_parallel_workers or len(files))
+        workers = common["num_parallel_workers"] or len(files)
+        self._workers = checks.whole_number(f"{where}(num_parallel_workers)", workers)
         self._rows: list[Values] | None = None
+
+    @abstractmethod
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """Files and columns, for the arguments that are not common to all.   Raises: TypeError, ConfigError."""
 
     @abstractmethod
     def parsed(self, path: str) -> Iterator[Values]:
@@ -132,18 +131,10 @@ def lines_of(path: str) -> Iterator[str]:
 class TextFileDataset(LineSource):
     """Lines that are not empty, in the column "text"."""
 
-    def __init__(
-        self,
-        dataset_files: Any,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        files = matching_files("TextFileDataset", dataset_files)
-        super().__init__(files, ["text"], num_samples, shuffle, num_shards, shard_id, num_parallel_workers)
+    PARAMETERS = parameters(f"dataset_files {LINE_OPTIONS}", shuffle=Shuffle.GLOBAL)
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        return matching_files(where, given["dataset_files"]), ["text"]
 
     def parsed(self, path: str) -> Iterator[Values]:
         return ((line,) for line in lines_of(path) if line)
@@ -156,31 +147,28 @@ class CSVDataset(LineSource):
                       None: all strings
     """
 
-    def __init__(
-        self,
-        dataset_files: Any,
-        field_delim: str = ",",
-        column_defaults: Sequence[Any] | None = None,
-        column_names: Sequence[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        files = matching_files("CSVDataset", dataset_files)
-        if not isinstance(field_delim, str) or len(field_delim) != 1 or field_delim in '"\r\n':
-            raise ConfigError(f"CSVDataset(field_delim): expected one character, got {field_delim!r}.")
-        if column_defaults is not None and not isinstance(column_defaults, list):
-            raise TypeError(f"CSVDataset(column_defaults): expected a list, got {type(column_defaults).__name__}.")
-        self._delimiter, self._has_header = field_delim, column_names is None
-        names = checks.column_names("CSVDataset(column_names)", column_names)
+    PARAMETERS = parameters(
+        f"dataset_files field_delim column_defaults column_names {LINE_OPTIONS}",
+        field_delim=",",
+        column_defaults=None,
+        column_names=None,
+        shuffle=Shuffle.GLOBAL,
+    )
+
+    def listed(self, where: str, **given: Any) -> tuple[Sequence[str], Sequence[str]]:
+        files, delimiter, defaults = (given[name] for name in ("dataset_files", "field_delim", "column_defaults"))
+        files = matching_files(where, files)
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ConfigError(f"CSVDataset(field_delim): expected one character, got {delimiter!r}.")
+        if defaults is not None and not isinstance(defaults, list):
+            raise TypeError(f"CSVDataset(column_defaults): expected a list, got {type(defaults).__name__}.")
+        self._delimiter, self._has_header = delimiter, given["column_names"] is None
+        names = checks.column_names("CSVDataset(column_names)", given["column_names"])
         if names is None:
             with open(files[0], encoding="utf-8", newline="") as file:
-                names = next(csv.reader(file, delimiter=field_delim), [])
-        self._defaults = [""] * len(names) if column_defaults is None else list(column_defaults)
-        super().__init__(files, names, num_samples, shuffle, num_shards, shard_id, num_parallel_workers)
+                names = next(csv.reader(file, delimiter=delimiter), [])
+        self._defaults = [""] * len(names) if defaults is None else list(defaults)
+        return files, names
 
     def parsed(self, path: str) -> Iterator[Values]:
         with open(path, encoding="utf-8", newline="") as file:
