@@ -40,6 +40,8 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.frontends.mindspore.mindir.reader import from_mindir
+from msdump.frontends.mindspore.train.checkpoint_files import from_checkpoint, from_safetensors
 from msdump.graph.ge import read_ge_originals
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
@@ -188,6 +190,23 @@ def acl_json(data: bytes) -> None:
         plan_acl(config, path.parent)
 
 
+def checkpoint(data: bytes) -> None:
+    from_checkpoint(data, "input.ckpt")
+
+
+def safetensors(data: bytes) -> None:
+    from_safetensors(data, "input.safetensors")
+
+
+def mindir(data: bytes) -> None:
+    try:
+        from_mindir(data, "input.mindir")
+    except ValueError as error:
+        # An operator or a function that cannot run here is no damage.
+        if isinstance(error, FormatError) or not str(error).startswith("load: input.mindir"):
+            raise
+
+
 def names(data: bytes) -> None:
     text = os.fsdecode(data)
     for parse in (
@@ -213,6 +232,7 @@ TARGETS: dict[str, Target] = {
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy),
         *(statistic, acl_stats, mapping, metadata, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
+        *(checkpoint, safetensors, mindir),
     )
 }
 

@@ -96,7 +96,11 @@ def read_value(message: Any, where: str) -> Any:
         tensors = list(message.tensors) or [message.t]
         return read_tensor(tensors[0], where)[0]
     if kind == _STRING:
-        return (message.s if message.HasField("s") else b"".join(message.strings[:1])).decode()
+        text = message.s if message.HasField("s") else b"".join(message.strings[:1])
+        try:
+            return text.decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{where}: expected UTF-8 text, got {text[:40]!r}.") from error
     if kind == _BOOL:
         return bool(_single(message, "i", "ints"))
     if kind in _INTEGERS:
@@ -124,7 +128,7 @@ def read_tensor(message: Any, where: str) -> tuple[Array, str]:
     if message.HasField("external_data"):
         raise FormatError(f"{where}: its data lie in another file, {message.external_data.location}. Export it whole.")
     row, shape = dtypes.dtype(name), tuple(message.dims)
-    if len(message.raw_data) != math.prod(shape) * row.itemsize:
+    if len(message.raw_data) != math.prod(shape) * row.itemsize or min(shape, default=0) < 0:
         raise FormatError(f"{where}: expected {math.prod(shape) * row.itemsize} bytes, got {len(message.raw_data)}.")
     numpy_type = np.dtype(row.numpy)
     array = np.frombuffer(message.raw_data, numpy_type.newbyteorder("<") if numpy_type.isnative else numpy_type)

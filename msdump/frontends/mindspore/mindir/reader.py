@@ -15,6 +15,7 @@ from msdump.frontends.mindspore.dispatch import execute
 from msdump.frontends.mindspore.mindir.forms import TUPLES, Form, dtype_of_id, form_of_file
 from msdump.frontends.mindspore.mindir.messages import read_tensor, read_type, read_value
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.protobuf import parsed
 from msdump.graph.types import TensorType
 
 # Nodes that give one of their operands on.
@@ -129,34 +130,51 @@ def _arguments(form: Form, step: Step, operands: list[Any]) -> tuple[list[Tensor
 
 def from_mindir(content: bytes, path: str) -> LoadedGraph:
     """Raises: FormatError for anything but a MINDIR file; ValueError that names an operator it cannot run."""
-    from google.protobuf.message import DecodeError
-
     from msdump._proto.mind_ir_pb2 import ModelProto
 
-    try:
-        model = ModelProto.FromString(content)
-    except DecodeError as error:
-        raise FormatError(f"load: {path}: expected a MINDIR file, got something else. Is it whole?") from error
+    model = parsed(ModelProto, content, f"load: {path}", "a MINDIR file")
     if not model.graph.output:
         raise FormatError(f"load: {path}: expected a MINDIR file with a graph, got none.")
     if model.functions:
         raise ValueError(f"load: {path}: expected one graph, got one with {len(model.functions)} functions inside.")
     graph = model.graph
+    for node in graph.node:
+        if not node.output:
+            raise FormatError(f"load: {path}: {node.name}: expected a node with an output, got none.")
     primitives = {each.name: each for each in model.primitives}
     constants = {
         node.output[0]: read_value(node.attribute[0], f"{path}: {node.name}") if node.attribute else None
         for node in graph.node
         if node.op_type == "Constant"
     }
-    steps = tuple(_step(node, primitives, path) for node in graph.node if node.op_type != "Constant")
-    return LoadedGraph(
+    loaded = LoadedGraph(
         graph.name,
-        {each.name: read_type(each.tensor[0], f"{path}: {each.name}") for each in graph.input},
+        {each.name: _input_type(each, path) for each in graph.input},
         {each.name: _parameter(each, path) for each in graph.parameter},
         constants,
-        steps,
+        tuple(_step(node, primitives, path) for node in graph.node if node.op_type != "Constant"),
         graph.output[0].name,
     )
+    _check_names(loaded, path)
+    return loaded
+
+
+def _check_names(graph: LoadedGraph, path: str) -> None:
+    """Whatever is read was made before."""
+    names = {*graph.inputs, *graph.parameters, *graph.constants}
+    for step in graph.steps:
+        for name in step.inputs:
+            if name not in names:
+                raise FormatError(f"load: {step.where}: expected an operand that exists before, got {name!r}.")
+        names.add(step.output)
+    if graph.output not in names:
+        raise FormatError(f"load: {path}: expected an output that exists, got {graph.output!r}.")
+
+
+def _input_type(message: Any, path: str) -> TensorType:
+    if not message.tensor:
+        raise FormatError(f"load: {path}: {message.name}: expected an input with a type, got none.")
+    return read_type(message.tensor[0], f"{path}: {message.name}")
 
 
 def _parameter(message: Any, path: str) -> Parameter:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import FormatError
+from msdump.frontends.mindspore.protobuf import parsed
 from msdump.plain_files import plain_opener
 
 # A bigger tensor is cut into several entries of one tag, as protobuf messages must stay below 2 GiB.
@@ -134,14 +136,9 @@ def without_checksum(content: bytes, path: str, is_checked: bool) -> bytes:
 
 def from_checkpoint(content: bytes, path: str) -> dict[str, Array | str]:
     """Values by name.   Raises: FormatError for anything but a `Checkpoint` message."""
-    from google.protobuf.message import DecodeError
-
     from msdump._proto.checkpoint_pb2 import Checkpoint
 
-    try:
-        checkpoint = Checkpoint.FromString(content)
-    except DecodeError as error:
-        raise FormatError(f"{path}: expected a MindSpore checkpoint, got something else. Is the file whole?") from error
+    checkpoint = parsed(Checkpoint, content, path, "a MindSpore checkpoint")
     parts: dict[str, list[bytes]] = {}
     heads: dict[str, tuple[tuple[int, ...], str]] = {}
     for entry in checkpoint.value:
@@ -152,7 +149,12 @@ def from_checkpoint(content: bytes, path: str) -> dict[str, Array | str]:
 
 def _value(path: str, name: str, content: bytes, dims: tuple[int, ...], ir_name: str) -> Array | str:
     if ir_name == _TEXT:
-        return str(np.frombuffer(content, f"<U{len(content) // 4}")[0])
+        try:
+            return str(np.frombuffer(content, f"<U{len(content) // 4}")[0])
+        except ValueError as error:
+            raise FormatError(
+                f"{path}: {name}: expected a text of 4 bytes a character, got {content[:16]!r}."
+            ) from error
     row = _BY_IR_NAME.get(ir_name)
     if row is None or row.numpy_type is None:
         raise FormatError(f"{path}: {name}: dtype {ir_name!r} is not in the table.")
@@ -161,8 +163,8 @@ def _value(path: str, name: str, content: bytes, dims: tuple[int, ...], ir_name:
 
 
 def _array(path: str, name: str, content: bytes, shape: tuple[int, ...], row: dtypes.Dtype) -> Array:
-    expected = int(np.prod(shape, dtype=np.int64)) * row.itemsize
-    if len(content) != expected:
+    expected = math.prod(shape) * row.itemsize
+    if len(content) != expected or min(shape, default=0) < 0:
         raise FormatError(f"{path}: {name}: expected {expected} bytes for {row.name}{list(shape)}, got {len(content)}.")
     return np.frombuffer(content, row.numpy.newbyteorder("<")).astype(row.numpy).reshape(shape)
 
@@ -195,15 +197,25 @@ def from_safetensors(content: bytes, path: str) -> dict[str, Array | str]:
     length = int.from_bytes(content[:8], "little")
     try:
         header = json.loads(content[8 : 8 + length])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected a safetensors file, got something else. Is the file whole?") from error
-    values: dict[str, Array | str] = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in _FROM_SAFE:
-            raise FormatError(f"{path}: {name}: dtype {entry['dtype']!r} is not in the table.")
-        begin, end = entry["data_offsets"]
-        part = content[8 + length + begin : 8 + length + end]
-        values[name] = _array(path, name, part, tuple(entry["shape"]), dtypes.dtype(_FROM_SAFE[entry["dtype"]]))
-    return values
+    if not isinstance(header, dict):
+        raise FormatError(f"{path}: expected a safetensors file, got {type(header).__name__} in place of its table.")
+    data = content[8 + length :]
+    return {name: _safe_array(path, name, entry, data) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _safe_array(path: str, name: str, entry: Any, data: bytes) -> Array:
+    match entry:
+        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(begin), int(end)]} if (
+            0 <= begin <= end <= len(data) and all(type(size) is int for size in shape)
+        ):
+            pass
+        case _:
+            raise FormatError(
+                f"{path}: {name}: expected dtype, shape and two data_offsets within {len(data)} bytes, "
+                f"got {entry!r:.200}. Is the file whole?"
+            )
+    if dtype not in _FROM_SAFE:
+        raise FormatError(f"{path}: {name}: dtype {dtype!r} is not in the table.")
+    return _array(path, name, data[begin:end], tuple(shape), dtypes.dtype(_FROM_SAFE[dtype]))
