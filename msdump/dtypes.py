@@ -173,6 +173,9 @@ def dtype(name: str) -> Dtype:
 
 def dtype_from_numpy(array_dtype: Any) -> Dtype:
     """Row for a numpy dtype; byte order does not matter.   Raises: DtypeError for object, str, datetime..."""
+    row = _BY_NUMPY.get(array_dtype)
+    if row is not None:
+        return row
     native = np.dtype(array_dtype).newbyteorder("=")
     row = _BY_NUMPY.get(native)
     if row is None:
