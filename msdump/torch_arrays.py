@@ -44,7 +44,7 @@ def tensor_of(array: Array) -> Any:
     Edges:   memory is shared but for arrays that are read-only or run backwards, which PyTorch does not take.
     Raises:  KeyError for a dtype that PyTorch lacks.
     """
-    if not array.flags.writeable or any(step < 0 for step in array.strides):
+    if not array.flags.writeable or (array.strides and min(array.strides) < 0):
         array = array.copy()
     if array.dtype.isbuiltin == 1:
         return torch.from_numpy(array)

@@ -61,10 +61,11 @@ class Executor:
             )
             if op is None and is_view:
                 continue
-            kernel = _show if is_view else node.definition.kernel(node.where)
             inputs = tuple(self.memory.array(value) for value in node.inputs)
             outputs = tuple(self.memory.array(value) for value in node.outputs)
-            launches.append(_Launch(node, kernel, inputs, node.primitive.attrs, outputs, op))
+            attrs = node.primitive.attrs
+            kernel = _show if is_view else node.definition.bound_kernel(node.where, inputs, attrs, outputs)
+            launches.append(_Launch(node, kernel, inputs, attrs, outputs, op))
         return launches
 
     def run(self, arrays: Sequence[Array], iteration: int = 0, is_observed: bool = True) -> list[Array]:

@@ -16,6 +16,8 @@ from msdump.graph.types import TensorType
 Attrs = Mapping[str, Any]
 Infer = Callable[[Sequence[TensorType], Attrs], tuple[TensorType, ...]]
 Kernel = Callable[[Sequence[Array], Attrs, Sequence[Array]], None]
+# (inputs, attrs, out) that stay where they are -> the kernel for these alone, which prepares nothing at each call.
+Bind = Callable[[Sequence[Array], Attrs, Sequence[Array]], Kernel]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class PrimitiveDef:
     has_side_effect  must run even when nobody reads its outputs (Print, Assign)
     grad_scope    last scope component of the operators that its bprop adds ("gradConv2D-expand")
     compute       in place of infer and kernels where only the data decide the shapes of the results
+    binds         provider -> what makes its kernel for operands that stay where they are, where that saves work
     """
 
     op_type: str
@@ -58,15 +61,25 @@ class PrimitiveDef:
     bprop: Callable[..., Sequence[Any]] | None = None
     compute: Callable[[Sequence[Array], Attrs], Sequence[Array]] | None = None
     kernels: dict[str, Kernel] = field(default_factory=dict)
+    binds: dict[str, Bind] = field(default_factory=dict)
 
     def kernel(self, where: str) -> Kernel:
         """What computes it, of the provider that is preferred, else of the other one.
 
         Raises: KernelNotFoundError that begins with `where`.
         """
+        return self.kernels[self._provider(where)]
+
+    def bound_kernel(self, where: str, inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
+        """As `kernel`, for calls with these operands alone, which are prepared now.   Raises: as that."""
+        provider = self._provider(where)
+        bind = self.binds.get(provider)
+        return self.kernels[provider] if bind is None else bind(inputs, attrs, out)
+
+    def _provider(self, where: str) -> str:
         for provider in _order:
             if provider in self.kernels:
-                return self.kernels[provider]
+                return provider
         raise KernelNotFoundError(f"{where}: {self.op_type} has no kernel of {' or '.join(_order)}.")
 
 
@@ -140,6 +153,16 @@ def def_kernel(op_type: str, provider: str = "numpy") -> Callable[[Kernel], Kern
     def register(kernel: Kernel) -> Kernel:
         definition_of(op_type).kernels[provider] = kernel
         return kernel
+
+    return register
+
+
+def def_bind(op_type: str, provider: str) -> Callable[[Bind], Bind]:
+    """Decorator: `bind(inputs, attrs, out) -> kernel` for operands that stay where they are."""
+
+    def register(bind: Bind) -> Bind:
+        definition_of(op_type).binds[provider] = bind
+        return bind
 
     return register
 

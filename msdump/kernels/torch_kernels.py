@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msdump.arrays import Array
-from msdump.graph.primitive import Attrs, Kernel, def_kernel, definition_of
+from msdump.graph.primitive import Attrs, Bind, Kernel, def_bind, def_kernel, definition_of
 from msdump.kernels.checks import normal_axis
 from msdump.kernels.reduction import reduced_axes
-from msdump.kernels.torch_operator import torch_of
+from msdump.kernels.torch_operator import torch_of, unbound
 from msdump.kernels.window import Geometry, Padding, Window, geometry, pair, window_of
 
 # (PyTorch, tensors of the operands, attributes, tensors to write) -> False: this case is numpy's.
@@ -25,29 +25,35 @@ def def_torch_kernel(*op_types: str) -> Callable[[TorchKernel], TorchKernel]:
 
     def register(compute: TorchKernel) -> TorchKernel:
         for op_type in op_types:
-            def_kernel(op_type, "torch")(_kernel(op_type, compute))
+            bind = _bind(op_type, compute)
+            def_kernel(op_type, "torch")(unbound(bind))
+            def_bind(op_type, "torch")(bind)
         return compute
 
     return register
 
 
-def _kernel(op_type: str, compute: TorchKernel) -> Kernel:
+def _bind(op_type: str, compute: TorchKernel) -> Bind:
     by_numpy = definition_of(op_type).kernels["numpy"]
 
-    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    def bind(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         torch = torch_of(op_type)
+        # Empty tensors and integers have rules of their own, which numpy's kernels hold.
+        for array in (*inputs[:1], *out):
+            if array.dtype.kind in "iub" or not array.size:
+                return by_numpy
         from msdump.torch_arrays import tensor_of
 
-        # Empty tensors and integers have rules of their own, which numpy's kernels hold.
-        is_plain = all(array.size and array.dtype.kind not in "iub" for array in (*inputs[:1], *out))
-        if is_plain:
-            with torch.no_grad():
-                operands = [tensor_of(array) for array in inputs]
-                if compute(torch, operands, attrs, [tensor_of(array) for array in out]) is not False:
-                    return
-        by_numpy(inputs, attrs, out)
+        # None of these tensors requires gradients, so that PyTorch remembers nothing of what it computes.
+        operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
 
-    return kernel
+        def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+            if compute(torch, operands, attrs, results) is False:
+                by_numpy(inputs, attrs, out)
+
+        return kernel
+
+    return bind
 
 
 # -- element by element ------------------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import (
     REGISTRY,
     Attrs,
+    Bind,
     Infer,
     Kernel,
+    def_bind,
     def_infer,
     def_kernel,
     def_primitive,
@@ -83,7 +85,7 @@ def def_torch_operator(
     op_types.add(op_type)
     if on_arrays is not None:
         def_kernel(op_type)(_array_kernel(on_arrays))
-    def_kernel(op_type, "torch")(_torch_kernel(op_type, compute))
+    _def_torch_kernel(op_type, compute)
     if is_sized_by_data:
         definition.compute = _computing(op_type, compute, on_arrays)
     else:
@@ -140,21 +142,30 @@ def _is_half(array: Array) -> bool:
     return array.itemsize == 2 and dtypes.dtype_from_numpy(array.dtype).is_float
 
 
-def _torch_kernel(op_type: str, compute: Compute) -> Kernel:
+def unbound(bind: Bind) -> Kernel:
+    """The kernel that prepares its operands at each call."""
+
     def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+        bind(inputs, attrs, out)(inputs, attrs, out)
+
+    return kernel
+
+
+def _def_torch_kernel(op_type: str, compute: Compute) -> None:
+    @def_bind(op_type, "torch")
+    def bind(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         torch_of(op_type)
         from msdump.torch_arrays import tensor_of
 
-        if not _has_elements(out):
-            return
-        try:
-            results = _computed(compute, [tensor_of(array) for array in inputs], attrs)
-            for array, result in zip(out, results, strict=True):
-                tensor_of(array).copy_(result)
-        except _REFUSALS as error:
-            raise _refused(inputs, error) from error
+        operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
 
-    return kernel
+        def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+            for tensor, result in zip(results, _computed(compute, operands, attrs), strict=True):
+                tensor.copy_(result)
+
+        return kernel
+
+    def_kernel(op_type, "torch")(unbound(bind))
 
 
 def _computed(compute: Compute, tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
@@ -283,7 +294,7 @@ def _def_gradient(forward_type: str, forward: Compute) -> str:
         definition = definition_of(forward_type)
         def_primitive(op_type, (*definition.input_names, "dout"))
         op_types.add(op_type)
-        def_kernel(op_type, "torch")(_torch_kernel(op_type, compute))
+        _def_torch_kernel(op_type, compute)
         def_infer(op_type)(_infer_gradient)
         def_bprop(op_type)(torch_bprop(compute))
     return op_type

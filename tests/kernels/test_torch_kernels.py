@@ -34,17 +34,41 @@ def run_both(op_type: str, inputs: list[Array], attrs: Any) -> None:
         operands = [array.copy() for array in inputs]
         ways.append([*run_op(op_type, operands, attrs, provider), *operands])
     for expected, actual in zip(*ways, strict=True):
-        assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
-        near = TOLERANCE.get(expected.dtype, 3e-2)
-        size = float(np.max(np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0)), initial=0))
-        np.testing.assert_allclose(
-            actual.astype(np.float64), expected.astype(np.float64), rtol=near, atol=near * max(size, 1)
-        )
+        assert_near(expected, actual)
+
+
+def assert_near(expected: Array, actual: Array) -> None:
+    assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
+    near = TOLERANCE.get(expected.dtype, 3e-2)
+    size = float(np.max(np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0)), initial=0))
+    np.testing.assert_allclose(
+        actual.astype(np.float64), expected.astype(np.float64), rtol=near, atol=near * max(size, 1)
+    )
 
 
 @pytest.mark.parametrize(("op_type", "case"), BOTH)
 def test_every_case_agrees(op_type: str, case: Case) -> None:
     run_both(op_type, [np.array(array) for array in case.inputs], case.attrs)
+
+
+@pytest.mark.parametrize(("op_type", "case"), [pytest.param(*each.values, id=each.id) for each in BOTH[::3]])
+def test_a_bound_kernel_computes_what_stands_in_its_operands_at_each_call(op_type: str, case: Case) -> None:
+    values = [np.array(array) for array in case.inputs]
+    expected = run_op(op_type, [array.copy() for array in values], case.attrs, "torch")
+    operands, results = [np.ones_like(array) for array in values], [np.ones_like(array) for array in expected]
+    kernel = REGISTRY[op_type].binds["torch"](operands, case.attrs, results)
+    for operand, array in zip(operands, values, strict=True):
+        operand[...] = array
+    kernel(operands, case.attrs, results)
+    for array, result in zip(expected, results, strict=True):
+        assert_near(array, result)
+
+
+def test_no_gradient_passes_where_a_result_of_relu_is_nan() -> None:
+    y = np.array([np.nan, 0, 2, np.inf], np.float32)
+    dy = np.array([1, np.nan, np.nan, np.inf], np.float32)
+    run_both("ReluGrad", [dy, y], {})
+    run_both("ReluGrad", [dy[1:], y[1:]], {})
 
 
 def numbers(*shape: int, seed: int) -> Array:
