@@ -103,7 +103,11 @@ def _relu(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -
 @def_torch_kernel("ReluGrad")
 def _relu_grad(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[Any]) -> None:
     dy, y = inputs
-    torch.where(y > 0, dy, dy.new_zeros(()), out=out[0])
+    if y.amax().isnan():
+        torch.where(y > 0, dy, dy.new_zeros(()), out=out[0])
+    else:
+        # Several times faster, but it lets a gradient pass where y is NaN.
+        torch.ops.aten.threshold_backward.grad_input(dy, y, 0, grad_input=out[0])
 
 
 @def_torch_kernel("SigmoidGrad")
@@ -276,8 +280,7 @@ def _batch_norm(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[A
         return False
     epsilon, momentum = float(attrs.get("epsilon", 1e-5)), float(attrs.get("momentum", 0.1))
     if attrs.get("is_training", False):
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        variance, mean = torch.var_mean(x, axes, correction=0)
+        mean, variance = torch.batch_norm_update_stats(x, None, None, momentum)
         running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
         running_variance.mul_(1 - momentum).add_(variance, alpha=momentum)
     else:
@@ -315,9 +318,11 @@ def _layer_norm(torch: Any, inputs: Sequence[Any], attrs: Attrs, out: Sequence[A
     begin = _layer_begin(x, attrs)
     if begin is None or not _is_one_float(inputs):
         return False
-    variance, mean = torch.var_mean(x, list(range(begin, x.ndim)), correction=0, keepdim=True)
     epsilon = float(attrs.get("epsilon", 1e-7))
-    y = torch.native_layer_norm(x, list(x.shape[begin:]), gamma, beta, epsilon)[0]
+    y, mean, _ = torch.native_layer_norm(x, list(x.shape[begin:]), gamma, beta, epsilon)
+    # PyTorch has only the inverse of the deviation, and its var_mean takes seven times as long as this.
+    centered = (x - mean).flatten(begin)
+    variance = torch.linalg.vecdot(centered, centered).div_(centered.shape[-1]).reshape(mean.shape)
     for target, values in zip(out, (y, mean, variance), strict=True):
         target.copy_(values)
     return None
