@@ -171,6 +171,11 @@ def dtype(name: str) -> Dtype:
     return row
 
 
+def float_limits(numpy_type: np.dtype[Any]) -> Any:
+    """`min`, `max`, `eps` and the like of a float dtype, narrow ones such as bfloat16 included."""
+    return ml_dtypes.finfo(numpy_type)  # type: ignore[no-untyped-call]
+
+
 def dtype_from_numpy(array_dtype: Any) -> Dtype:
     """Row for a numpy dtype; byte order does not matter.   Raises: DtypeError for object, str, datetime..."""
     row = _BY_NUMPY.get(array_dtype)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
 from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
@@ -44,7 +42,7 @@ def nan_to_num(torch: Any, input: Tensor, nan: Any = None, posinf: Any = None, n
 
 
 def _replaced(np: Any, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    limits: Any = ml_dtypes.finfo(input.dtype) if dtypes.dtype_from_numpy(input.dtype).is_float else None  # type: ignore[no-untyped-call]
+    limits: Any = dtypes.float_limits(input.dtype) if dtypes.dtype_from_numpy(input.dtype).is_float else None
     result = np.where(np.isnan(input), input.dtype.type(nan or 0), input)
     for sign, value, limit in ((1, posinf, "max"), (-1, neginf, "min")):
         if limits is not None:
@@ -53,7 +51,7 @@ def _replaced(np: Any, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return result
 
 
-@operator("Eps", has_gradient=False, numpy=lambda np, x: np.full(x.shape, ml_dtypes.finfo(x.dtype).eps, x.dtype))  # type: ignore[no-untyped-call]
+@operator("Eps", has_gradient=False, numpy=lambda np, x: np.full(x.shape, dtypes.float_limits(x.dtype).eps, x.dtype))
 def _eps(torch: Any, x: Tensor) -> Any:
     """The distance from 1 to the next number of the dtype, in the shape of x."""
     return torch.full_like(x, torch.finfo(x.dtype).eps)

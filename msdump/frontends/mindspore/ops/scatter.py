@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from msdump import dtypes
@@ -304,7 +303,7 @@ def _limit(library: Any, x: Any, name: Any) -> Any:
     if name not in ("least", "greatest"):
         return name
     is_float = dtypes.dtype_from_numpy(x.dtype).is_float if library is np else x.dtype.is_floating_point
-    of_floats = ml_dtypes.finfo if library is np else library.finfo
+    of_floats = dtypes.float_limits if library is np else library.finfo
     limits = of_floats(x.dtype) if is_float else library.iinfo(x.dtype)
     value = limits.min if name == "least" else limits.max
     return x.dtype.type(value) if library is np else value
