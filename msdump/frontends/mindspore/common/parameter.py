@@ -12,6 +12,7 @@ from msdump.arrays import Array
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
+from msdump.frontends.mindspore.common.settings import Setting, flag, is_whole, number, of_kind
 from msdump.frontends.mindspore.common.tensor import (
     Tensor,
     active_tracer,
@@ -43,6 +44,24 @@ def hook_changes() -> int:
 class Parameter(Tensor):
     """A tensor that graphs read and write in place: the memory stays the same for the object's whole life."""
 
+    requires_grad = flag(True)
+    # What other devices, servers of parameters and caches would read.
+    cache_enable = flag(False)
+    cache_shape = of_kind((tuple, list), "a tuple or a list", ())
+    comm_fusion = number(1)
+    init_flag = flag(False)
+    is_init = flag(True)
+    key = of_kind(int, "an int", -1)
+    layerwise_parallel = flag(False)
+    parallel_optimizer = flag(True)
+    parallel_optimizer_comm_recompute = flag(False)
+    pipeline_stages = of_kind(list, "a list", list)
+    sliced = Setting(False)
+    unique = Setting(False)
+    # The parameter that came of this one when its data were made: they are there from the beginning.
+    inited_param: None = None
+    is_persistent_data = False
+
     def __init__(
         self,
         default_input: Any,
@@ -61,7 +80,6 @@ class Parameter(Tensor):
         self.requires_grad = requires_grad
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
-        self.is_init = True
 
     @property
     def name(self) -> str:
@@ -143,8 +161,45 @@ class Parameter(Tensor):
         tracer = active_tracer.get()
         return tracer is not None and not tracer.is_recording
 
-    def init_data(self, *_: Any, **__: Any) -> Parameter:
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Parameter:
+        """This parameter: it has its data from the beginning.   Raises: ValueError for a layout that cuts it."""
+        if layout is not None:
+            raise ValueError(f"Parameter {self.name}: expected layout=None, got {layout!r}. Its data are never cut.")
+        self.sliced = set_sliced
         return self
+
+    def set_init_flag(self, is_init: bool) -> None:
+        """Note whether the data were made."""
+        self.init_flag = is_init
+
+    def add_pipeline_stage(self, stage: int) -> None:
+        """Note that a stage of a pipeline uses it.   Raises: TypeError for anything but an int of 0 or more."""
+        if not is_whole(stage):
+            raise TypeError("`stage` must be a positive number of int type")
+        self.pipeline_stages = [*self.pipeline_stages, stage]
+
+    def set_param_ps(self, init_in_server: bool = False) -> None:
+        """Raises: RuntimeError: there is no server of parameters."""
+        raise RuntimeError(
+            "Must complete following two steps before calling set_param_ps: "
+            "\n1. context.set_ps_context(enable_ps=True) \n2. export MS_ROLE environment variable. "
+            "msdump has no server of parameters: train without it."
+        )
+
+    def set_dtype(self, dtype: DType) -> None:
+        """Raises: TypeError for another dtype than it has: its memory is fixed."""
+        if dtype != self.dtype:
+            raise TypeError(
+                f"Parameter {self.name}: expected dtype {self.dtype}, got {dtype}. Its memory is fixed; make a new "
+                "Parameter of the data cast."
+            )
+
+    def assign_value_cpp(self, value: Tensor) -> Parameter:
+        """As `set_data`."""
+        return self.set_data(value)
+
+    def data_sync(self, wait: bool = True) -> None:
+        """The data are always in the memory of the host."""
 
     def clone(self, init: Any = "same") -> Parameter:
         """A new parameter of the same name, shape and dtype. `init`: "same", or what `initializer` takes."""

@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compil
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.hooks import CellHooks, Hook
+from msdump.frontends.mindspore.nn.one_device import OneDevice
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
 from msdump.frontends.mindspore.pynative import run_recorded, run_step, step_session
@@ -25,13 +26,15 @@ from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, i
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
 
 
-class Cell:
+class Cell(OneDevice):
     """Base of all networks: subclasses create children and parameters in `__init__` and compute in `construct`."""
 
     _cells: OrderedDict[str, Cell]
     _params: OrderedDict[str, Parameter]
-    cls_name: str
+    cls_name: str = ""
     scope_name: str
+    phase: str = "train"
+    param_prefix: str = ""
 
     # A cell that only groups its children: calls of them show it in their scope though it is never called itself.
     is_container = False
@@ -73,7 +76,7 @@ class Cell:
             if self._declared_inputs is not None:
                 check_inputs(self._declared_inputs, args)
             if get_context("mode") == GRAPH_MODE:
-                return compiled_call(self._body(None), self._cache, args, kwargs, self, self._jit_level)
+                return self._run_compiled(args, kwargs)
             session = step_session(self._jit_level)
             if session is not None:
                 return run_step(session, self._body(None), self._cache, args, kwargs, self)
@@ -117,6 +120,9 @@ class Cell:
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
         compile_only(self._body(None), self._cache, args, kwargs, self, self._jit_level)
+
+    def _run_compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return compiled_call(self._body(None), self._cache, args, kwargs, self, self._jit_level)
 
     @contextmanager
     def entered(self, tracer: Tracer | None) -> Iterator[None]:
