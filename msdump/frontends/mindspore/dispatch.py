@@ -156,6 +156,9 @@ def _as_read(tensor: Tensor) -> Tensor:
 
 def promoted(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     """Both operands in their common dtype."""
+    is_plain = isinstance(first, Tensor) and isinstance(second, Tensor) and current_precision() is None
+    if is_plain and first.type_.dtype == second.type_.dtype:
+        return first, second
     if isinstance(first, np.generic):
         first = first.item()
     if isinstance(second, np.generic):
