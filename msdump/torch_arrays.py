@@ -46,7 +46,7 @@ def tensor_of(array: Array) -> Any:
     """
     if not array.flags.writeable or (array.strides and min(array.strides) < 0):
         array = array.copy()
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.isbuiltin != 2:  # 2: a dtype of ml_dtypes; that of an array from a pickle says 0
         return torch.from_numpy(array)
     bits = torch.from_numpy(array.view(_INTEGER_BY_SIZE[array.dtype.itemsize]))
     return bits.view(torch_dtype(dtypes.dtype_from_numpy(array.dtype).name))

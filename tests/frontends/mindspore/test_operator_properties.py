@@ -175,11 +175,16 @@ def test_limits_of_two_byte_floats() -> None:
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 # Gradients that are not those of the values.
-NOT_DIFFERENCES = {"StopGradient": "that is its purpose", **dict.fromkeys(DRAWS, "nothing flows through draws")}
+NOT_DIFFERENCES = {
+    "StopGradient": "that is its purpose",
+    "SoftmaxCrossEntropyWithLogits": "it counts on labels whose sum is 1",
+    **dict.fromkeys(("BatchNormGrad", "LayerNormGrad", "MaxPoolGrad"), "some operands are results of the others"),
+    **dict.fromkeys(DRAWS, "nothing flows through draws"),
+}
 # How many of the results have a gradient, where the others are for the gradient alone.
-DIFFERENTIATED = {"BatchNorm": 1, "LayerNorm": 1, "LSTM": 3, "SoftmaxCrossEntropyWithLogits": 1}
+DIFFERENTIATED = {"BatchNorm": 1, "LayerNorm": 1, "LSTM": 3}
 # How many of the operands have one, where the others are constants to MindSpore.
-DIFFERENTIABLE = {"BatchNorm": 3, "DropoutGrad": 1, "OneHot": 0, "SoftmaxCrossEntropyWithLogits": 1}
+DIFFERENTIABLE = {"BatchNorm": 3, "DropoutGrad": 1, "OneHot": 0}
 # Where an index comes twice the last value wins, but the gradient flows to all, as MindSpore's does.
 LAST_WINS = re.compile(r"(Tensor)?Scatter|SparseToDense|IndexPut|Inplace|MaxUnpool")
 STEP = 1e-6

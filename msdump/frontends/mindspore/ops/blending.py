@@ -83,10 +83,27 @@ def _mul_no_nan(torch: Any, x: Tensor, y: Tensor) -> Any:
     return torch.where(y == 0, torch.zeros_like(product), product)
 
 
-@operator("TruncateDiv", operands=COMMON, numpy=lambda np, x, y: np.trunc(np.divide(x, y)).astype(x.dtype))
+def whole_quotient(library: Any, x: Any, y: Any) -> Any:
+    """x / y, rounded toward zero.   Edges: integers over 0 give the ends of their range, and 0 over 0 gives 0."""
+    if dtype_kind(x) == dtypes.FLOAT:
+        return library.trunc(x / y)
+    limits = library.iinfo(x.dtype)
+    ends = library.where(x > 0, library.full_like(x, limits.max), library.full_like(x, limits.min))
+    ends = library.where(x == 0, library.zeros_like(x), ends)
+    divisor = library.where(y == 0, library.ones_like(y), y)
+    return library.where(y == 0, ends, library.floor_divide(x - library.fmod(x, divisor), divisor))
+
+
+def dtype_kind(x: Any) -> str:
+    """Kind of the dtype table, of an array or a tensor of PyTorch."""
+    name = str(x.dtype).removeprefix("torch.")
+    return dtypes.dtype(name).kind
+
+
+@operator("TruncateDiv", operands=COMMON, numpy=True)
 def truncate_div(torch: Any, x: Tensor, y: Tensor) -> Any:
     """x / y, rounded toward zero."""
-    return torch.div(x, y, rounding_mode="trunc")
+    return whole_quotient(torch, x, y)
 
 
 @operator("TruncateMod", operands=COMMON, numpy="fmod")
@@ -111,8 +128,10 @@ def lerp(torch: Any, input: Tensor, end: Tensor, weight: Tensor) -> Any:
 
 @operator("Addcdiv", operands=COMMON, numpy=True)
 def addcdiv(torch: Any, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor = 1) -> Any:  # type: ignore[assignment]
-    """input + value * tensor1 / tensor2."""
-    return torch.add(input, torch.multiply(value, torch.divide(tensor1, tensor2)))
+    """input + value * tensor1 / tensor2, the quotient of integers rounded toward zero."""
+    is_whole = dtype_kind(input) in (dtypes.INT, dtypes.UINT)
+    quotient = whole_quotient(torch, tensor1, tensor2) if is_whole else torch.divide(tensor1, tensor2)
+    return torch.add(input, torch.multiply(value, quotient))
 
 
 @operator("Addcmul", operands=COMMON, numpy=True)

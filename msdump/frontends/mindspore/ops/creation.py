@@ -42,8 +42,9 @@ def linspace(start: Any, end: Any, steps: Any) -> Any:
 def _logspace(torch: Any, start: Tensor, end: Tensor, steps: int = 10, base: int = 10, dtype: Type = _float32) -> Any:
     """Powers of `base` whose exponents are at equal distances."""
     places = torch.arange(steps, dtype=torch.float64, device=getattr(start, "device"))  # noqa: B009
-    width = torch.divide(torch.subtract(end, start), max(steps - 1, 1))
-    return torch.pow(float(base), torch.add(start, torch.multiply(width, places))).to(dtype)
+    first, last = start.double(), end.double()  # type: ignore[attr-defined]
+    width = torch.divide(torch.subtract(last, first), max(steps - 1, 1))
+    return torch.pow(float(base), torch.add(first, torch.multiply(width, places))).to(dtype)
 
 
 def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Type = _float32) -> Any:

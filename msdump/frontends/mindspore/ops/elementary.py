@@ -100,9 +100,16 @@ copysign = _binary("CopySign", "copysign", "copysign", "input with the sign of o
 nextafter = _binary(
     "NextAfter", "nextafter", "nextafter", "The next float after input toward other.", has_gradient=False
 )
-heaviside = _binary("Heaviside", "heaviside", "heaviside", "0 below zero, 1 above, `other` at zero.", COMMON, False)
 fmax = _binary("Fmax", "fmax", "fmax", "The larger of each pair, the other where one is NaN.", COMMON)
 fmin = _binary("Fmin", "fmin", "fmin", "The smaller of each pair, the other where one is NaN.", COMMON)
+
+
+@operator("Heaviside", operands=COMMON, numpy=True, has_gradient=False)
+def heaviside(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """0 below zero and for NaN, 1 above, `other` at zero."""
+    is_above = torch.where(input > 0, torch.ones_like(input), torch.zeros_like(input))
+    return torch.where(input == 0, other, is_above)
+
 
 # -- whole numbers and truth -------------------------------------------------------------------------------------------
 

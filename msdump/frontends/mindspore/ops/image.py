@@ -173,12 +173,12 @@ def _kept(np: Any, bboxes: Any, iou_threshold: float) -> tuple[Any, ...]:
     for place in range(len(boxes)):
         if mask[place]:
             mask[place + 1 :] &= ~(shares[place, place + 1 :] > iou_threshold)
-    return boxes, order.astype(np.int32), mask
+    return boxes, np.arange(len(boxes), dtype=np.int32), mask
 
 
 @operator("NMSWithMask", numpy=_kept, has_gradient=False)
 def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tuple[Any, ...]:
-    """Boxes (x0, y0, x1, y1, score) by falling score, their rows, and which of them are kept."""
+    """Boxes (x0, y0, x1, y1, score) by falling score, their numbers in that order, and which of them are kept."""
     import numpy as np
 
     from msdump.torch_arrays import array_like, tensor_of

@@ -74,9 +74,16 @@ def pinv(x: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     return _pinv(x, atol, rtol, hermitian)
 
 
-@operator("MatrixPower", init="n", operands=FLOAT)
+@operator("MatrixPower", init="n")
 def matrix_power(torch: Any, input: Tensor, n: int) -> Any:
-    """Whole powers of square matrices."""
+    """Whole powers of square matrices; those of integers are not negative."""
+    if not (torch.is_floating_point(input) or torch.is_complex(input)):
+        if n < 0:
+            raise ValueError(f"expected n >= 0 for integers, got {n}.")
+        result = torch.eye(input.shape[-1], dtype=input.dtype, device=getattr(input, "device")).expand(input.shape)  # noqa: B009
+        for _ in range(n):
+            result = torch.matmul(result, input)
+        return torch.clone(result)
     return torch.linalg.matrix_power(input, n)
 
 
@@ -131,9 +138,10 @@ def qr(input: Tensor, mode: str = "reduced") -> Any:
 
 @operator("Svd", init="full_matrices compute_uv", operands=FLOAT)
 def _svd(torch: Any, input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> tuple[Any, ...]:
-    """Singular values, and the matrices of left and right singular vectors as columns."""
+    """Singular values, and the matrices of left and right singular vectors as columns; without compute_uv one zero."""
     if not compute_uv:
-        return (torch.linalg.svdvals(input),)
+        values = torch.linalg.svdvals(input)
+        return values, values.new_zeros(1), values.new_zeros(1)
     left, values, right = torch.linalg.svd(input, full_matrices)
     return values, left, right.mH.contiguous()
 
@@ -146,10 +154,13 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
 
 @operator("Eig", init="compute_v", operands=FLOAT)
 def _eig(torch: Any, x: Tensor, compute_v: bool = False) -> tuple[Any, ...]:
-    """Eigenvalues of square matrices, and eigenvectors as columns; complex."""
+    """Eigenvalues of square matrices, and eigenvectors as columns; complex. Without compute_v a zero."""
     if x.dtype in (torch.float16, torch.bfloat16):
         raise TypeError(f"expected numbers of at least 4 bytes, got {x.dtype}.")
-    return tuple(torch.linalg.eig(x)) if compute_v else (torch.linalg.eigvals(x),)
+    if compute_v:
+        return tuple(torch.linalg.eig(x))
+    values = torch.linalg.eigvals(x)
+    return values, values.new_zeros(())
 
 
 def eig(A: Tensor) -> Any:

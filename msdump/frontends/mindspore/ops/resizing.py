@@ -31,7 +31,7 @@ def _nearest(torch: Any, x: Tensor, size: Sizes, align_corners: bool = False, ha
 
 @operator("ResizeBilinearV2", init="align_corners half_pixel_centers")
 def _bilinear(
-    torch: Any, image: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = True
+    torch: Any, image: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     """Straight lines between elements."""
     return _by_lines(torch, image, size, align_corners, half_pixel_centers)
@@ -66,11 +66,41 @@ def _at_corners(torch: Any, image: Any, size: Sizes) -> Any:
         places = torch.arange(wanted, device=image.device) * (length / wanted)
         before = places.long().clamp(max=length - 1)
         after = (before + 1).clamp(max=length - 1)
-        part = (places - before).to(image.dtype)
-        part = part[:, None] if axis == -2 else part
+        part = _along(places - before, axis, image)
         first, second = result.index_select(axis, before), result.index_select(axis, after)
         result = first + (second - first) * part
     return result
+
+
+def _by_curves_at_corners(torch: Any, image: Any, size: Sizes) -> Any:
+    """Cubic curves, where element i of the result stands at i * (old size / new size).
+
+    Source: MindSpore's CPU kernel, which rounds the part between two elements to 1/1024; the slope is that of -0.75.
+    """
+    result = image
+    for axis, wanted in zip((-2, -1), size, strict=True):
+        length = image.shape[axis]
+        places = torch.arange(wanted, device=image.device) * (length / wanted)
+        before = places.long()
+        part = torch.round((places - before) * 1024) / 1024
+        rows = [
+            result.index_select(axis, (before + step).clamp(0, length - 1)) * _along(_weight(part - step), axis, image)
+            for step in (-1, 0, 1, 2)
+        ]
+        result = rows[0] + rows[1] + rows[2] + rows[3]
+    return result
+
+
+def _weight(distance: Any) -> Any:
+    """Of an element at a distance below 2, in cubic convolution of slope -0.75."""
+    x = distance.abs()
+    near, far = (1.25 * x - 2.25) * x * x + 1, ((-0.75 * x + 3.75) * x - 6) * x + 3
+    return near * (x <= 1) + far * (x > 1)
+
+
+def _along(values: Any, axis: int, image: Any) -> Any:
+    values = values.to(image.dtype)
+    return values[:, None] if axis == -2 else values
 
 
 @operator("ResizeLinear1D", init="coordinate_transformation_mode")
@@ -81,9 +111,11 @@ def _linear(torch: Any, images: Tensor, size: Sizes, coordinate_transformation_m
 
 @operator("ResizeBicubic", init="align_corners half_pixel_centers")
 def _bicubic(
-    torch: Any, images: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = True
+    torch: Any, images: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     """Cubic curves through elements."""
+    if not align_corners and not half_pixel_centers:
+        return _by_curves_at_corners(torch, images, size)
     return _resized(torch, images, size, "bicubic", align_corners)
 
 

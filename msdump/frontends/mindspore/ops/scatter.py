@@ -12,6 +12,7 @@ from msdump.errors import ExecutionError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.blending import dtype_kind, whole_quotient
 from msdump.frontends.mindspore.ops.declaration import operator, plain
 from msdump.frontends.mindspore.ops.primitive import operator_class
 
@@ -55,7 +56,7 @@ def _written(library: Any, rows: Any, places: Any, updates: Any, how: str) -> An
     if how != _DIV:
         return library.scatter_reduce(rows, 0, index, updates, _OF_TORCH[how])
     divisors = library.scatter_reduce(library.ones_like(rows), 0, index, updates, "prod")
-    return library.div(rows, divisors, rounding_mode=None if rows.dtype.is_floating_point else "trunc")
+    return library.div(rows, divisors) if rows.dtype.is_floating_point else whole_quotient(library, rows, divisors)
 
 
 def _written_by_numpy(rows: Any, places: Any, updates: Any, how: str) -> Any:
@@ -63,7 +64,7 @@ def _written_by_numpy(rows: Any, places: Any, updates: Any, how: str) -> Any:
         rows[places] = updates
     elif how == _DIV and rows.dtype.kind in "iu":
         for place, update in zip(places, updates, strict=True):
-            rows[place] = np.trunc(rows[place] / update)
+            rows[place] = whole_quotient(np, rows[place], update)
     else:
         _OF_NUMPY.get(how, np.divide).at(rows, places, updates)
     return rows
@@ -350,7 +351,9 @@ def _segment_mean(torch: Any, input_x: Tensor, segment_ids: Tensor) -> Any:
     total = _by_segment(torch, input_x, segment_ids, count, _ADD)
     rows = np.bincount(np.asarray(segment_ids), minlength=count).clip(1)
     rows = rows.reshape((count,) + (1,) * (input_x.ndim - 1))
-    return total / (rows.astype(total.dtype) if torch is np else torch.as_tensor(rows).to(total.dtype))
+    counts = rows.astype(total.dtype) if torch is np else torch.as_tensor(rows).to(total.dtype)
+    is_whole = dtype_kind(total) in (dtypes.INT, dtypes.UINT)
+    return whole_quotient(torch, total, counts) if is_whole else total / counts
 
 
 @operator_class("UnsortedSegmentSum")

@@ -83,11 +83,16 @@ def adjoint(x: Tensor) -> Any:
 # -- Fourier transforms ------------------------------------------------------------------------------------------------
 
 
+def _at_least_float(torch: Any, input: Any) -> Any:
+    """Two-byte floats are transformed as float32."""
+    return input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+
+
 def _transform(op_type: str, name: str, doc: str) -> Any:
     """Along one axis, of n places."""
 
     def function(torch: Any, input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-        return getattr(torch.fft, name)(input, n, dim, norm)
+        return getattr(torch.fft, name)(_at_least_float(torch, input), n, dim, norm)
 
     function.__doc__ = doc
     return operator(op_type, operands=FLOAT)(function)
@@ -95,7 +100,7 @@ def _transform(op_type: str, name: str, doc: str) -> Any:
 
 def _transform_2(op_type: str, name: str, doc: str) -> Any:
     def function(torch: Any, input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-        return getattr(torch.fft, name)(input, s, dim, norm)
+        return getattr(torch.fft, name)(_at_least_float(torch, input), s, dim, norm)
 
     function.__doc__ = doc
     return operator(op_type, operands=FLOAT)(function)
@@ -103,7 +108,7 @@ def _transform_2(op_type: str, name: str, doc: str) -> Any:
 
 def _transform_n(op_type: str, name: str, doc: str) -> Any:
     def function(torch: Any, input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-        return getattr(torch.fft, name)(input, s, dim, norm)
+        return getattr(torch.fft, name)(_at_least_float(torch, input), s, dim, norm)
 
     function.__doc__ = doc
     return operator(op_type, operands=FLOAT)(function)

@@ -332,9 +332,9 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1)
 @operator("Histogram", init="bins min max", has_gradient=False)
 def histc(torch: Any, input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Any:
     """How many elements are in each of `bins` equal parts of a range; (0, 0): from the least to the greatest."""
-    if torch.is_floating_point(input):
-        return torch.histc(input, bins, min, max)
     numbers: Any = input
+    if torch.is_floating_point(input):
+        return torch.histc(numbers.float() if numbers.itemsize == 2 else numbers, bins, min, max)
     return torch.histc(numbers.float(), bins, min, max).int()
 
 
