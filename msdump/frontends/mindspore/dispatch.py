@@ -15,19 +15,22 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.precision import FULL, Precision, current_precision
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
-from msdump.graph.primitive import Primitive, definition_of
+from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
 
 Attrs = Mapping[str, Any]
 
 
-def execute(op_type: str, inputs: Sequence[Tensor], attrs: Attrs | None = None) -> tuple[Tensor, ...]:
+def execute(
+    op_type: str, inputs: Sequence[Tensor], attrs: Attrs | None = None, definition: PrimitiveDef | None = None
+) -> tuple[Tensor, ...]:
     """All outputs of one operator: a node of the active graph, or computed now.
 
+    definition  of an operator of the script, which is not in the registry
     Raises: GraphError when operands do not fit; KernelNotFoundError with the nearest known operator.
     """
-    primitive = Primitive(op_type, dict(attrs or {}))
+    primitive = Primitive(op_type, dict(attrs or {}), definition=definition)
     tracer, precision = current_tracer(), current_precision()
-    if precision is not None and op_type != "Cast" and not definition_of(op_type).mutates:
+    if precision is not None and op_type != "Cast" and not (definition or definition_of(op_type)).mutates:
         outputs = _run(primitive, _precise(precision, op_type, inputs, tracer), tracer)
         if precision.restores and precision.lowers(op_type):
             return tuple(_in_dtype(tensor, FULL, tracer) for tensor in outputs)
