@@ -76,6 +76,7 @@ complex64, complex128 = DType("complex64"), DType("complex128")
 string = DType("string")
 byte, short, intc, intp = int8, int16, int32, int64
 half, single, double = float16, float32, float64
+long, cfloat, cdouble = int64, complex64, complex128
 int_, uint, float_ = int32, uint32, float32
 
 int_type = (int8, int16, int32, int64)

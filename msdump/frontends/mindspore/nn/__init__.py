@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
-from msdump.frontends.mindspore.nn import layer, loss, optim, wrap
+from msdump.frontends.mindspore.nn import layer, loss, optim, utils, wrap
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.dynamic_lr import (
     cosine_decay_lr,
@@ -18,9 +18,10 @@ from msdump.frontends.mindspore.nn.layer import *
 from msdump.frontends.mindspore.nn.learning_rate_schedule import *
 from msdump.frontends.mindspore.nn.loss import *
 from msdump.frontends.mindspore.nn.optim import *
+from msdump.frontends.mindspore.nn.utils import no_init_parameters
 from msdump.frontends.mindspore.nn.wrap import *
 from msdump.frontends.mindspore.train.metrics import *
 
-publish_all(__name__, "layer", "loss", "metrics", "optim", "wrap")
+publish_all(__name__, "layer", "loss", "metrics", "optim", "utils", "wrap")
 
 __getattr__ = explain_missing(__name__)
