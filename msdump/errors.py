@@ -84,7 +84,7 @@ class WriteError(DumpError):
     """A file of a dump that could not be written.
 
     unwritten   records that earlier calls of the writer took and that are not on disk after all; those of the call that
-                failed are not among them. Empty tensors do not count, as nowhere in a report.
+                failed are not among them
     """
 
     def __init__(self, message: str, unwritten: int = 0) -> None:

@@ -158,9 +158,12 @@ class GraphMemory:
 
 
 class WatchedGraph(GraphMemory):
-    """What the dumper decided about one graph at compile time."""
+    """What the dumper decided about one graph at compile time.
 
-    def __init__(self, graph: Graph, plan: Plan) -> None:
+    takes_empty  whether outputs of operators count without elements, as where somebody writes their statistics
+    """
+
+    def __init__(self, graph: Graph, plan: Plan, takes_empty: bool = False) -> None:
         self.ops = graph.op_infos()
         super().__init__(graph, self.ops)
         self.masks = plan.masks([op.full_name for op in self.ops], [op.is_marked for op in self.ops])
@@ -177,16 +180,22 @@ class WatchedGraph(GraphMemory):
             self.parameters = [value for value in inputs if plan.dumps_parameter(value.name)]
             self.constants = list(enumerate(graph.constants)) if plan.dumps_constants else []
         self.has_constants_on_disk = False
+        self._takes_empty = takes_empty
 
     @property
     def size(self) -> int:
-        """Tensors of one iteration that get a file, as `op_size`."""
+        """Tensors of one iteration that get a file or a row, as `op_size`."""
         parameters = sum(0 not in value.type.shape for value in self.parameters)
         return sum(map(self.op_size, range(len(self.operands)))) + parameters
 
     def op_size(self, index: int) -> int:
-        """Tensors of one operator that get a file; one whose shape only the run decides counts as one with elements."""
-        return sum(0 not in operand.info.shape for operand in self.operands[index])
+        """Tensors of one operator that get a file or a row; one whose shape only the run decides counts as one with
+        elements.
+        """
+        return sum(
+            0 not in operand.info.shape or (self._takes_empty and operand.io == OUTPUT)
+            for operand in self.operands[index]
+        )
 
 
 DATA = "Data"

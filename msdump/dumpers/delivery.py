@@ -110,7 +110,6 @@ class Delivery:
         records: list[TensorRecord],
         held: list[object],
         writers: Sequence[Writer] | None = None,
-        record_count: int | None = None,
     ) -> Job:
         """The job that hands the records of one operator to the round's writers, or to these."""
 
@@ -121,7 +120,7 @@ class Delivery:
 
         round_.enter()
         size = sum(record.size_bytes for record in records)
-        return Job(size, len(records) if record_count is None else record_count, write, held)
+        return Job(size, len(records), write, held)
 
     def has_stopped(self) -> bool:
         """Whether the dump is over; an error of the pool ends it."""

@@ -27,10 +27,10 @@ from msdump.dumpers.delivery import DataOffsets, Delivery, Round, Turns
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.staging import Staged, staged_size
 from msdump.dumpers.tally import Tally
-from msdump.formats.writer import Writer
+from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, INPUT, OUTPUT, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
+from msdump.records import AFTER, BEFORE, INPUT, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
 
 # How much waits before statistics are taken in turns with the step.
 _TURN_BYTES = 128 << 20
@@ -152,7 +152,8 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         self._old_inputs: dict[TensorKey, Staged] = {}
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        watched = self._watched[graph] = WatchedGraph(graph, self._plan)
+        takes_empty = any(writer.takes_empty for writer in self._writers)
+        watched = self._watched[graph] = WatchedGraph(graph, self._plan, takes_empty)
         self._tally.count_graph(graph, watched.masks)
         masks = []
         for op, operands in zip(watched.ops, watched.operands, strict=True):
@@ -244,8 +245,8 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         repeats: list[TensorRecord] = []
         for record in records:
             if record.data.size == 0:
-                self._submit_empty(round_, record)
-            elif not self._writes_once or round_.written.is_new(record):
+                continue
+            if not self._writes_once or round_.written.is_new(record):
                 fresh.append(record)
             else:
                 repeats.append(record)
@@ -271,17 +272,21 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
                 self._turns.add_repeat(shadow)
             else:
                 self.pool.submit(self._delivery.job(round_, [shadow], []), round_.written.get(record))
+        # Behind the copies: when there is no memory for them, nothing of the operator may be queued yet.
+        for record in records:
+            if record.data.size == 0:
+                self._submit_empty(round_, record)
 
     def _measures_only(self, watched: WatchedGraph) -> bool:
         """Statistics of another library's tensors: it computes with all cores, so they are taken in turns with it."""
         return watched.lends and not self._plan.saved.tensors
 
     def _submit_empty(self, round_: Round, record: TensorRecord) -> None:
-        """Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics."""
-        self._tally.count_skipped("empty tensor")
-        writers = [writer for writer in self._writers if writer.takes_empty]
-        if writers and record.io == OUTPUT and not record.is_parameter:
-            self.pool.submit(self._delivery.job(round_, [record], [], writers, record_count=0))
+        takers = takers_of(record, self._writers)
+        if takers:
+            self.pool.submit(self._delivery.job(round_, [record], [], takers))
+        else:
+            self._tally.count_skipped("empty tensor")
 
 
 class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):

@@ -17,10 +17,10 @@ from msdump.dumpers.recorders import GraphRecorder
 from msdump.dumpers.tally import Attempt, Tally
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import append_history
-from msdump.formats.writer import Writer
+from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, OUTPUT, AlreadyWritten, OpEvent, TensorRecord
+from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -56,7 +56,7 @@ class SyncDumper(Dumper):
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        watched = WatchedGraph(graph, self._plan)
+        watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
         if not self._is_over():
@@ -120,20 +120,23 @@ class SyncDumper(Dumper):
                 yield record
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
-        """All records of a step: every distinct tensor once, over all threads, then those that repeat one."""
+        """All records of a step: those without elements, every distinct tensor once, over all threads, then those
+        that repeat one.
+        """
         written: AlreadyWritten[None] = AlreadyWritten()
         first: list[TensorRecord] = []
         repeats: list[TensorRecord] = []
         for record in records:
-            if record.data.size == 0:
-                # Source: MindSpore, an empty tensor has no file; its operator's output still has its row of statistics.
-                self._tally.count_skipped("empty tensor")
-                if record.io == OUTPUT and not record.is_parameter:
-                    for writer in self._writers:
-                        if writer.takes_empty:
-                            writer.write([record])
-            else:
+            if record.data.size:
                 (first if written.is_new(record) else repeats).append(record)
+                continue
+            takers = takers_of(record, self._writers)
+            for writer in takers:
+                writer.write([record])
+            if takers:
+                attempt.count_written(1)
+            else:
+                self._tally.count_skipped("empty tensor")
         jobs = [self._threads.submit(self._write_batch, batch, attempt) for batch in batches(first)]
         try:
             for job in jobs:

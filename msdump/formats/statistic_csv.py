@@ -66,12 +66,11 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A row that waits.   `has_elements`: whether its tensor counts as one that is written or lost."""
+    """A row that waits."""
 
     timestamp_us: int
     file: AppendFile
     text: str
-    has_elements: bool
 
 
 class _Iteration:
@@ -164,7 +163,7 @@ class StatisticWriter:
             finally:
                 file.close()
         except WriteError as error:
-            raise WriteError(str(error), sum(line.has_elements for line in lines)) from error
+            raise WriteError(str(error), len(lines)) from error
 
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
@@ -173,7 +172,7 @@ class StatisticWriter:
         lines: list[_Line] = []
         for record, file, measured in zip(records, files, self._measure_all(iteration, records), strict=True):
             line = f"{_identity_text(record)},{measured}" if measured else _identity_text(record)
-            lines.append(_Line(record.timestamp_us, file, line + self._row_end, record.data.size > 0))
+            lines.append(_Line(record.timestamp_us, file, line + self._row_end))
         with iteration.lock:
             iteration.lines += lines
 

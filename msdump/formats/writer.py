@@ -19,7 +19,7 @@ from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import NAME_MAX_BYTES
 from msdump.formats.sidecars import append_mapping, mapped_name
-from msdump.records import TensorRecord
+from msdump.records import OUTPUT, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,18 @@ class Writer(Protocol):
     def close(self) -> None:
         """End all iterations and release what is open; idempotent.   Raises: WriteError, as `end_iteration`."""
         ...
+
+
+def takers_of(record: TensorRecord, writers: Sequence[Writer]) -> Sequence[Writer]:
+    """The writers that put something of a record on disk.
+
+    Source: MindSpore, a tensor without elements has no file; the output of an operator still has its row of statistics.
+    """
+    if record.data.size:
+        return writers
+    if record.io != OUTPUT or record.is_parameter:
+        return ()
+    return [writer for writer in writers if writer.takes_empty]
 
 
 def finish_all(ends: Iterable[Callable[[], None]]) -> None:

@@ -467,8 +467,29 @@ def test_empty_tensors_are_for_those_who_take_them(tmp_path: Path, takes_empty: 
     Executor(case.graph, [dumper]).run(case.inputs, 0)
     dumper.close()
     assert gate.sides == ["output"] * (2 if takes_empty else 0)
-    assert tally.skipped == {"empty tensor": 5}
-    assert (tally.tensors_written, tally.lost) == (0, 0)
+    rows = len(gate.sides)
+    assert tally.skipped == {"empty tensor": 5 - rows}
+    assert (tally.tensors_written, tally.lost) == (rows, 0)
+
+
+def test_empty_tensors_count_once_when_there_is_no_memory_for_copies(tmp_path: Path) -> None:
+    """The product of an operator whose factor with elements cannot be copied."""
+    graph, arrays = Graph(), [np.empty((0, 3), np.float32), np.ones((3, 2), np.float32)]
+    inputs = [graph.add_input(name, TensorType("float32", x.shape)) for name, x in zip("xy", arrays, strict=True)]
+    graph.outputs = list(graph.add_node(Primitive("MatMul"), inputs, "Default").outputs)
+    gate, tally = Gate(), Tally()
+    gate.takes_empty = True
+    gate.permits.release(100)
+    dumper = AsyncDumper(make_plan(tmp_path), [gate], tally, 1 << 20, threads=1)
+
+    def refuse(*arguments: object) -> None:
+        raise MemoryError("no room for a copy")
+
+    dumper.staging.stage = refuse  # type: ignore[assignment,method-assign]
+    Executor(finish(graph), [dumper]).run(arrays, 0)
+    dumper.close()
+    # One factor and the product; then the parameter with elements.
+    assert (tally.tensors_written, tally.lost, gate.sides) == (0, 3, [])
 
 
 def test_a_run_after_the_end_is_not_dumped(tmp_path: Path) -> None:
