@@ -46,7 +46,7 @@ def with_backward(
         is_inner = builder.graph is not tracer.graph
         with tracer.region(builder.graph) if is_inner else nullcontext(), tracer.backward_of(node):
             gradients = backward([tracer.tensor_of(value) for value in given])
-        values = [None if tensor is None else tracer.value_of(tensor) for tensor in gradients]
+            values = [None if tensor is None else tracer.value_of(tensor) for tensor in gradients]
         return [*values, *itertools.repeat(None, len(results))]
 
     definition = PrimitiveDef(

@@ -13,11 +13,13 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.control.branches import branch, is_traced, truth
 from msdump.frontends.mindspore.control.loops import TracedRange, loop
 from msdump.frontends.mindspore.control.variables import Variables
 from msdump.frontends.mindspore.dispatch import call
+from msdump.frontends.mindspore.tracer import current_tracer
 
 Thunk = Callable[[], Any]
 
@@ -59,6 +61,16 @@ def for_(items: Iterable[Any], body: Callable[[Any], Any], names: Sequence[str],
             return
         else:
             body(item)
+
+
+def own(thing: Any) -> Any:
+    """What `thing[index] = value` writes to: in a branch or a body a tensor of its own, as the run may skip these."""
+    tracer = current_tracer()
+    if tracer is None or tracer.is_recording or not tracer.is_in_subgraph:
+        return thing
+    if not isinstance(thing, Tensor) or isinstance(thing, Parameter):
+        return thing
+    return tracer.tensor_of(tracer.value_of(thing))
 
 
 def range_(function: Any, *args: Any) -> Any:

@@ -54,10 +54,13 @@ class _Converter(ast.NodeTransformer):
         self.shared: set[str] = set()
         self._exits = exits
         self._count = 0
+        self._depth = 0  # functions around the statement that is converted, in the function itself
         arguments = [*function.args.posonlyargs, *function.args.args]
         self._first_argument = arguments[0].arg if arguments else ""
         inner = [each for statement in function.body for each in walk_scope(statement)]
         self._globals = {name for each in inner if isinstance(each, ast.Global) for name in each.names}
+        self._locals = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        self._locals |= {name for statement in function.body for name in _bound(statement)}
         self._nonlocals = {name for each in inner if isinstance(each, ast.Nonlocal) for name in each.names}
 
     def converted(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -126,6 +129,12 @@ class _Converter(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+        return self._with_own(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt | list[ast.stmt]:
+        return self._with_own(node)
+
     # -- expressions --------------------------------------------------------------------------------
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
@@ -170,9 +179,17 @@ class _Converter(ast.NodeTransformer):
         result: ast.stmt = self.generic_visit(node)  # type: ignore[assignment]
         return result
 
+    def _with_own(self, node: ast.Assign | ast.AugAssign) -> ast.stmt | list[ast.stmt]:
+        """Variables whose elements a branch or a body writes get new values, which can leave it."""
+        names = sorted(set(_filled(node)) & self._locals - self._globals - self._nonlocals) if self._depth else []
+        own = [ast.Assign([ast.Name(name, ast.Store())], _hook("own", _load(name))) for name in names]
+        return [*(_placed(each, node) for each in own), self._plain(node)] if own else self._plain(node)
+
     def _names(self, statements: Iterable[ast.stmt]) -> list[str] | None:
-        """Variables that the statements write; None where some are global."""
-        names = sorted({name for statement in statements for name in _bound(statement)})
+        """Variables that the statements write, or elements of which; None where some are global."""
+        statements = list(statements)
+        filled = self._locals.intersection(name for statement in statements for name in _filled(statement))
+        names = sorted(filled.union(name for statement in statements for name in _bound(statement)))
         return None if self._globals.intersection(names) else names
 
     def _new(self, kind: str) -> str:
@@ -188,7 +205,9 @@ class _Converter(ast.NodeTransformer):
         is_visited: bool = False,
         argument: str = "",
     ) -> ast.stmt:
+        self._depth += 1
         inner = list(body) if is_visited else [statement for each in body for statement in self.converted(each)]
+        self._depth -= 1
         written = [ast.Nonlocal(list(names))] if names else []
         function = new_function(name, [*written, *(inner or [ast.Pass()])])
         if argument:
@@ -225,6 +244,20 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield from (target.id for target in walruses if isinstance(target, ast.Name))
         else:
             yield from _bound(child)
+
+
+def _filled(node: ast.AST) -> Iterator[str]:
+    """Variables of the function to whose elements a statement of it assigns."""
+    for each in walk_scope(node):
+        targets: list[ast.AST] = []
+        if isinstance(each, ast.Assign):
+            targets += [inner for target in each.targets for inner in ast.walk(target)]
+        elif isinstance(each, ast.AugAssign):
+            targets.append(each.target)
+        places = (target for target in targets if isinstance(target, ast.Subscript))
+        for place in places:
+            if isinstance(place.ctx, ast.Store) and isinstance(place.value, ast.Name):
+                yield place.value.id
 
 
 def _binds(node: ast.AST) -> bool:

@@ -151,3 +151,71 @@ def test_loops_over_functions() -> None:
     assert ops.WhileLoop()(lambda v: v < 100, lambda v: v + 1, 10) == 100
     with pytest.raises(TypeError, match="'lower' must be an int or a Tensor"):
         ops.ForiLoop()(0.5, 2, lambda index, v: v, x)
+
+
+class Hundredfold(nn.Cell):
+    def construct(self, x: Any) -> Any:
+        return x * 2
+
+    def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+        return (dout * 100,)
+
+
+@pytest.mark.usefixtures("either_mode")
+def test_a_cell_with_its_own_gradient_runs_in_branches_and_loops() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Hundredfold()
+
+        def construct(self, x: Any, n: Any) -> Any:
+            if x.sum() > 0:
+                x = self.inner(x)
+            while n > 0:
+                x = self.inner(x)
+                n = n - 1
+            return x
+
+    gradient = ms.grad(Net())
+    for value, runs in ((1.0, 3), (-1.0, 2)):
+        answer = gradient(ms.Tensor([value, 0.0]), ms.Tensor(2, ms.int32))
+        assert answer.asnumpy().tolist() == [100.0**runs] * 2
+
+
+@pytest.mark.usefixtures("either_mode")
+def test_elements_are_written_in_branches_and_loops() -> None:
+    """With indices that the loop counts, and only where the branch runs; the gradient follows."""
+
+    class Net(nn.Cell):
+        def construct(self, x: Any, y: Any, n: Any) -> Any:
+            x = x * 1
+            i = ops.zeros_like(n)
+            while i < n:
+                x[i] = x[i] * 3
+                x[:, 0:2] += y
+                i += 1
+            if n > 1:
+                x[1], kept = 5.0, x
+            else:
+                kept = x * 2
+            return x + kept
+
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 2), np.float32)
+    for count in (1, 2):
+        expected = x.copy()
+        for row in range(count):
+            expected[row] *= 3
+            expected[:, :2] += y
+        weight = np.full((2, 3), 3.0)
+        weight[:count] *= 3
+        if count > 1:
+            expected[1] = 5
+            expected *= 2
+            weight *= 2 / 3
+            weight[1] = 0
+        else:
+            expected *= 3
+        args = ms.Tensor(x), ms.Tensor(y), ms.Tensor(count, ms.int32)
+        net = Net()
+        np.testing.assert_allclose(net(*args).asnumpy(), expected)
+        np.testing.assert_allclose(ms.grad(net)(*args).asnumpy(), weight)
