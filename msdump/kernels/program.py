@@ -21,6 +21,7 @@ from msdump.graph.types import TensorType
 from msdump.kernels.array import copy_view
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.threads import apply_ufunc
+from msdump.tensor_text import scalar_text, values_text
 
 def_primitive("Print", ("x",), has_side_effect=True)
 def_primitive("Depend", ("value", "expression"), views={0: 0}, is_kernel=False)
@@ -54,30 +55,15 @@ def _print(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 
 def tensor_text(array: Array) -> str:
-    """A tensor as MindSpore prints it: shape, dtype, values.
+    """A tensor as an operator prints it: shape, dtype, values; without axes only the number, 0 or 1 of a bool.
 
-    Edges: vectors stay on the line, more axes begin on the next one; over 1000 elements the middle is left out.
+    Source: MindSpore 2.0 and 2.7, `print` in a graph.
     """
     row = dtypes.dtype_from_numpy(array.dtype)
-    head = f"Tensor(shape={list(array.shape)}, dtype={row.ir_name}, value="
     if array.ndim == 0:
-        return f"{head} {_number_text(array, row)})"
-    values = array.astype(np.float32) if row.is_float and row.bits < 32 else array
-    if row.is_float:
-        text = np.array2string(values, separator=", ", threshold=1000, formatter={"float_kind": _float_text})
-    else:
-        text = np.array2string(values, separator=", ", threshold=1000)
-    return f"{head}{' ' if array.ndim == 1 else chr(10)}{text})"
-
-
-def _float_text(value: Any) -> str:
-    return f"{value: .8e}"
-
-
-def _number_text(array: Array, row: dtypes.Dtype) -> str:
-    if row.is_float:
-        return f"{float(array):g}"
-    return str(array.item())
+        return scalar_text(array.astype(np.int8) if row.kind == dtypes.BOOL else array)
+    gap = "" if array.ndim == 1 else "\n"
+    return f"Tensor(shape={list(array.shape)}, dtype={row.ir_name}, value={gap}{values_text(array, ' ')})"
 
 
 def _print_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:

@@ -18,6 +18,7 @@ from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
 from msdump.graph.types import TensorType
+from msdump.tensor_text import scalar_text, values_text
 
 # What operators of this thread go to: a Tracer, or None when they run at once.
 active_tracer: ContextVar[Any] = ContextVar("msdump_mindspore_tracer", default=None)
@@ -314,12 +315,13 @@ class Tensor:
         if self._array is None:
             number = "" if self._value is None else f": %{self._value.id}"
             return f"{head}<known when the graph runs{number}>)"
+        value = self.asnumpy()
+        if value.dtype.kind in "US":
+            text = np.array2string(value, separator=", ") if self.ndim else repr(value.item())
+            return f"{head} {text})"
         if self.ndim == 0:
-            value = self.asnumpy()
-            return f"{head} {repr(value.item()) if value.dtype.kind in 'US' else value})"
-        gap = "\n" if self.ndim > 1 else " "
-        text = np.array2string(self.asnumpy(), separator=", ", formatter={"float_kind": lambda x: f"{x: .8e}"})
-        return f"{head}{gap}{text})"
+            return f"{head} {scalar_text(value)})"
+        return f"{head}{chr(10) if self.ndim > 1 else ' '}{values_text(value)})"
 
     def __str__(self) -> str:
         return str(self._array) if self._array is not None else repr(self)
