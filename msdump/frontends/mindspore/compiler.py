@@ -20,7 +20,7 @@ from msdump.frontends.mindspore.control.functions import rewrite_asker, rewritin
 from msdump.frontends.mindspore.printing import printing_in_graph
 from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
-from msdump.frontends.mindspore.structure import Structure, flatten, unflatten
+from msdump.frontends.mindspore.structure import Structure, flatten, unflatten, without_iterators
 from msdump.frontends.mindspore.tracer import TracedCell, Tracer
 from msdump.graph.compile import finish, finish_program
 from msdump.graph.executor import Executor
@@ -259,7 +259,7 @@ def trace(
         if cell is not None:
             stack.enter_context(cell.entered(tracer))
             args = cell.cast_inputs(args)
-        return function(*args, **kwargs)
+        return without_iterators(function(*args, **kwargs))
 
 
 mark_root(trace.__code__)

@@ -46,7 +46,8 @@ def differentiate(
 ) -> Differentiated:
     """Run `function(*args)` and take the gradients of its loss.
 
-    sens     gradient of the loss: a number, a tensor, or a structure of tensors like the outputs; None: ones
+    positions  of arguments; where there are several, those without tensors are left out
+    sens       gradient of the loss: a number, a tensor, or a structure of tensors like the outputs; None: ones
     Edges:   zeros where the loss does not depend on something; with several outputs the loss is the sum of all their
              elements, with `has_aux` only the first of the outputs is the loss.
     Raises:  GraphError when there is no tensor, or an operator on the way has no gradient.
@@ -55,6 +56,8 @@ def differentiate(
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
     with nullcontext() if outer else tracer.active(), tracer.differentiating():
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
+        if len(positions) > 1:
+            positions = [place for place in positions if place >= len(args) or _has_tensor(args[place])]
         inner, inputs = _inner_args(tracer, args, set(positions))
         outputs = outer.recall(function, inner) if outer is not None else None
         if outputs is None:
@@ -156,6 +159,10 @@ def _tensors(thing: Any) -> Iterator[Tensor]:
     elif isinstance(thing, tuple | list | dict):
         for item in thing.values() if isinstance(thing, dict) else thing:
             yield from _tensors(item)
+
+
+def _has_tensor(thing: Any) -> bool:
+    return next(_tensors(thing), None) is not None
 
 
 def _each_sens(sens: Any, count: int) -> list[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _SAME = {
     "dataset": ("engine",),
-    "dataset.text": ("c_transforms", "py_transforms"),
+    "dataset.text": ("c_transforms", "py_transforms", "transforms"),
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
     "nn.layer": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any
 
 from msdump.frontends.mindspore.common.parameter import Parameter
@@ -70,6 +71,26 @@ def unflatten(structure: Structure, leaves: Iterator[Tensor]) -> Any:
     if structure.kind == "dict":
         return dict(zip(structure.detail, items, strict=True))
     return items if structure.kind == "list" else tuple(items)
+
+
+def without_iterators(thing: Any) -> Any:
+    """`thing` with what iterators give in their places, also in tuples, lists and dicts.
+
+    Source: MindSpore: a graph returns lists for generators, `filter`, and `map` over a list; tuples for the rest.
+    """
+    if isinstance(thing, GeneratorType | filter | map | zip | range | enumerate):
+        is_list = isinstance(thing, GeneratorType | filter) or (isinstance(thing, map) and _is_over_list(thing))
+        thing = list(thing) if is_list else tuple(thing)
+    if isinstance(thing, dict):
+        return {key: without_iterators(item) for key, item in thing.items()}
+    if type(thing) in (tuple, list):
+        items = [without_iterators(item) for item in thing]
+        return items if isinstance(thing, list) else tuple(items)
+    return thing
+
+
+def _is_over_list(mapped: map[Any]) -> bool:
+    return isinstance(mapped.__reduce__()[1][1], type(iter([])))
 
 
 def tensor_types(structures: Sequence[Structure]) -> list[TensorType]:

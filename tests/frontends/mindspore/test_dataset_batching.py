@@ -141,10 +141,23 @@ def test_samplers_choose_among_each_other() -> None:
         def __iter__(self) -> Any:
             return iter(range(0, self.dataset_size, 2))
 
+    class Listed:
+        def __getitem__(self, index: int) -> int:
+            return [3, 3, 0, 4][index]
+
+        def __len__(self) -> int:
+            return 3
+
     outer = ds.SequentialSampler(1, 4)
     outer.add_child(ds.SubsetSampler([4, 3, 2, 1, 0]))
     weighted = ds.WeightedRandomSampler([0.0, 1.0, 0.0, 2.0, 0.0], 2, replacement=False)
-    for sampler, chosen in ((outer, [3, 2, 1, 0]), (EverySecond(), [0, 2, 4]), (ds.IterSampler([4, 2], 1), [4])):
+    samplers = [
+        (outer, [3, 2, 1, 0]),
+        (EverySecond(), [0, 2, 4]),
+        (Listed(), [3, 3, 0]),
+        (ds.IterSampler([4, 2], 1), [4]),
+    ]
+    for sampler, chosen in samplers:
         assert [row[0] for row in rows_of(ds.NumpySlicesDataset(np.arange(5), sampler=sampler))] == chosen
     assert sorted(row[0] for row in rows_of(ds.NumpySlicesDataset(np.arange(5), sampler=weighted))) == [1, 3]
 

@@ -119,3 +119,13 @@ def test_wrong_seeds_and_probabilities_are_refused() -> None:
         ops.standard_normal((2,), 1.5)
     with pytest.raises(ValueError, match="in range"):
         ops.bernoulli(ones(), 1.5)
+
+
+@pytest.mark.parametrize(("operator", "shape"), [(ops.Dropout2D, (8, 8, 2, 2)), (ops.Dropout3D, (8, 8, 1, 2, 2))])
+def test_channel_dropout_gives_its_mask(operator: Any, shape: tuple[int, ...]) -> None:
+    output, mask = operator(0.5)(ms.Tensor(np.ones(shape, np.float32)))
+    assert mask.dtype == ms.bool_ and mask.shape == shape
+    np.testing.assert_array_equal(output.asnumpy(), mask.asnumpy() * np.float32(2))
+    assert all(channel.min() == channel.max() for channel in mask.asnumpy().reshape(64, -1))
+    with pytest.raises(ValueError, match="'keep_prob' must be in range"):
+        operator(1.5)(ms.Tensor(np.ones(shape, np.float32)))

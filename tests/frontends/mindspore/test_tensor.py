@@ -51,6 +51,11 @@ def test_dtypes_are_asked_for() -> None:
         Tensor([[1], [1, 2]])
 
 
+def test_numbers_go_into_float64_as_they_are() -> None:
+    assert Tensor([1e300, 0.1], ms.float64).asnumpy().tolist() == [1e300, 0.1]
+    assert Tensor([0.1]).asnumpy()[0] == np.float32(0.1)
+
+
 def test_text_is_the_original_s() -> None:
     assert repr(Tensor([[1, 2], [3, 4]], ms.float32)) == (
         "Tensor(shape=[2, 2], dtype=Float32, value=\n"
@@ -58,6 +63,7 @@ def test_text_is_the_original_s() -> None:
     )
     assert repr(Tensor([1, 2])) == "Tensor(shape=[2], dtype=Int64, value= [1, 2])"
     assert repr(Tensor(1.5)) == "Tensor(shape=[], dtype=Float32, value= 1.5)"
+    assert repr(Tensor(2.0)) == "Tensor(shape=[], dtype=Float32, value= 2)"
     assert str(Tensor([1.0, 2.0])) == "[1. 2.]"
     assert f"{Tensor(1.25):.1f}" == "1.2"
     text = "Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)"
@@ -216,3 +222,28 @@ def test_clones_of_a_parameter_tuple_require_gradients_as_their_originals_do() -
     clones = ms.ParameterTuple(parameters).clone("copy", init="zeros")
     assert [(clone.name, clone.requires_grad) for clone in clones] == [("copy.a", True), ("copy.b", False)]
     assert all(not clone.asnumpy().any() for clone in clones)
+
+
+def test_parameters_of_numbers_have_the_dtypes_of_parameters() -> None:
+    assert Parameter(5, name="p").dtype == ms.int32 and Parameter(5.0, name="p").dtype == ms.float32
+    with pytest.raises(ValueError, match="can not be `bool`"):
+        Parameter(True, name="p")
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_a_parameter_takes_on_another_shape(mode: int) -> None:
+    class Doubled(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = Parameter(Tensor([1.0, 2.0]), name="w")
+
+        def construct(self) -> Tensor:
+            return self.w * 2
+
+    ms.set_context(mode=mode)
+    net = Doubled()
+    assert net().asnumpy().tolist() == [2, 4]
+    assert net.w.set_data(Tensor([[1.0, 2.0, 3.0]]), slice_shape=True) is net.w
+    assert net.w.shape == (1, 3) and net().asnumpy().tolist() == [[2, 4, 6]]
+    gradient = ms.grad(net, None, net.trainable_params())()
+    assert gradient[0].asnumpy().tolist() == [[2, 2, 2]]

@@ -71,6 +71,17 @@ def test_jacobians_of_a_known_function(data: Array) -> None:
     np.testing.assert_allclose(result.asnumpy(), data**3 + data[::-1])
 
 
+def test_products_come_as_a_tuple_and_only_of_tensors() -> None:
+    x = Tensor([3.0])
+    _, vjp_fn = ms.vjp(lambda a: a * a, x)
+    assert [part.asnumpy().tolist() for part in vjp_fn(Tensor([1.0]))] == [[6]]
+    for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
+        ms.set_context(mode=mode)
+        first, third = ms.grad(lambda a, n, b: a * n * b, (0, 1, 2))(x, 2, Tensor([5.0]))
+        assert (first.asnumpy().tolist(), third.asnumpy().tolist()) == ([10], [6])
+        assert ms.grad(lambda a, n: a * n, (0, 1))(x, 2).asnumpy().tolist() == [2]
+
+
 def test_jacobians_of_several_results_and_of_one_with_more() -> None:
     x = Tensor([1.0, 2.0])
     both = ms.jacrev(lambda a: (a * 2.0, a.sum()))(x)
@@ -129,6 +140,7 @@ def test_settings_of_parallel_training_are_checked_and_kept() -> None:
         (lambda: ms.shard(nn.ReLU(), ((2, 1),)), ValueError, "cuts no tensors"),
         (lambda: ms.mutable("text"), TypeError, "should be one of"),
         (lambda: ms.jit_class(3), TypeError, "can only be used for class type"),
+        (lambda: ms.jit_class(nn.Dense), TypeError, "cannot be used for nn.Cell"),
         (lambda: ms.set_recursion_limit(0), ValueError, "expected an int > 0"),
         (lambda: ms.Profiler().op_analyse("MatMul"), RuntimeError, "profiles nothing"),
     ],

@@ -52,6 +52,8 @@ def jit_class(cls: type[Any]) -> type[Any]:
     """Decorator: objects of the class may be used in graphs, which they may here anyway.   Raises: TypeError."""
     if not isinstance(cls, type):
         raise TypeError(f"Decorator jit_class can only be used for class type, but got {cls}.")
+    if any(base.__name__ == "Cell" for base in cls.__mro__):
+        raise TypeError(f"Decorator jit_class is used for user-defined classes and cannot be used for nn.Cell: {cls}.")
     cls.__ms_class__ = True
     return cls
 

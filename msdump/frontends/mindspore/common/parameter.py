@@ -37,7 +37,7 @@ def _count_change() -> None:
 
 
 def hook_changes() -> int:
-    """How often hooks of parameters came or went: graphs of before do not have those of now."""
+    """How often hooks of parameters came or went, or a shape changed: graphs of before do not have those of now."""
     return _changes
 
 
@@ -70,7 +70,7 @@ class Parameter(Tensor):
         layerwise_parallel: bool = False,
         parallel_optimizer: bool = True,
     ) -> None:
-        tensor = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
+        tensor = default_input if isinstance(default_input, Tensor) else _tensor_of(default_input)
         self._value = None
         self._owner = None
         self._type = tensor.type_
@@ -111,6 +111,7 @@ class Parameter(Tensor):
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Take over the values of `data`, a tensor or a number, in the dtype of this parameter.
 
+        slice_shape   another shape is fine: the parameter takes it on, and graphs that use it are compiled anew
         Raises: TypeError for other data, or a dtype whose kind this one cannot hold (a float for integers);
                 ValueError for another shape, but for one element.
         """
@@ -122,16 +123,18 @@ class Parameter(Tensor):
         array = (data if isinstance(data, Tensor) else Tensor(data)).array
         if array.shape != self.shape and array.size == 1 and self.size == 1:
             array = array.reshape(self.shape)
-        if array.shape != self.shape:
+        if array.shape != self.shape and not slice_shape:
             raise OperandValueError(
                 f"Parameter {self.name}: expected data of shape {self.shape}, got {tuple(array.shape)}. Its memory "
-                "is fixed; make a new Parameter for another shape."
+                "is fixed; make a new Parameter for another shape, or set slice_shape=True."
             )
         ours, theirs = dtypes.dtype(self._type.dtype), dtypes.dtype_from_numpy(array.dtype)
         if _KINDS[theirs.kind] > _KINDS[ours.kind]:
             raise OperandTypeError(
                 f"Parameter {self.name}: expected data of dtype {ours.name}, got {theirs.name}. Cast it."
             )
+        if array.shape != self.shape:
+            self._take_shape(array.shape)
         tracer = active_tracer.get()
         if tracer is not None and tracer.recorder is not None:
             # In a step that is dumped the write shows, as the operator that it is.
@@ -141,6 +144,15 @@ class Parameter(Tensor):
         else:
             np.copyto(self.memory.array, array.astype(self.memory.array.dtype))
         return self
+
+    def _take_shape(self, shape: tuple[int, ...]) -> None:
+        """New memory, under which no graph of before is found again."""
+        if active_tracer.get() is not None:
+            raise RuntimeError(f"Parameter {self.name}: expected its shape to stay while a graph or a step runs.")
+        array = np.zeros(shape, self.memory.array.dtype)
+        self.memory = graphs.Parameter(self.name, array, self._type.dtype)
+        self._array, self._type = array, TensorType(self._type.dtype, tuple(shape))
+        _count_change()
 
     def register_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
         """As of a Tensor; the hook stays with the parameter, for all programs that take its gradient."""
@@ -212,6 +224,13 @@ class Parameter(Tensor):
         )
 
     __str__ = __repr__
+
+
+def _tensor_of(data: Any) -> Tensor:
+    """Source: MindSpore: an int becomes int32 here, int64 in a Tensor.   Raises: ValueError for a bool."""
+    if isinstance(data, bool):
+        raise ValueError("Parameter data can not be `bool`. Wrap it: Tensor(data).")
+    return Tensor(data, DType("int32")) if isinstance(data, int) else Tensor(data)
 
 
 class ParameterTuple(tuple[Parameter, ...]):

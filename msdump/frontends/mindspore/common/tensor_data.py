@@ -29,7 +29,7 @@ def array_from(data: Any, dtype: Any) -> Array:
     if isinstance(data, np.ndarray | np.generic):
         array = np.array(data, order="C")
     elif isinstance(data, bool | int | float | complex | list | tuple):
-        array = _from_python(data)
+        array = _from_python(data, is_exact=dtype is not None)
     else:
         raise TypeError(
             f"For Tensor, the input_data is {data!r} that contain unsupported element: expected a number, list, "
@@ -47,13 +47,13 @@ def array_from(data: Any, dtype: Any) -> Array:
         raise DtypeError(f"Tensor: {array.dtype} does not go into {dtype}.") from error
 
 
-def _from_python(data: Any) -> Array:
-    """Source: MindSpore's default dtypes: float32 and int64."""
+def _from_python(data: Any, is_exact: bool) -> Array:
+    """Source: MindSpore's default dtypes, float32 and int64. `is_exact`: floats stay float64 for now."""
     try:
         array = np.array(_plain(data))
     except ValueError as error:
         raise TypeError(f"Tensor: expected rows of one length, got {data!r}.") from error
-    return array.astype(np.float32) if array.dtype == np.float64 else array
+    return array.astype(np.float32) if array.dtype == np.float64 and not is_exact else array
 
 
 def _plain(data: Any) -> Any:

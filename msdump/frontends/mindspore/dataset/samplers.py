@@ -142,16 +142,18 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class IterSampler(Sampler):
-    """The rows of an iterable of row numbers."""
+    """The rows of an iterable of row numbers, or of an object with `__getitem__` and `__len__`."""
 
-    def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
-        if not isinstance(sampler, Iterable):
+    def __init__(self, sampler: Any, num_samples: int | None = None) -> None:
+        if not _has_numbers(sampler):
             raise TypeError(f"IterSampler(sampler): expected an iterable, got {type(sampler).__name__}.")
         super().__init__(num_samples)
         self._numbers = sampler
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
+        if isinstance(self._numbers, Iterable):
+            return iter(self._numbers)
+        return (self._numbers[index] for index in range(len(self._numbers)))
 
 
 class WeightedRandomSampler(BuiltinSampler):
@@ -287,7 +289,7 @@ def sampler_of(
             raise ConfigError("sampler: expected no shuffle, num_shards or shard_id beside it, got them too.")
         if isinstance(sampler, BuiltinSampler):
             return sampler
-        if not isinstance(sampler, Iterable):
+        if not _has_numbers(sampler):
             raise TypeError(f"sampler: expected a sampler or an iterable of row numbers, got {type(sampler).__name__}.")
         return IterSampler(sampler, num_samples)
     if num_shards is not None and shard_id is not None:
@@ -312,6 +314,10 @@ def select_sampler(
 ) -> BuiltinSampler:
     """Sampler that the arguments of a source ask for.   Raises: TypeError, ConfigError."""
     return sampler_of(input_sampler, shuffle, num_samples, num_shards, shard_id)
+
+
+def _has_numbers(sampler: Any) -> bool:
+    return isinstance(sampler, Iterable) or (hasattr(sampler, "__getitem__") and hasattr(sampler, "__len__"))
 
 
 def _inside(places: list[int], size: int) -> list[int]:

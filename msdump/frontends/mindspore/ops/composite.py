@@ -93,7 +93,10 @@ def grad(
 
 def _shaped(result: Differentiated, grad_position: Any, weights: Any) -> Any:
     single_weight = isinstance(weights, Parameter)
-    of_inputs = result.input_gradients[0] if isinstance(grad_position, int) else result.input_gradients
+    of_inputs: Any = result.input_gradients
+    if isinstance(grad_position, int) or len(of_inputs) == 1 < len(grad_position or ()):
+        # Source: MindSpore: one gradient that is left of several positions comes without a tuple.
+        of_inputs = of_inputs[0]
     of_weights = result.weight_gradients[0] if single_weight else result.weight_gradients
     if grad_position is None:
         return of_weights

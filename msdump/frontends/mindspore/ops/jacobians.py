@@ -38,8 +38,7 @@ def vjp(fn: Function, *inputs: Any, weights: Any = None, has_aux: bool = False) 
     def vjp_fn(*vectors: Any) -> Any:
         sens = vectors[0] if len(vectors) == 1 else tuple(vectors)
         if weights is None:
-            products = _of_all_inputs(first)(*inputs, sens)
-            return products[0] if len(products) == 1 else products
+            return _of_all_inputs(first)(*inputs, sens)
         return GradOperation(get_all=True, get_by_list=True, sens_param=True)(first, weights)(*inputs, sens)
 
     return (results[0], vjp_fn, *results[1:]) if has_aux else (results, vjp_fn)

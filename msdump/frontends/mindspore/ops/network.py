@@ -36,6 +36,7 @@ from msdump.frontends.mindspore.ops.array import (
     squeeze,
     zeros_like,
 )
+from msdump.frontends.mindspore.ops.channel_dropout import channels_dropped as _channels_with_mask
 from msdump.frontends.mindspore.ops.reductions import mean, sum
 from msdump.frontends.mindspore.tracer import current_tracer
 
@@ -88,10 +89,7 @@ def _channels_dropped(op_type: str, input: Tensor, p: float) -> Tensor:
         raise TypeError(f"For '{op_type}', the p should be float, but got {type(p).__name__}.")
     if not 0 <= p < 1:
         raise ValueError(f"For '{op_type}', the 'p' must be in range [0, 1), but got {p}.")
-    attrs = {"keep_prob": 1.0 - p, "Seed0": int(random_generator().integers(1, 2**31))}
-    tracer = current_tracer()
-    draws = [] if tracer is None or tracer.is_recording else [tracer.draw()]
-    return execute(op_type, [input, *draws], attrs)[0]
+    return _channels_with_mask(op_type, input, 1.0 - p)[0]
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:

@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import collectives as _collectives
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import gradient_hooks as _hooks
+from msdump.frontends.mindspore.ops.channel_dropout import channels_dropped as _channels_dropped
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
@@ -210,6 +211,20 @@ class Dropout(Primitive):
     def compute(self, x: Tensor) -> tuple[Tensor, ...]:
         seeds = self.attrs["Seed0"], self.attrs["Seed1"]
         return F.dropout_with_mask(x, self.attrs["keep_prob"], seeds[0] if any(seeds) else None, seeds[1])
+
+
+class Dropout2D(Primitive, keep_prob=0.5):
+    """Whole channels of (N, C, H, W) zero at random; returns the result and the mask."""
+
+    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
+        keep_prob = self.attrs["keep_prob"]
+        if isinstance(keep_prob, bool) or not isinstance(keep_prob, float | int) or not 0 <= keep_prob <= 1:
+            raise ValueError(f"For '{self.name}', the 'keep_prob' must be in range [0, 1], but got {keep_prob!r}.")
+        return _channels_dropped(self.name, x, float(keep_prob))
+
+
+class Dropout3D(Dropout2D):
+    """Whole channels of (N, C, D, H, W) zero at random; returns the result and the mask."""
 
 
 class Conv2D(Primitive):

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from msdump.frontends.mindspore.dataset.text.string_transforms import (
+    AddToken,
+    CaseFold,
+    Ngram,
+    NormalizeUTF8,
+    RegexReplace,
+    SlidingWindow,
+    ToNumber,
+    Truncate,
+    TruncateSequencePair,
+)
 from msdump.frontends.mindspore.dataset.text.tokenizers import (
     BasicTokenizer,
     BertTokenizer,
@@ -14,17 +25,6 @@ from msdump.frontends.mindspore.dataset.text.tokenizers import (
     UnicodeScriptTokenizer,
     WhitespaceTokenizer,
     WordpieceTokenizer,
-)
-from msdump.frontends.mindspore.dataset.text.transforms import (
-    AddToken,
-    CaseFold,
-    Ngram,
-    NormalizeUTF8,
-    RegexReplace,
-    SlidingWindow,
-    ToNumber,
-    Truncate,
-    TruncateSequencePair,
 )
 from msdump.frontends.mindspore.dataset.text.utils import (
     JiebaMode,
