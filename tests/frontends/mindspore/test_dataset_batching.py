@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import ExecutionError
+from msdump.frontends.mindspore import Tensor
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
 from msdump.frontends.mindspore.dataset.rows import Pass
@@ -178,3 +179,27 @@ def test_a_schema_names_and_types_the_columns() -> None:
     again = ds.Schema()
     again.from_json(json.loads(schema.to_json()))
     assert again.to_json() == schema.to_json()
+
+
+def test_dicts_are_values_of_columns() -> None:
+    def source() -> Any:
+        for n in range(4):
+            yield {"n": n, "inner": {"pair": [n, "a"]}}, n
+
+    dataset = ds.GeneratorDataset(source, ["col", "n"])
+    col, n = next(iter(dataset.create_tuple_iterator(output_numpy=True)))
+    assert isinstance(col["n"], np.ndarray) and col["inner"]["pair"][1].item() == "a" and n == 0
+    assert isinstance(next(iter(dataset))[0]["inner"]["pair"][0], Tensor)
+    mapped = dataset.map(lambda col: {"twice": np.array([col["n"], 2 * col["n"]])}, ["col"])
+    batch = next(iter(mapped.batch(3).create_tuple_iterator(output_numpy=True)))[0]
+    assert batch["twice"].tolist() == [[0, 0], [1, 2], [2, 4]]
+    lists = mapped.batch(2, per_batch_map=lambda col, n, _: ({"all": col}, n))
+    both = next(iter(lists.create_tuple_iterator(output_numpy=True)))[0]
+    assert [item["twice"].tolist() for item in both["all"]] == [[0, 0], [1, 2]]
+
+
+def test_dicts_of_a_batch_have_the_same_keys() -> None:
+    with pytest.raises(ExecutionError, match=r"row 1: expected a dict with the keys \['a'\]"):
+        rows_of(ds.GeneratorDataset([{"a": 1}, {"b": 1}], ["col"], shuffle=False).batch(2))
+    with pytest.raises(ExecutionError, match="key 'a': expected numbers or strings"):
+        rows_of(ds.GeneratorDataset([{"a": object()}] * 2, ["col"], shuffle=False).batch(2))

@@ -13,7 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, step
-from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, constant
+from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, as_value, constant, holds_objects
 from msdump.frontends.mindspore.dataset.steps import ENDLESS, OneChild
 
 # column -> (shape, where None means "as large as the largest of the batch"; value)
@@ -94,10 +94,12 @@ class BatchDataset(OneChild):
         def compute() -> Values:
             lists = [list(column) for column in zip(*(row() for row in group), strict=True)]
             result = self._called(function, [lists[slot] for slot in self._places.slots], info)
-            return tuple(
-                np.asarray(column) if isinstance(column, np.ndarray) else stack(name, first, _arrays(column))
-                for name, column in zip(self.get_col_names(), self._places.merged(lists, result), strict=True)
-            )
+            merged = self._places.merged(lists, result)
+            columns: list[Any] = [
+                column if isinstance(column, np.ndarray | dict) else stack(name, first, _arrays(column))
+                for name, column in zip(self.get_col_names(), merged, strict=True)
+            ]
+            return tuple(columns)
 
         return compute
 
@@ -315,9 +317,14 @@ def stacked_row(rows: Sequence[Row], first: int, columns: Sequence[str]) -> Row:
     return padded_row(rows, first, columns, {})
 
 
-def stack(name: str, first: int, values: Sequence[Array]) -> Array:
-    """Values of one column as one array.   Raises: ExecutionError that names the row that does not fit."""
+def stack(name: str, first: int, values: Sequence[Any]) -> Any:
+    """Values of one column as one array; dicts as one dict of arrays.
+
+    Raises: ExecutionError that names the row that does not fit.
+    """
     expected = values[0]
+    if isinstance(expected, dict):
+        return _stacked_dicts(name, first, values)
     for offset, value in enumerate(values):
         if value.shape != expected.shape or (value.dtype != expected.dtype and value.dtype.kind not in "US"):
             raise ExecutionError(
@@ -327,13 +334,27 @@ def stack(name: str, first: int, values: Sequence[Array]) -> Array:
     return np.stack(values)
 
 
-def _arrays(column: Any) -> list[Array]:
+def _stacked_dicts(name: str, first: int, values: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
+    for offset, value in enumerate(values):
+        if not isinstance(value, dict) or value.keys() != values[0].keys():
+            raise ExecutionError(
+                f"batch: column {name!r}, row {first + offset}: expected a dict with the keys {list(values[0])} as in "
+                f"row {first}, got {list(value) if isinstance(value, dict) else type(value).__name__}."
+            )
+    together = {key: [as_value(value[key]) for value in values] for key in values[0]}
+    for key, items in together.items():
+        if any(map(holds_objects, items)):
+            raise ExecutionError(f"batch: column {name!r}, key {key!r}: expected numbers or strings, got objects.")
+    return {key: stack(f"{name}[{key!r}]", first, items) for key, items in together.items()}
+
+
+def _arrays(column: Any) -> list[Any]:
     if not isinstance(column, (list, tuple)) or not column:
         raise ExecutionError(
             f"batch(per_batch_map): expected a list of values or an array for each column, got "
             f"{type(column).__name__} {column!r}."
         )
-    return [np.asarray(value) for value in column]
+    return [as_value(value) for value in column]
 
 
 def _first_size(value: Array) -> int:

@@ -6,15 +6,13 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.batching import stacked_row
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames
-from msdump.frontends.mindspore.dataset.rows import Pass, Row, constant
+from msdump.frontends.mindspore.dataset.rows import Pass, Row, as_value, constant, holds_objects
 from msdump.frontends.mindspore.dataset.samplers import PKSampler, check_shards, sampler_of
 from msdump.frontends.mindspore.dataset.schema import Schema
 from msdump.frontends.mindspore.dataset.sources import MappableDataset
@@ -140,13 +138,13 @@ class GeneratorDataset(MappableDataset):
                 f"GeneratorDataset, row {number}: expected {len(self._names)} values for columns {self._names}, got "
                 f"{len(values)}. A tuple or list is a row of several columns; make a list that is one value an array."
             )
-        arrays = [value.asnumpy() if isinstance(value, Tensor) else np.asarray(value) for value in values]
+        arrays = [value.asnumpy() if isinstance(value, Tensor) else as_value(value) for value in values]
         for slot, (name, array) in enumerate(zip(self._names, arrays, strict=True)):
-            if array.dtype.hasobject:
+            if holds_objects(array):
                 raise ExecutionError(
                     f"GeneratorDataset, row {number}, column {name!r}: expected numbers or strings, got objects."
                 )
-            if self._types is not None and array.dtype != self._types[slot]:
+            if self._types is not None and not isinstance(array, dict) and array.dtype != self._types[slot]:
                 raise ExecutionError(
                     f"GeneratorDataset, row {number}, column {name!r}: expected {self._types[slot]} as column_types "
                     f"says, got {array.dtype}. Convert it in the source: np.array(value, np.{self._types[slot]})."

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -35,7 +37,7 @@ class _Channel:
 
     def put(self, values: Values) -> bool:
         """Wait for room, then add a row. False: the consumer has ended."""
-        size_bytes = sum(value.nbytes for value in values)
+        size_bytes = sum(getattr(value, "nbytes", 0) for value in values)
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room(size_bytes))
             if self._is_closed:
@@ -211,7 +213,19 @@ def is_hidden(column: str) -> bool:
     return column.startswith("_meta-")
 
 
-def _output(value: Array, output_numpy: bool) -> Any:
+def _output(value: Array | dict[Any, Any], output_numpy: bool) -> Any:
+    if isinstance(value, dict):
+        return _converted(value, output_numpy)
     if output_numpy:
         return value
     return Tensor.of_text(value) if value.dtype.kind in "US" else Tensor(value)
+
+
+def _converted(item: Any, output_numpy: bool) -> Any:
+    """What a dict of a row holds, with arrays or tensors in the place of numbers, strings and arrays."""
+    if isinstance(item, dict):
+        return {key: _converted(value, output_numpy) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return type(item)(_converted(value, output_numpy) for value in item)
+    array = np.asarray(item)
+    return item if array.dtype.hasobject else _output(array, output_numpy)

@@ -12,7 +12,7 @@ from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.callbacks import DSCallback, MapCalls
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, Operations, step
-from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, apply_operation
+from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, apply_operation, as_value, holds_objects
 from msdump.frontends.mindspore.dataset.steps import OneChild
 
 MakeGenerator = Callable[..., np.random.Generator]
@@ -73,9 +73,9 @@ class MapDataset(OneChild):
                 f"map(input_columns={self._inputs}): expected {self._places.output_count} values from the "
                 f"operations, got {len(values)}. Name the columns of all of them in output_columns."
             )
-        arrays = tuple(np.asarray(value) for value in values)
+        arrays = tuple(map(as_value, values))
         for value, array in zip(values, arrays, strict=True):
-            if array.dtype.hasobject:
+            if holds_objects(array):
                 raise ExecutionError(
                     f"map(input_columns={self._inputs}), row {ordinal}: expected numbers, strings or arrays of them "
                     f"from {_name(self._operations[-1])}, got {type(value).__name__}. Does the function return?"

@@ -51,9 +51,19 @@ class Pass:
         return np.random.default_rng([word + 1 for word in words])
 
 
+def as_value(value: Any) -> Any:
+    """A value of a row: an array, or the dict itself, which a pipeline hands on as it is."""
+    return value if isinstance(value, dict) else np.asarray(value)
+
+
+def holds_objects(value: Any) -> bool:
+    """Is it an array of what are neither numbers nor strings?"""
+    return not isinstance(value, dict) and bool(value.dtype.hasobject)
+
+
 def constant(values: Sequence[Any]) -> Row:
     """Row of values that are already there."""
-    arrays = tuple(np.asarray(value) for value in values)
+    arrays = tuple(as_value(value) for value in values)
     return lambda: arrays
 
 
