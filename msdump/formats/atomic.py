@@ -36,8 +36,9 @@ _MAX_BUFFERS = 512  # writev takes 1024 on Linux; other systems less
 
 _temporary_numbers = itertools.count()
 _SIBLING = re.compile(r"\.[0-9]+-[0-9]+-[0-9]+\.tmp")
-# (device, inode) of folders without leftovers, so that each is listed once and not for each file.
-_swept_folders: set[tuple[int, int]] = set()
+# (path, device, inode) of folders without leftovers, so that each is listed once and not for each file. Filesystems
+# give the inode of a folder that is gone to a new one.
+_swept_folders: set[tuple[str, int, int]] = set()
 _MAX_SWEPT_FOLDERS = 4096
 
 
@@ -268,7 +269,7 @@ class Folder:
     def _remove_leftovers(self) -> None:
         """Remove hidden files whose process was killed before they got their names; once a process and folder."""
         status = os.fstat(self._fd)
-        place = status.st_dev, status.st_ino
+        place = os.path.abspath(self.path), status.st_dev, status.st_ino
         if place in _swept_folders:
             return
         if len(_swept_folders) >= _MAX_SWEPT_FOLDERS:

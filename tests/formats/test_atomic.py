@@ -258,6 +258,18 @@ def test_the_next_run_removes_what_a_killed_one_left(way: str, tmp_path: Path) -
     assert (tmp_path / "x").read_bytes() == b"2"
 
 
+def test_a_folder_with_the_inode_of_one_that_is_gone_is_looked_through(way: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    (old / "x").write_bytes(b"0")
+    write_file(old / "x", [b"1"], 0o400, replace=True)
+    old.rename(new)
+    (new / "x").unlink()
+    leave_a_hidden_file(new)
+    write_file(new / "x", [b"2"], 0o400, replace=True)
+    assert os.listdir(new) == ["x"]
+
+
 def test_a_file_whose_name_is_free_never_has_a_hidden_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process then leaves none in a folder that is not written again, as those named after a time."""
     linked: list[str] = []
