@@ -84,3 +84,11 @@ def test_functions_of_known_values_run_at_compile_time() -> None:
     assert np.array_equal(compiled(X).asnumpy(), X.asnumpy() * 4)
     compiled(X)
     assert calls == [2]
+
+
+def test_classes_keep_what_their_constructors_take_and_nothing_else() -> None:
+    assert ops.MatMul(transpose_b=True).attrs == {"transpose_a": False, "transpose_b": True}
+    assert ops.Dropout(0.9).attrs == {"keep_prob": 0.9, "Seed0": 0, "Seed1": 0}
+    assert ops.operations.SparseSoftmaxCrossEntropyWithLogits(True).attrs == {"is_grad": True}
+    for plain in (ops.RealDiv, ops.Div, ops.Mod, ops.GeLU, ops.SoftmaxCrossEntropyWithLogits):
+        assert plain().attrs == {}

@@ -17,7 +17,7 @@ from msdump.frontends.mindspore.ops.channel_dropout import channels_dropped as _
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
 
 
-class RealDiv(Primitive, transpose_a=False, transpose_b=False):
+class RealDiv(Primitive):
     """x / y in the common dtype."""
 
     def compute(self, x: Any, y: Any) -> Tensor:
@@ -38,7 +38,7 @@ class _DTypeOf(Primitive):
 DType = _DTypeOf
 
 
-class MatMul(Primitive):
+class MatMul(Primitive, transpose_a=False, transpose_b=False):
     """Matrix product, with either operand transposed on the way."""
 
 
@@ -201,11 +201,11 @@ class LogSoftmax(Softmax):
     """Logarithm of Softmax."""
 
 
-class GeLU(Primitive, keep_prob=0.5, Seed0=0, Seed1=0):
+class GeLU(Primitive):
     """Gauss error linear unit, with tanh."""
 
 
-class Dropout(Primitive):
+class Dropout(Primitive, keep_prob=0.5, Seed0=0, Seed1=0):
     """Zeros at random; returns the result and the mask."""
 
     def compute(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -296,11 +296,11 @@ class BatchNorm(Primitive):
         super().__init__(is_training=is_training, epsilon=epsilon, momentum=momentum, format=data_format)
 
 
-class SoftmaxCrossEntropyWithLogits(Primitive, is_grad=False):
+class SoftmaxCrossEntropyWithLogits(Primitive):
     """Losses per row, and the gradient of the logits."""
 
 
-class SparseSoftmaxCrossEntropyWithLogits(Primitive):
+class SparseSoftmaxCrossEntropyWithLogits(Primitive, is_grad=False):
     """Mean loss for class indices, or with is_grad its gradient."""
 
 
