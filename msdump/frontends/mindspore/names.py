@@ -18,6 +18,7 @@ from msdump.frontends.mindspore.reference import advice
 ROOT = "msdump.frontends.mindspore"
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 _TOOLS = (__name__, "__future__", "abc", "collections.abc", "msdump.errors", "typing")
+_SHORT_LIST = 30  # names that an error message lists
 _PARENTS = {path.rpartition(".")[0] for path in OTHER_PATHS}
 
 
@@ -81,7 +82,10 @@ def explain_missing(
         missing = NOT_HERE.get(path.removeprefix(f"{ROOT}."))
         hint = missing or (hints or {}).get(name, "")
         message = f"module '{shown}' has no attribute '{name}' in msdump. {advice(shown, name, public, hint)}"
-        message += f"\nSupported here: {', '.join(public)}."
+        if len(public) <= _SHORT_LIST:
+            message += f"\nSupported here: {', '.join(public)}."
+        else:
+            message += f"\nSupported here: {len(public)} names; dir({shown}) has them."
         if _is_import_from(sys._getframe(1)):
             raise ImportError(message, name=shown)
         raise AttributeError(message, name=name, obj=sys.modules[module_name])

@@ -85,14 +85,17 @@ def test_unknown_frontends_are_refused() -> None:
 def test_missing_names_say_what_there_is() -> None:
     with pytest.raises(AttributeError, match=r"module 'mindspore\.nn' has no attribute 'Conv2D'.*\"Conv2d\"") as caught:
         _ = ms.nn.Conv2D
-    assert "Supported here: " in str(caught.value) and "MaxPool2d" in str(caught.value)
+    assert re.search(r"Supported here: \d+ names; dir\(mindspore\.nn\) has them", str(caught.value))
+    assert len(str(caught.value)) < 400
     with pytest.raises(ImportError, match="Did you mean"):
         exec("from msdump.mindspore.ops import softmx")
     with pytest.raises(AttributeError, match=r"'set_dmp'.*\"set_dump\""):
         _ = ms.set_dmp
-    with pytest.raises(AttributeError, match="Supported here: ") as caught:
+    with pytest.raises(AttributeError, match=r'"Resize"') as caught:
         _ = ms.dataset.vision.Resice
-    assert "Resize" in str(caught.value) and "geometry" not in str(caught.value)
+    assert "geometry" not in str(caught.value)
+    with pytest.raises(AttributeError, match=r"Supported here: .*auto_mixed_precision"):
+        _ = ms.amp.auto_mixed
     with pytest.raises(AttributeError, match=r"'Dense' object has no attribute 'wieght'.*\"weight\""):
         _ = ms.nn.Dense(1, 1).wieght
     with pytest.raises(ModuleNotFoundError):
