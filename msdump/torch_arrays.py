@@ -45,7 +45,7 @@ def tensor_of(array: Array) -> Any:
     Raises:  KeyError for a dtype that PyTorch lacks.
     """
     if not array.flags.writeable or (array.strides and min(array.strides) < 0):
-        array = array.copy()
+        array = np.array(array)  # an array also of a number that numpy made of one without axes
     if array.dtype.isbuiltin != 2:  # 2: a dtype of ml_dtypes; that of an array from a pickle says 0
         return torch.from_numpy(array)
     bits = torch.from_numpy(array.view(_INTEGER_BY_SIZE[array.dtype.itemsize]))

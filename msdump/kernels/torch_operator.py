@@ -151,17 +151,29 @@ def unbound(bind: Bind) -> Kernel:
     return kernel
 
 
+def _nothing(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """The kernel where there is nothing to compute."""
+
+
 def _def_torch_kernel(op_type: str, compute: Compute) -> None:
     @def_bind(op_type, "torch")
     def bind(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         torch_of(op_type)
         from msdump.torch_arrays import tensor_of
 
-        operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
+        if not _has_elements(out):
+            return _nothing
+        try:
+            operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]
+        except _REFUSALS as error:
+            raise _refused(inputs, error) from error
 
         def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-            for tensor, result in zip(results, _computed(compute, operands, attrs), strict=True):
-                tensor.copy_(result)
+            try:
+                for tensor, result in zip(results, _computed(compute, operands, attrs), strict=True):
+                    tensor.copy_(result)
+            except _REFUSALS as error:
+                raise _refused(inputs, error) from error
 
         return kernel
 

@@ -110,6 +110,7 @@ OTHERS = {
     ("_startup/__init__.py", "MSDUMP_INHERITED"): "what a run hands to child processes; set and read by msdump alone",
     ("_startup/sitecustomize.py", "MSDUMP_INHERITED"): "runs in every Python process, before msdump can be imported",
     ("frontends/mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
+    ("frontends/mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
     ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",

@@ -15,11 +15,10 @@ from msdump.errors import FormatError
 from msdump.frontends.mindspore.mindir.forms import Like
 from msdump.graph.types import TensorType
 
-# Source: DataType of mind_ir.proto.
+# Source: DataType of mind_ir.proto: ONNX's numbers up to that of bfloat16.
 _DATA_TYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
-    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
-}  # fmt: skip
+    row.name: row.onnx_number for row in dtypes.TABLE if row.onnx_number is not None and row.onnx_number <= 16
+}
 _OF_DATA_TYPE = {number: name for name, number in _DATA_TYPES.items()} | {17: "float64"}
 # Source: AttributeType of mind_ir.proto.
 _FLOAT, _INT64, _STRING, _BOOL, _DOUBLE, _TENSOR, _TENSORS, _TUPLE, _LIST = 1, 7, 8, 9, 11, 17, 19, 20, 21
