@@ -212,7 +212,9 @@ def test_gradients_are_finite_differences(calls: Sequence[Call], data: st.DataOb
     own = [array.astype(np.float64) if is_float(array) else array for array in call.arrays]
     is_kept = LAST_WINS.match(call.op_type) is not None
     names = [dtypes.dtype_from_numpy(own[0].dtype).name] if own else []
-    arrays = data.draw(operands_like(own, names, has_other_shapes=not is_kept))
+    # The operands of a gradient have the shapes that its operator gives them.
+    has_other_shapes = not is_kept and not call.op_type.endswith("Grad")
+    arrays = data.draw(operands_like(own, names, has_other_shapes=has_other_shapes))
     rng = np.random.default_rng(7)
     for place, array in enumerate(arrays):
         if is_float(array):
