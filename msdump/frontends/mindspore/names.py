@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS
+from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN
 from msdump.frontends.mindspore.reference import advice
 
 ROOT = "msdump.frontends.mindspore"
@@ -75,6 +75,9 @@ def explain_missing(
         path = f"{module_name}.{name}"
         if name in lazy or path.removeprefix(f"{ROOT}.") in OTHER_PATHS:
             return importlib.import_module(path)
+        source = SHOWN.get(module_name.removeprefix(f"{ROOT}."), {}).get(name)
+        if source is not None:
+            return getattr(importlib.import_module(f"{ROOT}.{source}".rstrip(".")), name)
         namespace = vars(sys.modules[module_name])
         if name.startswith("__"):
             raise AttributeError(f"module '{shown}' has no attribute '{name}'")

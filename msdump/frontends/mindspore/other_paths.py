@@ -61,8 +61,44 @@ OTHER_PATHS |= {
     "boost.grad_accumulation": ("boost",),
 }
 
+# Module -> source -> names that MindSpore shows there too, in a module that has a file here.   "": mindspore itself
+_SHOWN = {
+    "ops.composite": {
+        "ops": "batch_dot clip_by_global_norm clip_by_value count_nonzero cummin dot gamma laplace matmul mm "
+        "multinomial normal ones_like poisson repeat_elements repeat_interleave sequence_mask tensor_dot uniform "
+        "zeros_like"
+    },
+    "ops.functional": {"": "get_grad jacfwd jacrev jvp vjp"},
+    "ops.operations": {"ops": "ForiLoop Scan WhileLoop identity"},
+    "ops.primitive": {"ops": "constexpr"},
+    "nn.layer.basic": {
+        "nn": "ClipByNorm L1Regularizer MatrixDiag MatrixDiagPart MatrixSetDiag Norm ResizeBilinear Roll Tril Triu "
+        "Unflatten Unfold Upsample"
+    },
+    "nn.layer.conv": {"nn": "Conv1d Conv1dTranspose Conv3d Conv3dTranspose"},
+    "nn.layer.embedding": {"nn": "ClipByNorm"},
+    "nn.layer.pooling": {
+        "nn": "AdaptiveAvgPool1d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
+        "AvgPool3d LPPool1d LPPool2d MaxPool1d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+    },
+    "nn.wrap.cell_wrapper": {
+        "nn": "GetNextSingleOp GradAccumulationCell MicroBatchInterleaved ParameterUpdate PipelineCell "
+        "VirtualDatasetCellTriple WithGradCell"
+    },
+    "train.model": {
+        "context": "ParallelMode",
+        "train": "DatasetHelper ModelCheckpoint connect_network_with_dataset load_checkpoint load_param_into_net "
+        "save_checkpoint",
+    },
+}
+SHOWN = {
+    path: {name: source for source, names in sources.items() for name in names.split()}
+    for path, sources in _SHOWN.items()
+}
+
 # Modules that real MindSpore has and msdump has not -> what to use.
 NOT_HERE = {
+    "dataset.audio": "Use scipy or torchaudio on arrays, in a function that map calls.",
     "nn.probability": "Write the distribution with mindspore.ops.",
     "nn.sparse": "Write it with dense tensors.",
     "rewrite": "Change the network in Python instead of in its source.",

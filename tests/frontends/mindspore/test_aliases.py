@@ -13,7 +13,7 @@ import pytest
 
 import msdump
 from msdump.errors import ConfigError
-from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS
+from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN
 
 ROOT = Path(msdump.__file__).parent.parent
 
@@ -134,6 +134,27 @@ def test_modules_that_are_not_here_say_what_to_use(path: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=re.escape(NOT_HERE[path])) as caught:
         importlib.import_module(f"msdump.mindspore.{path}")
     assert caught.value.name == f"mindspore.{path}"
+
+
+@pytest.mark.parametrize("path", sorted(SHOWN))
+def test_modules_show_names_of_others_as_mindspore_does(path: str) -> None:
+    module = importlib.import_module(f"msdump.mindspore.{path}")
+    for name, source in SHOWN[path].items():
+        origin = importlib.import_module(f"msdump.frontends.mindspore.{source}".rstrip("."))
+        assert getattr(module, name) is getattr(origin, name)
+    with pytest.raises(AttributeError, match=f"module 'mindspore.{path}' has no attribute 'no_such_name'"):
+        _ = module.no_such_name
+
+
+def test_settings_of_parallel_training_are_there_for_training_cells() -> None:
+    utils = importlib.import_module("msdump.mindspore.parallel._utils")
+    assert utils._get_parallel_mode() == ms.ParallelMode.STAND_ALONE
+    assert utils._get_gradients_mean() is False and utils._get_device_num() == 1
+    ms.set_auto_parallel_context(device_num=4, gradients_mean=True)
+    try:
+        assert utils._get_gradients_mean() is True and utils._get_device_num() == 4
+    finally:
+        ms.reset_auto_parallel_context()
 
 
 def test_an_operator_class_calls_the_function_that_declares_it() -> None:

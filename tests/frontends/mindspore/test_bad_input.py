@@ -92,3 +92,10 @@ def test_the_line_of_the_script_is_named_in_both_modes(either_mode: int) -> None
             call()
     with pytest.raises(TypeError, match=r"operand at .*test_bad_input\.py:\d+.*expected a Tensor or a number, got str"):
         ops.exp("text")
+
+
+def test_paddings_stand_in_one_row() -> None:
+    image = Tensor(np.ones((1, 1, 4, 4), np.float32))
+    with pytest.raises(TypeError, match=r"must be tuple of int or list of int, but got \(\(0, 0\), \(1, 1\)\)"):
+        ops.pad(image, ((0, 0), (1, 1)))
+    assert ops.pad(image, Tensor([1, 2])).shape == ops.pad(image, [1, 2]).shape == (1, 1, 4, 7)

@@ -13,7 +13,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
 from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
 from msdump.frontends.mindspore.differentiate import Differentiated, differentiate
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.pynative import run_step, step_session
 from msdump.frontends.mindspore.tracer import current_tracer
 
@@ -218,3 +218,5 @@ def _mapped(function: Any, items: Sequence[Any], is_reversed: bool) -> Any:
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -9,7 +9,7 @@ from msdump.frontends.mindspore.common.dtype import Type, dtype_name
 from msdump.frontends.mindspore.common.dtype import int32 as _int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute, promoted
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.ops import collectives as _collectives
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import gradient_hooks as _hooks
@@ -317,3 +317,5 @@ def pair(value: Any) -> tuple[int, int]:
 _others = functional_classes | {name: vars(each)[name] for each in (_collectives, _hooks) for name in each.__all__}
 globals().update(_others)
 publish(__name__, *_others)
+
+__getattr__ = explain_missing(__name__)

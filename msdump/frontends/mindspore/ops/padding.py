@@ -36,8 +36,13 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
     """Margins around a tensor: pairs (before, after) from the last axis on; negative sizes cut.
 
     mode    "constant" (of `value`, else 0), "reflect", "replicate" or "circular"
+    Raises: TypeError for pairs: the sizes stand in one row.
     """
     sizes = plain(padding, "padding")
+    if isinstance(padding, Tensor):
+        sizes = np.ravel(sizes).tolist()
+    if not isinstance(sizes, tuple | list) or any(isinstance(size, tuple | list) for size in sizes):
+        raise TypeError(f"For 'pad', the paddings value must be tuple of int or list of int, but got {padding}")
     if mode != "constant" and value is not None:
         raise ValueError(f"For 'pad', the padding mode '{mode}' can not set value, but got value {value}.")
     return _pad(input_x, sizes, value, mode) if any(sizes) else input_x

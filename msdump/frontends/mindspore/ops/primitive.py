@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.tracer import MARK, current_tracer
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -116,3 +116,5 @@ def operator_class(*names: str) -> Callable[[_Function], _Function]:
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

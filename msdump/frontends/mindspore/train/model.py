@@ -9,7 +9,7 @@ from typing import Any, final
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import get_auto_parallel_context, get_context
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.cell_wrapper import WithEvalCell
@@ -415,3 +415,5 @@ def _metrics_by_name(metrics: Any) -> dict[str, Metric]:
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

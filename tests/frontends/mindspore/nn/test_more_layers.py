@@ -137,6 +137,11 @@ def test_pictures_of_the_documentation(either_mode: int) -> None:
     measure = nn.MSSSIM(power_factors=(0.5, 0.5))
     np.testing.assert_allclose(measure(Tensor(large), Tensor(large**2)).asnumpy(), [0.76525146], rtol=1e-4)
     steps = Tensor(np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4))
+    lines = Tensor(np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4))
+    wide = nn.ResizeBilinear(True)(lines, scale_factor=2).asnumpy()
+    np.testing.assert_array_equal(wide[0, 0, 1], [2.0, 2.25, 2.75, 3.25, 3.75, 4.25, 4.75, 5.0])
+    tall = nn.ResizeBilinear()(lines, (5, 5)).asnumpy()
+    np.testing.assert_allclose(tall[0, 0, 1], [2.6, 3.4, 4.2, 5.0, 5.6], rtol=1e-6)
     down, right = nn.ImageGradients()(steps)
     assert down.asnumpy()[0, 0, :, 0].tolist() == [4, 4, 4, 0]
     assert right.asnumpy()[0, 0, 0].tolist() == [1, 1, 1, 0]
@@ -250,6 +255,7 @@ def test_wrappers(either_mode: int) -> None:
     (gradient,) = nn.WithGradCell(net)(data)
     np.testing.assert_allclose(gradient.asnumpy(), 2 * (data.asnumpy() ** 2).sum(0) / 12, rtol=1e-5)
     parts = nn.PipelineCell(net, 2)(data)
+    np.testing.assert_array_equal(nn.GradAccumulationCell(net, 2)(data).asnumpy(), parts.asnumpy())
     np.testing.assert_allclose(float(parts), 2 * float(net(data)), rtol=1e-5)
     np.testing.assert_allclose(float(nn.MicroBatchInterleaved(net)(data)), 2 * float(net(data)), rtol=1e-5)
     nn.ParameterUpdate(net.w)(Tensor(np.full(3, 2.0, np.float32)))
@@ -296,6 +302,8 @@ def test_layers_in_one(either_mode: int) -> None:
         (lambda: nn.GetNextSingleOp([ms.float32], [(1,)], "queue"), NotImplementedError),
         (lambda: nn.Roll((1, 2), 0), ValueError),
         (lambda: nn.CentralCrop(2.0), ValueError),
+        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2))), ValueError),
+        (lambda: nn.ResizeBilinear()(Tensor(numbers(1, 1, 2, 2)), (3, 3), 2), ValueError),
         (lambda: nn.SSIM()(Tensor(ROWS), Tensor(ROWS)), ValueError),
     ],
 )

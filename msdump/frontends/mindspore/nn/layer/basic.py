@@ -10,7 +10,7 @@ from msdump.frontends.mindspore.common.dtype import DType, float32
 from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.activation import get_activation
@@ -246,3 +246,5 @@ class TimeDistributed(Cell):
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -12,7 +12,7 @@ from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, in
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.operations import pair
@@ -165,3 +165,5 @@ class Conv2dTranspose(_Convolution):
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -100,7 +100,7 @@ class Conv3d(_OfVolume):
     ) -> None:
         window = (kernel_size, stride, pad_mode, padding, dilation, group)
         super().__init__(in_channels, out_channels, *window, has_bias, weight_init, bias_init, data_format)
-        self.conv3d = P.Conv3D(out_channels, *self._window, data_format)  # type: ignore[attr-defined]
+        self.conv3d = P.Conv3D(out_channels, *self._window, data_format)
 
     def construct(self, x: Tensor) -> Tensor:
         return self._biased(self.conv3d(x, self.weight))
@@ -134,7 +134,7 @@ class Conv3dTranspose(_OfVolume):
                 "For 'Conv3dTranspose', the 'output_padding' must be zero when 'pad_mode' is not 'pad', "
                 f"but got {output_padding}."
             )
-        self.conv3d_transpose = P.Conv3DTranspose(  # type: ignore[attr-defined]
+        self.conv3d_transpose = P.Conv3DTranspose(
             in_channels, out_channels, *self._window, sizes(output_padding, 3), data_format
         )
 

@@ -9,7 +9,7 @@ from msdump.frontends.mindspore.common.initializer import initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.layer_operators import clip_by_norm_of
@@ -89,3 +89,5 @@ class EmbeddingLookup(Cell):
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

@@ -19,6 +19,7 @@ from msdump.frontends.mindspore.nn.layer.conv import Conv2d
 from msdump.frontends.mindspore.nn.layer.pooling import AvgPool2d
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.layer_operators import extract_image_patches
+from msdump.frontends.mindspore.ops.primitive import functional_classes
 
 
 def _check_pictures(cls_name: str, *pictures: Tensor, dtypes: Sequence[DType] = ()) -> None:
@@ -215,6 +216,26 @@ def PixelShuffle(input: Tensor, *, upscale_factor: int) -> Tensor:
 def PixelUnshuffle(input: Tensor, *, downscale_factor: int) -> Tensor:
     """(..., C, H * r, W * r) -> (..., C * r * r, H, W)."""
     return F.pixel_unshuffle(input, downscale_factor)
+
+
+class ResizeBilinear(Cell):
+    """Pictures of another size, by straight lines between elements; the layer of MindSpore 2.0."""
+
+    def __init__(self, half_pixel_centers: bool = False) -> None:
+        super().__init__()
+        self.half_pixel_centers = half_pixel_centers
+
+    def construct(
+        self, x: Tensor, size: Sequence[int] | None = None, scale_factor: int | None = None, align_corners: bool = False
+    ) -> Tensor:
+        """Raises: ValueError for neither or both of `size`, (height, width), and `scale_factor`."""
+        if (size is None) == (scale_factor is None):
+            what = "none" if size is None else "not none"
+            raise ValueError(f"For 'ResizeBilinear', the 'size' and 'scale' both {what}.")
+        sizes = size or [each * (scale_factor or 1) for each in x.shape[2:]]
+        make: Any = functional_classes["ResizeBilinear"]
+        result: Tensor = make(sizes, align_corners, self.half_pixel_centers)(x)
+        return result
 
 
 class ChannelShuffle(Cell):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.pooling_dims import _AvgPool2d, _MaxPool2d
@@ -120,3 +120,5 @@ def AdaptiveAvgPool2d(input: Tensor, *, output_size: int | tuple[int | None, int
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

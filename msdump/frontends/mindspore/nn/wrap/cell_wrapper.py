@@ -8,7 +8,7 @@ from msdump.frontends.mindspore.common.parameter import ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import ParallelMode, get_auto_parallel_context
 from msdump.frontends.mindspore.differentiate import differentiate
-from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
 from msdump.frontends.mindspore.nn.wrap.grad_reducer import DistributedGradReducer
@@ -119,3 +119,5 @@ class ForwardValueAndGrad(Cell):
 
 
 publish(__name__)
+
+__getattr__ = explain_missing(__name__)

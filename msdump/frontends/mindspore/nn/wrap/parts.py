@@ -158,6 +158,10 @@ class MicroBatchInterleaved(_Parts):
         super().__init__(network, interleave_num)
 
 
+class GradAccumulationCell(_Parts):
+    """The sum of a network's results on `micro_size` parts of the batch, so that their gradients add up."""
+
+
 class GetNextSingleOp(Cell):
     """Raises: NotImplementedError when it is made: datasets have no queue on a device here."""
 
