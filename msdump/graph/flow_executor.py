@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,25 +36,28 @@ class _Frame:
             return value.constant
         if value.parameter is not None:
             return value.parameter.array
-        frame: _Frame | None = self
-        while frame is not None:
-            array = frame.values.get(value.id)
-            if array is None and frame.forward is not None:
-                array = frame.forward.values.get(value.id)
-            if array is not None:
-                return array
-            frame = frame.around
+        around: _Frame | None = self
+        while around is not None:
+            for frame in around.with_forwards():
+                if value.id in frame.values:
+                    return frame.values[value.id]
+            around = around.around
         raise AssertionError(f"value {value.id} is read before it is made")
 
     def kept(self, value: Value) -> Array:
         """As `read`, of a parameter a copy: it may be written before it is read."""
         return self.read(value).copy() if value.parameter is not None else self.read(value)
 
+    def with_forwards(self) -> Iterator[_Frame]:
+        """This run, the run whose backward it is, the one whose backward that is, and so on."""
+        frame: _Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.forward
+
     def runs_of(self, node_id: int) -> list[tuple[int, _Frame]]:
         """The runs that a backward runs backward."""
-        if node_id in self.runs or self.forward is None:
-            return self.runs[node_id]
-        return self.forward.runs[node_id]
+        return next(frame.runs[node_id] for frame in self.with_forwards() if node_id in frame.runs)
 
 
 class FlowExecutor:
@@ -103,8 +106,13 @@ class FlowExecutor:
             return results
         assert node.forward is not None
         carried = [frame.kept(value) for value in node.inputs[: len(step.parts[-1].region.inputs)]]
+        runs: list[tuple[int, _Frame]] = []
         for number, forward in reversed(frame.runs_of(node.forward.id)):
-            carried = self._run_part(step.parts[number], _Frame(frame, forward), carried, iteration, is_observed)
+            inner = _Frame(frame, forward)
+            carried = self._run_part(step.parts[number], inner, carried, iteration, is_observed)
+            runs.append((number, inner))
+        if step.has_backward:
+            frame.runs[node.id] = runs
         return carried
 
     def _loop(self, step: Decision, frame: _Frame, iteration: int, is_observed: bool) -> list[Array]:

@@ -70,16 +70,30 @@ def add_backward(
 ) -> Node:
     """Append the backward of a node that decides: it runs backward what `forward` ran, as often as that did.
 
+    forward   may be a backward itself: its runs run backward again
     regions   of an If: for each of its regions one that gives the gradients; of a While: one for its body
     inputs    of a While: the carried gradients at the start
     """
-    outside = _read_outside(regions, forward.regions)
-    # An output of the forward node makes it run first.
-    reads = [*inputs, *forward.outputs[:1], *outside]
+    outside = _read_outside(regions, chain_of(forward))
+    # An output of the forward node makes it run first; what that read, its backward depends on as well.
+    reads = [*inputs, *forward.outputs[:1], *forward.inputs, *outside]
     scope = f"Gradients/{forward.scope}"
     node = _add(graph, f"{forward.op_type}Grad", reads, types, regions, scope, forward.source, "backward")
     node.forward = forward
     return node
+
+
+def chain_of(node: Node) -> list[Node]:
+    """An If or a While, its backward, the backward of that and so on up to a node that decides."""
+    chain = [node]
+    while chain[0].forward is not None and chain[0].op_type not in (IF, WHILE):
+        chain.insert(0, chain[0].forward)
+    return chain
+
+
+def own_inputs(node: Node) -> int:
+    """How many inputs of a node that decides are not what its regions read: carried values, and what makes it wait."""
+    return len(node.regions[-1].inputs) + (node.op_type != WHILE)
 
 
 def _add(
@@ -106,7 +120,7 @@ def _definition(op_type: str, inputs: Sequence[Value], regions: Sequence[Graph])
         mutates=tuple(slot for slot, value in enumerate(inputs) if value.id in mutated),
         is_kernel=False,
         has_side_effect=any(node.definition.has_side_effect for region in regions for node in region.nodes),
-        bprop=GRADIENTS.get(op_type),
+        bprop=GRADIENTS.get(WHILE if op_type.startswith(WHILE) else IF),
     )
 
 
@@ -122,33 +136,21 @@ def drop_unread(node: Node, read: Collection[int]) -> None:
             value.index = index
         for region in node.regions:
             region.outputs = [region.outputs[index] for index in kept]
-    fixed = len(node.regions[-1].inputs) + (node.op_type != WHILE)
-    forward = node.forward.regions if node.forward is not None else ()
-    node.inputs = (*node.inputs[:fixed], *_read_outside(node.regions, forward))
+    node.inputs = (*node.inputs[: own_inputs(node)], *_read_outside(node.regions, chain_of(node)[:-1]))
     node.primitive = replace(node.primitive, definition=_definition(node.op_type, node.inputs, node.regions))
 
 
-def read_outside(region: Graph, forward: Graph | None = None) -> list[Value]:
-    """Values that a region reads and does not make, each once; constants belong to all graphs of a program.
+def _read_outside(regions: Sequence[Graph], forward: Sequence[Node] = ()) -> list[Value]:
+    """Values that regions read and do not make, each once; constants belong to all graphs of a program.
 
-    forward   the region whose backward it is: what that one made, each run keeps for the backward
+    forward   nodes whose backward the regions are: what those made, each run keeps for the backward
     """
-    own = set(_made(region))
-    if forward is not None:
-        own.update(_made(forward))
     read: dict[int, Value] = {}
-    for value in (*(value for node in region.nodes for value in node.inputs), *region.outputs):
-        if value.id not in own and value.kind != CONSTANT:
-            read.setdefault(value.id, value)
-    return list(read.values())
-
-
-def _read_outside(regions: Sequence[Graph], forward: Sequence[Graph] = ()) -> list[Value]:
-    if len(forward) > len(regions):
-        forward = forward[-len(regions) :]
-    forwards: Sequence[Graph | None] = forward or [None] * len(regions)
-    pairs = zip(regions, forwards, strict=True)
-    read = {value.id: value for region, of in pairs for value in read_outside(region, of)}
+    for place, region in enumerate(regions, -len(regions)):
+        own = set(_made(region)).union(*(_made(node.regions[place]) for node in forward))
+        for value in (*(value for node in region.nodes for value in node.inputs), *region.outputs):
+            if value.id not in own and value.kind != CONSTANT:
+                read.setdefault(value.id, value)
     return list(read.values())
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msdump.mindspore import nn, ops
 
 _numbers = itertools.count()
+# A gradient reads no parameter that the program writes: in PyNative MindSpore's reads what it holds in the end.
 _EXPRESSIONS = (
     "x + y",
     "x * 0.5 - y",
@@ -22,7 +23,7 @@ _EXPRESSIONS = (
     "ops.tanh(x * y)",
     "self.helper(y)",
     "x * n",
-    "x * self.state",
+    "x + self.state",
 )
 _INTEGERS = ("n + 1", "m - 1", "n", "m + n")
 
@@ -32,8 +33,6 @@ def _test(draw: Any, depth: int = 0) -> str:
     kind = draw(st.sampled_from(["x", "n", "known", "and", "or", "not", "chain"] if depth < 2 else ["x", "n"]))
     if kind == "x":
         return f"{draw(st.sampled_from('xy'))}.sum() > {draw(st.integers(-2, 2))}"
-    if kind == "state":
-        return [f"self.state = {draw(st.sampled_from(['self.state * 0.5 + y', 'x - y', 'self.state + self.w']))}"]
     if kind == "n":
         return f"{draw(st.sampled_from('nm'))} < {draw(st.integers(-1, 4))}"
     if kind == "known":
@@ -69,6 +68,8 @@ def _statement(draw: Any, depth: int, loops: tuple[str, ...], can_return: bool) 
         return [f"{kind} = {draw(st.sampled_from(_EXPRESSIONS))}"]
     if kind == "n":
         return [f"{draw(st.sampled_from('nm'))} = {draw(st.sampled_from(_INTEGERS))}"]
+    if kind == "state":
+        return [f"self.state = {draw(st.sampled_from(['self.state * 0.5 + y', 'x - y', 'self.state + self.w']))}"]
     if kind == "choose":
         return [f"x = y if {draw(_test())} else x + 1"]
     if kind in ("break", "continue"):

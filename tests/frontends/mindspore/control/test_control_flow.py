@@ -44,6 +44,89 @@ def test_a_compiled_program_gives_the_values_and_gradients_of_pynative(
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
 
 
+def _second_gradients(net: Any, args: list[Any], mode: int) -> list[np.ndarray[Any, Any]]:
+    ms.set_context(mode=mode)
+
+    def loss(x: Any, y: Any, n: Any, m: Any) -> Any:
+        first, _ = net(x, y, n, m)
+        return (first * first).sum() * 0.5
+
+    def penalty(x: Any, y: Any, n: Any, m: Any) -> Any:
+        of_x, of_y = ops.grad(loss, (0, 1))(x, y, n, m)
+        return (of_x * ms.Tensor([1.0, -0.5])).sum() + (of_y * of_y).sum()
+
+    of_inputs, of_weights = ops.grad(penalty, (0, 1), net.trainable_params())(*args)
+    return [each.asnumpy() for each in (*of_inputs, *of_weights)]
+
+
+@settings(max_examples=25)
+@given(programs(), st.lists(st.integers(-2, 4), min_size=2, max_size=2), st.floats(-2, 2, width=16))
+def test_a_compiled_program_gives_the_second_gradients_of_pynative(
+    source: str, counts: list[int], start: float
+) -> None:
+    make = load(source)
+    args = [
+        ms.Tensor(np.array([start, 0.5], np.float32)),
+        ms.Tensor(np.array([1.0, -start], np.float32)),
+        *(ms.Tensor(count, ms.int32) for count in counts),
+    ]
+    eager = _second_gradients(make(), args, ms.PYNATIVE_MODE)
+    compiled = _second_gradients(make(), args, ms.GRAPH_MODE)
+    for one, other in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4)
+
+
+def _walk(sin: Any, x: Any, w: Any, n: Any) -> Any:
+    """A branch in a loop that a condition leaves, then a counted loop; x and w have three elements."""
+    while n < 9:
+        n = n + 1
+        if x.sum() > 1:
+            x = sin(x * w) * w
+        else:
+            x = x * x + w * 0.5
+        if n > 3:
+            break
+    for i in range(n):
+        x = x * w + sin(x) * i
+    return x
+
+
+@settings(max_examples=4)
+@given(st.lists(st.floats(-1.5, 1.5, width=16), min_size=6, max_size=6), st.integers(0, 3))
+def test_gradients_of_higher_order_equal_those_of_torch(numbers: list[float], count: int) -> None:
+    torch = pytest.importorskip("torch")
+    starts = np.array(numbers, np.float32).reshape(2, 3)
+    factor = np.array([1.0, -0.5, 2.0], np.float32)
+    free = [torch.tensor(each, requires_grad=True, dtype=torch.float64) for each in starts]
+    expected, loss = [], _walk(torch.sin, *free, count)
+    for _ in range(3):
+        expected.append(torch.autograd.grad((loss * torch.tensor(factor)).sum(), free, create_graph=True))
+        loss = expected[-1][0] + expected[-1][1]
+
+    def jitted(x: Any, w: Any, n: Any) -> Any:
+        return _walk(ops.sin, x, w, n)
+
+    for mode, function in ((ms.GRAPH_MODE, jitted), (ms.PYNATIVE_MODE, jitted), (ms.PYNATIVE_MODE, ms.jit(jitted))):
+        ms.set_context(mode=mode)
+        gradient = function
+        for order in range(3):
+            gradient = _gradient_of(gradient, ms.Tensor(factor), is_sum=order > 0)
+            compiled = ms.jit(gradient) if mode == ms.GRAPH_MODE else gradient
+            answer = compiled(*map(ms.Tensor, starts), ms.Tensor(count, ms.int32))
+            for one, other in zip(answer, expected[order], strict=True):
+                gradients = other.detach().numpy()
+                bound = 1e-4 * max(1.0, np.abs(gradients).max())
+                np.testing.assert_allclose(one.asnumpy(), gradients, rtol=1e-3, atol=bound)
+
+
+def _gradient_of(function: Any, factor: Any, is_sum: bool) -> Any:
+    def loss(x: Any, w: Any, n: Any) -> Any:
+        result = function(x, w, n)
+        return ((result[0] + result[1] if is_sum else result) * factor).sum()
+
+    return ops.grad(loss, (0, 1))
+
+
 class Branches(nn.Cell):
     """Weights, statistics of a BatchNorm and a counter in branches, and weights in a loop."""
 
