@@ -144,10 +144,15 @@ def _soft_cross_entropy(
 ) -> Tensor:
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / logs.shape[axis]
-    if weight is not None:
-        target = mul(target, reshape(weight, [-1 if index == axis else 1 for index in range(logs.ndim)]))
-    loss = neg(sum(mul(logs, target), axis))
+    loss = neg(sum(mul(logs, _weighed(target, axis, weight)), axis))
     return mean(loss) if reduction == "mean" and loss.ndim else _reduced(loss, reduction)
+
+
+def _weighed(values: Tensor, axis: int, weight: Tensor | None) -> Tensor:
+    """What stands for each class along `axis`, times the weight of the class."""
+    if weight is None:
+        return values
+    return mul(values, reshape(weight, [-1 if index == axis else 1 for index in range(values.ndim)]))
 
 
 def nll_loss(
@@ -172,7 +177,7 @@ def nll_loss(
     result = div(sum(loss), total) if total is not None else _reduced(loss, reduction)
     if not label_smoothing:
         return result
-    spread = neg(mean(inputs, axis))
+    spread = neg(mean(_weighed(inputs, axis, weight), axis))
     smooth = mul(spread, _cast(is_used, inputs.type_.dtype))
     smooth = div(sum(smooth), total) if total is not None else _reduced(smooth, reduction)
     return add(mul(result, 1 - label_smoothing), mul(smooth, label_smoothing))

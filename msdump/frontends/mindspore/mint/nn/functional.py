@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import Type, float_type
+from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.mint import shapes
 from msdump.frontends.mindspore.mint.forms import in_forms
@@ -168,28 +168,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy of the softmax of logits and classes, or their probabilities."""
-    if not label_smoothing or target.dtype in float_type:
-        return F.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-    return _smoothed(input, target, weight, ignore_index, reduction, label_smoothing)
-
-
-def _smoothed(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
-) -> Tensor:
-    """Every class counts a little, by its own weight; the mean is over the weights of the classes that are right."""
-    axis = 0 if input.ndim == 1 else 1
-    logs, classes = F.log_softmax(input, axis), input.shape[axis]
-    weights = F.ones((classes,), input.dtype) if weight is None else weight
-    right = F.nll_loss(logs, target, weight, ignore_index, "none")
-    spread = F.neg(
-        F.sum(F.mul(logs, F.reshape(weights, [-1 if each == axis else 1 for each in range(input.ndim)])), axis)
-    )
-    counts = F.cast(F.not_equal(target, ignore_index), input.dtype)
-    loss = F.add(F.mul(right, 1 - smoothing), F.mul(F.mul(spread, counts), smoothing / classes))
-    if reduction != "mean":
-        return _reduced(loss, reduction)
-    place = F.where(F.equal(target, ignore_index), F.zeros_like(target), target)
-    return F.div(F.sum(loss), F.sum(F.mul(F.gather(weights, place, 0), counts)))
+    return F.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def nll_loss(
