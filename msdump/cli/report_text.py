@@ -53,7 +53,8 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
 def _title(report: Report) -> str:
     kind = report.kind
     size = format_size(report.bytes_written)
-    return kind.title or f"{kind.name}: {format_count(report.files, 'file')}, {size}"
+    links = f" and {format_count(report.links, 'link')}" if report.links else ""
+    return kind.title or f"{kind.name}: {format_count(report.files, 'file')}{links}, {size}"
 
 
 def plain_text(report: Report) -> str:

@@ -39,7 +39,7 @@ def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("switches", "status", "said"),
     [
-        (EAGER, 0, "eager data dump: 5 files"),
+        (EAGER, 0, "eager data dump: 4 files and 1 link"),
         (PT, 0, "dump of captured graphs: 3 files"),
         ('config.debug.graph_dump.type = "py"', 0, ""),
         (f"{EAGER}; config.debug.data_dump.filter = lambda node: None", 3, "!! Nothing was dumped: the filter chose"),

@@ -27,7 +27,8 @@ from msdump.frontends.torchair.debug_save.model_folder import (
     PhaseFolder,
     open_model,
 )
-from msdump.frontends.torchair.eager_dump import DumpedGraph, EagerDump, eager_dump, plan_nodes
+from msdump.frontends.torchair.eager_dump import DumpedGraph, EagerDump, eager_dump
+from msdump.frontends.torchair.eager_graph import plan_nodes
 from msdump.frontends.torchair.file_dump import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.passes.pipeline import plain_run

@@ -18,7 +18,7 @@ from msdump.frontends.torch.program import FxCall, FxProgram
 from msdump.frontends.torchair.aclgraph.output_code import FILE, MODE, output_code
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.model_folder import PhaseFolder
-from msdump.frontends.torchair.eager_dump import target_name
+from msdump.frontends.torchair.eager_graph import target_name
 from msdump.frontends.torchair.passes.storages import Storages
 
 _HOST_TASK, _CUDA_TASK = "KERNEL_AICPU", "KERNEL_CUDA"

@@ -17,7 +17,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.debug_save.safe_files import write_safe_text
-from msdump.frontends.torchair.eager_dump import target_name
+from msdump.frontends.torchair.eager_graph import target_name
 from msdump.frontends.torchair.ge.registry import has_converter
 from msdump.frontends.torchair.graph_dump.files import new_summary_file
 
