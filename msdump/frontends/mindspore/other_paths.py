@@ -10,6 +10,9 @@ _SAME = {
     "dataset.text": ("c_transforms", "py_transforms", "transforms"),
     "dataset.transforms": ("c_transforms", "py_transforms", "transforms"),
     "dataset.vision": ("c_transforms", "py_transforms", "transforms"),
+    "experimental.optim": (
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
+    ),
     "nn.layer": (
         "channel_shuffle", "dense", "rnn_cells", "rnns", "timedistributed",
     ),

@@ -31,7 +31,8 @@ _KINDS = {dtypes.BOOL: 0, dtypes.UINT: 1, dtypes.INT: 2, dtypes.FLOAT: 3, dtypes
 _changes = 0
 
 
-def _count_change() -> None:
+def count_change() -> None:
+    """Something has changed that graphs were compiled for: those of before are compiled anew."""
     global _changes
     _changes += 1
 
@@ -152,12 +153,12 @@ class Parameter(Tensor):
         array = np.zeros(shape, self.memory.array.dtype)
         self.memory = graphs.Parameter(self.name, array, self._type.dtype)
         self._array, self._type = array, TensorType(self._type.dtype, tuple(shape))
-        _count_change()
+        count_change()
 
     def register_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
         """As of a Tensor; the hook stays with the parameter, for all programs that take its gradient."""
         check_hook(hook_fn, "register_hook")
-        return HookHandle(self._own_hooks(), (hook_fn,), _count_change)
+        return HookHandle(self._own_hooks(), (hook_fn,), count_change)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         tracer = active_tracer.get()

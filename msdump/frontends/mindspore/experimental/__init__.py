@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
-publish_all(__name__)
+publish_all(__name__, "optim")
 
-__getattr__ = explain_missing(__name__)
+__getattr__ = explain_missing(__name__, lazy=("optim",))

@@ -1,9 +1,10 @@
-"""Optimizers with their options, and the rule that each of them follows."""
+"""Optimizers with their options, and the rule that each of them follows: of `mindspore.nn`, then of `experimental`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.frontends.mindspore.nn import optimizer_rules as rules
@@ -211,5 +212,42 @@ ROWS: dict[str, Row] = {
         lambda nn, p: nn.LARS(nn.SGD(p, 0.1), 1e-3, 0.05, True),
         lambda: rules.lars(torch_rule("SGD"), 0.05, 1e-3, clip=True),
     ),
+}
+
+
+def _same(name: str, theirs: str | None = None, **options: Any) -> Row:
+    """An optimizer of `mindspore.experimental.optim` and PyTorch's, with the same options."""
+    own = dict(options)
+    decay = own.pop("weight_decay", 0.0)
+    make = partial(_made, name, options)
+    return Row(make, lambda: torch_rule(theirs or name, **own), decay=decay, decays_all=True)
+
+
+def _made(name: str, options: dict[str, Any], optim: Any, parameters: Any) -> Any:
+    return getattr(optim, name)(parameters, lr=0.1, **options)
+
+
+EXPERIMENTAL: dict[str, Row] = {
+    "SGD": _same("SGD", momentum=0.9, dampening=0.3, weight_decay=0.2, maximize=True),
+    "SGD nesterov": _same("SGD", momentum=0.9, nesterov=True),
+    "ASGD": _same("ASGD", lambd=0.01, alpha=0.6, t0=2.0, weight_decay=0.2, maximize=True),
+    "Rprop": _same("Rprop", etas=(0.4, 1.3), step_sizes=(0.05, 0.15), maximize=True),
+    "Adam": _same("Adam", betas=(0.8, 0.95), eps=TINY, weight_decay=0.2, maximize=True),
+    "Adam eps": Row(
+        lambda optim, p: optim.Adam(p, 0.1, (0.8, 0.95), 0.1), lambda: rules.adam(0.8, 0.95, 0.1), decays_all=True
+    ),
+    # The documented formula; MindSpore 2.7 ignores the option.
+    "Adam amsgrad": _same("Adam", betas=(0.8, 0.7), eps=TINY, amsgrad=True),
+    "AdamW": _same("AdamW", betas=(0.8, 0.95), eps=0.1, weight_decay=0.2, maximize=True),
+    "AdamW amsgrad": _same("AdamW", betas=(0.8, 0.7), eps=0.1, weight_decay=0.2, amsgrad=True),
+    "Adamax": _same("Adamax", betas=(0.8, 0.6), eps=0.1, weight_decay=0.2, maximize=True),
+    "NAdam": _same("NAdam", betas=(0.8, 0.95), eps=0.1, weight_decay=0.2, momentum_decay=0.1),
+    # Plain momentum in the first five steps of 0.99, never with 0.7.
+    "RAdam": _same("RAdam", betas=(0.8, 0.99), eps=0.1, weight_decay=0.2),
+    "RAdam rectified": _same("RAdam", betas=(0.8, 0.9), eps=0.1),
+    "Adagrad": _same("Adagrad", lr_decay=0.3, weight_decay=0.2, initial_accumulator_value=0.1, eps=0.1, maximize=True),
+    "Adadelta": _same("Adadelta", rho=0.7, eps=0.01, weight_decay=0.2, maximize=True),
+    "RMSprop": _same("RMSprop", alpha=0.7, eps=0.1, weight_decay=0.2, momentum=0.8, maximize=True),
+    "RMSprop centered": _same("RMSprop", alpha=0.7, eps=0.1, centered=True),
 }
 REFUSED = {"thor": "needs operators of an Ascend device"}

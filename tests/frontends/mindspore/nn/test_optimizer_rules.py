@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import msdump.frontends.mindspore as ms
 from msdump.arrays import Array
 from msdump.frontends.mindspore import Parameter, Tensor, mint, nn
-from tests.frontends.mindspore.nn.optimizer_rows import REFUSED, ROWS, STEPS, Row
+from msdump.frontends.mindspore.experimental import optim
+from tests.frontends.mindspore.nn.optimizer_rows import EXPERIMENTAL, REFUSED, ROWS, STEPS, Row
 
 pytest.importorskip("torch")
 _RNG = np.random.default_rng(29)
@@ -54,15 +54,24 @@ def test_weights_follow_the_rule(name: str, either_mode: int) -> None:
         np.testing.assert_allclose(weights[of], weight, rtol=1e-5, atol=1e-6, err_msg=of)
 
 
+@pytest.mark.parametrize("name", EXPERIMENTAL)
+def test_weights_of_experimental_optimizers_follow_the_rule(name: str, either_mode: int) -> None:
+    row = EXPERIMENTAL[name]
+    weights = trained(row, optim, Parameter, Tensor)
+    for of, weight in expected(row).items():
+        np.testing.assert_allclose(weights[of], weight, rtol=1e-5, atol=1e-6, err_msg=of)
+
+
+def _optimizers(*modules: Any) -> set[str]:
+    bases = (nn.Optimizer, optim.Optimizer)
+    things = {name: thing for module in modules for name, thing in vars(module).items() if inspect.isclass(thing)}
+    return {name for name, thing in things.items() if issubclass(thing, bases) and thing not in bases}
+
+
 def test_every_optimizer_has_a_rule() -> None:
-    modules = (nn, nn.optim, mint, ms.experimental)
-    optimizers = {
-        name
-        for module in modules
-        for name, thing in vars(module).items()
-        if inspect.isclass(thing) and issubclass(thing, nn.Optimizer) and thing is not nn.Optimizer
-    }
-    assert optimizers == {name.split()[0] for name in ROWS}
+    assert _optimizers(nn, nn.optim, mint) == {name.split()[0] for name in ROWS}
+    public = {name for name in _optimizers(optim) if not name.startswith("_")}
+    assert public == {name.split()[0] for name in EXPERIMENTAL}
     for name, reason in REFUSED.items():
         with pytest.raises(NotImplementedError, match=reason.split()[-1]):
             getattr(nn, name)()
