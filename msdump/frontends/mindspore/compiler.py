@@ -258,7 +258,7 @@ def trace(
         stack.enter_context(tracer.active())
         if cell is not None:
             stack.enter_context(cell.entered(tracer))
-            args = cell.cast_inputs(args)
+            args = cell._lowered(args)
         return without_iterators(function(*args, **kwargs))
 
 

@@ -68,7 +68,7 @@ def run_step(
         if cell is None:
             return function(*args, **kwargs)
         with cell.entered(None):
-            return function(*cell.cast_inputs(args), **kwargs)
+            return function(*cell._lowered(args), **kwargs)
     finally:
         is_in_step.reset(token)
 

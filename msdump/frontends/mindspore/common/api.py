@@ -17,19 +17,22 @@ def jit(
     input_signature: Any = None,
     hash_args: Any = None,
     jit_config: JitConfig | None = None,
+    *,
+    function: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """Make `fn` run as a graph, compiled once per input signature. With or without arguments as a decorator.
 
+    function     what MindSpore 2.7 calls fn
     jit_config   or `jit_level` alone: O0 decides on the folders of a dump through ACL
     Edges:  inside another graph it becomes part of that graph; a method takes its object along.
     Raises: ValueError for a level that does not exist.
     """
-    if fn is None:
+    function = fn if function is None else function
+    if function is None:
         return functools.partial(
             jit, input_signature=input_signature, hash_args=hash_args, jit_config=jit_config, **options
         )
-    function = fn
     level = str(options.get("jit_level", "")) if jit_config is None else jit_config.jit_level
     if level:
         check_jit_level(level)

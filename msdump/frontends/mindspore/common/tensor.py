@@ -441,14 +441,17 @@ class Tensor:
 
     view = reshape
 
-    def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        return self._call("flatten", order, start_dim=start_dim, end_dim=end_dim)
+    def flatten(self, order: str | int = "C", *places: int, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        # MindSpore 2.7 also takes (start_dim, end_dim).
+        given = (order, *places) if isinstance(order, int) else places
+        start_dim, end_dim = (*given, *(start_dim, end_dim)[len(given) :])
+        return self._call("flatten", order if isinstance(order, str) else "C", start_dim=start_dim, end_dim=end_dim)
 
     def transpose(self, *axes: Any) -> Tensor:
         return self._call("transpose", as_shape(axes) if axes else tuple(reversed(range(self.ndim))))
 
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        return self._call("swapaxes", axis1, axis2)
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
+        return self._call("swapaxes", axis0, axis1)
 
     def expand_dims(self, axis: int) -> Tensor:
         return self._call("expand_dims", axis)
@@ -462,16 +465,19 @@ class Tensor:
         return self._call("mean", axis, keep_dims)
 
     def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+        if isinstance(dtype, bool):
+            # MindSpore 2.7 also takes (dim, keepdim).
+            dtype, keepdims = None, dtype
         total = (self if dtype is None else self.astype(dtype))._call("sum", axis, keepdims)
         return total if initial is None else total + initial
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         return self._call("argmax", axis, keepdims)
 
-    def all(self, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    def all(self, axis: Any = None, keep_dims: bool = False) -> Tensor:
         return self._call("all", axis, keep_dims)
 
-    def any(self, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    def any(self, axis: Any = None, keep_dims: bool = False) -> Tensor:
         return self._call("any", axis, keep_dims)
 
     def abs(self) -> Tensor:

@@ -83,7 +83,7 @@ class Cell(OneDevice):
             if self.takes_gradients:
                 return run_recorded(self._body(None), args, kwargs, self)
         with self.entered(tracer):
-            inputs = self.cast_inputs(args)
+            inputs = self._lowered(args)
             if tracer is None or not self.requires_grad or not tracer.expects_gradients:
                 return self._body(tracer)(*inputs, **kwargs)
             with tracer.differentiating():
@@ -135,12 +135,18 @@ class Cell(OneDevice):
                 stack.enter_context(computing_in(self._precision))
             yield
 
-    def cast_inputs(self, args: Sequence[Any]) -> Sequence[Any]:
+    def _lowered(self, args: Sequence[Any]) -> Sequence[Any]:
         """In a graph, float arguments in the dtype of `to_float`; in PyNative, operators cast their operands."""
         precision, tracer = self._precision, current_tracer()
         if precision is None or not precision.is_plain or tracer is None or tracer.is_recording:
             return args
         return [_cast_floats(arg, precision.dtype) for arg in args]
+
+    def cast_inputs(self, inputs: Sequence[Any], dst_type: Any) -> tuple[Any, ...]:
+        """Tensors in another dtype, also those inside of tuples."""
+        return tuple(
+            self.cast_inputs(each, dst_type) if isinstance(each, tuple) else each.astype(dst_type) for each in inputs
+        )
 
     def compile_flags(self) -> tuple[object, ...]:
         """What a graph depends on besides its inputs."""
@@ -304,9 +310,9 @@ class Cell(OneDevice):
 
     # -- parameters and children --------------------------------------------------------------------
 
-    def cells_and_names(self, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
-        """This cell and all below it, each once, with their names."""
-        yield from _walk(self, name_prefix, set())
+    def cells_and_names(self, cells: Any = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+        """This cell and all below it, each once, with their names.   cells: those to leave out"""
+        yield from _walk(self, name_prefix, {id(each) for each in cells or ()})
 
     def cells(self) -> Any:
         return self.name_cells().values()
@@ -321,7 +327,7 @@ class Cell(OneDevice):
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
         """Each parameter once, with its place as its name."""
         seen: set[int] = set()
-        walk = self.cells_and_names(name_prefix) if expand else iter([(name_prefix, self)])
+        walk = self.cells_and_names(None, name_prefix) if expand else iter([(name_prefix, self)])
         for prefix, cell in walk:
             for name, parameter in cell._params.items():
                 if id(parameter) not in seen:

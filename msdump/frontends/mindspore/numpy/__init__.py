@@ -18,6 +18,8 @@ from msdump.frontends.mindspore.numpy.creation import *
 from msdump.frontends.mindspore.numpy.elements import *
 from msdump.frontends.mindspore.numpy.reductions import *
 from msdump.frontends.mindspore.numpy.shapes import *
+from msdump.frontends.mindspore.ops.keywords import OF_NUMPY as _OF_NUMPY
+from msdump.frontends.mindspore.ops.keywords import accept_other_names as _accept_other_names
 
 pi = 3.141592653589793
 e = 2.718281828459045
@@ -26,5 +28,6 @@ nan = float("nan")
 newaxis = None
 
 publish_all(__name__)
+_accept_other_names(globals(), _OF_NUMPY)
 
 __getattr__ = explain_missing(__name__)

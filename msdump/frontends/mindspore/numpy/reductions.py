@@ -246,7 +246,9 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
     return F.logical_not(same) if invert else same
 
 
-in1d = isin
+def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Any:
+    """Which elements are among others, in a row."""
+    return isin(F.reshape(asarray(ar1), (-1,)), ar2, invert)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:

@@ -27,7 +27,7 @@ def _binary(op_type: str, doc: str, *aliases: str) -> Callable[[Any, Any], Tenso
 
 
 add = tensor_add = _binary("Add", "input + other, broadcast.", "TensorAdd")
-sub = subtract = _binary("Sub", "input - other, broadcast.")
+sub = _binary("Sub", "input - other, broadcast.")
 mul = multiply = _binary("Mul", "input * other, broadcast.")
 maximum = _binary("Maximum", "The larger of each pair.")
 minimum = _binary("Minimum", "The smaller of each pair.")
@@ -41,6 +41,11 @@ greater_equal = ge = _binary("GreaterEqual", "input >= other, element by element
 logical_and = _binary("LogicalAnd", "input and other, element by element.")
 logical_or = _binary("LogicalOr", "input or other, element by element.")
 floor_div = _binary("FloorDiv", "input / other, rounded down.")
+
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input - alpha * other, broadcast."""
+    return sub(input, other if alpha == 1 else mul(other, alpha))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:

@@ -73,7 +73,7 @@ def rot90(input: Tensor, k: int, dims: Sequence[int]) -> Tensor:
 
 
 @operator("ReverseSequence", init="seq_dim batch_dim")
-def reverse_sequence(torch: Any, x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Any:
+def reverse_sequence(torch: Any, x: Tensor, seq_lengths: Tensor, seq_dim: int = 0, batch_dim: int = 0) -> Any:
     """The first seq_lengths[i] elements along seq_dim in reversed order, for each i of batch_dim."""
     moved = torch.movedim(x, (batch_dim, seq_dim), (0, 1))
     places = torch.arange(moved.shape[1], device=moved.device)[None, :]
@@ -168,9 +168,9 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
     return reshape(tile(expand_dims(x, place + 1), repeats), sizes)
 
 
-def repeat_interleave(input: Any, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element as often as `repeats` says: one number, or one per element of the axis. None: of all elements."""
-    tensor, axis = as_tensor(input), dim if axis is None else axis
+    tensor = as_tensor(input)
     if axis is None:
         tensor, axis = ravel(tensor), 0
     counts = plain(repeats, "repeats")

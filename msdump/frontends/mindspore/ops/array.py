@@ -92,9 +92,11 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
 
 @operator_class("Flatten")
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Axes start_dim to end_dim as one.   Raises: ValueError for an order other than C."""
-    if order != "C":
-        raise ValueError(f"For 'flatten', argument 'order' must be 'C', but got {order!r}.")
+    """Axes start_dim to end_dim as one; in the order F of a tensor whose axes are reversed.   Raises: ValueError."""
+    if order not in ("C", "F"):
+        raise ValueError(f"For 'flatten', argument 'order' must be 'C' or 'F', but got {order!r}.")
+    if order == "F":
+        input = transpose(input, tuple(reversed(range(input.ndim))))
     if input.ndim == 0:
         return reshape(input, (1,))
     start, end = start_dim % input.ndim, end_dim % input.ndim

@@ -139,7 +139,7 @@ def is_complex(input: Tensor) -> bool:
     return dtypes.dtype(input.type_.dtype).kind == dtypes.COMPLEX
 
 
-@operator_class("DynamicShape", "TensorShape")
+@operator_class("TensorShape")
 def dyn_shape(input_x: Tensor) -> Tensor:
     """The shape as a tensor of int64."""
     return Tensor.of_array(np.array(input_x.shape, np.int64))

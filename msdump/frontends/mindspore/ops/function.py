@@ -20,6 +20,8 @@ from msdump.frontends.mindspore.ops.creation import *
 from msdump.frontends.mindspore.ops.draws import *
 from msdump.frontends.mindspore.ops.elementary import *
 from msdump.frontends.mindspore.ops.image import *
+from msdump.frontends.mindspore.ops.keywords import OF_CLASSES as _OF_CLASSES
+from msdump.frontends.mindspore.ops.keywords import OF_OPS as _OF_OPS
 from msdump.frontends.mindspore.ops.keywords import accept_other_names as _accept_other_names
 from msdump.frontends.mindspore.ops.linear_algebra import *
 from msdump.frontends.mindspore.ops.losses import *
@@ -27,6 +29,7 @@ from msdump.frontends.mindspore.ops.mapping import *
 from msdump.frontends.mindspore.ops.methods import add_methods as _add_methods
 from msdump.frontends.mindspore.ops.network import *
 from msdump.frontends.mindspore.ops.padding import *
+from msdump.frontends.mindspore.ops.primitive import functional_classes as _functional_classes
 from msdump.frontends.mindspore.ops.products import *
 from msdump.frontends.mindspore.ops.program import *
 from msdump.frontends.mindspore.ops.reductions import *
@@ -42,6 +45,7 @@ from msdump.frontends.mindspore.ops.volumes import *
 from msdump.frontends.mindspore.ops.windows import *
 
 publish_all(__name__)
-_accept_other_names(globals())
+_accept_other_names(globals(), _OF_OPS)
+_accept_other_names(_functional_classes, _OF_CLASSES)
 _attach(_sys.modules[__name__], _take, _put, _initializer)
 _add_methods(globals())

@@ -9,12 +9,13 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.ops import own_methods
+from msdump.frontends.mindspore.ops.keywords import OF_TENSOR, accept_other_names
 
 # Methods of the name of their function.
 _SAME = """
     acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bitwise_and
     bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bmm broadcast_to ceil clamp clip conj copysign cos
-    cosh cumsum deg2rad div divide equal erf erfc erfinv expm1 float_power floor fmod frac gather gather_elements gcd ge
+    cosh deg2rad div divide equal erf erfc erfinv expm1 float_power floor fmod frac gather_elements gcd ge
     greater greater_equal gt heaviside hypot i0 igamma igammac invert isfinite isinf isnan isneginf isposinf lcm ldexp
     le less less_equal lgamma log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
     masked_fill maximum minimum mm mul multiply ne neg negative nextafter not_equal prod rad2deg real reciprocal round
@@ -57,3 +58,7 @@ def add_methods(functions: dict[str, Any]) -> None:
     for name, function_name in {**{name: name for name in " ".join([_SAME, _MORE, _OTHERS]).split()}, **_OTHER}.items():
         if name not in vars(Tensor):
             setattr(Tensor, name, _method(functions[function_name]))
+    methods = {name: getattr(Tensor, name) for users in OF_TENSOR.values() for name in users.split()}
+    accept_other_names(methods, OF_TENSOR)
+    for name, method in methods.items():
+        setattr(Tensor, name, method)

@@ -71,8 +71,23 @@ class Stack(Concat):
         return F.stack(tensors, self.attrs["axis"])
 
 
-class Unstack(Primitive, axis=0):
+class Unstack(Primitive, axis=0, num=None):
     """The tensors along an axis."""
+
+    def compute(self, x: Tensor) -> tuple[Tensor, ...]:
+        axis, count = self.attrs["axis"], self.attrs["num"]
+        if count not in (None, x.shape[axis]):
+            raise ValueError(
+                f"For 'Unstack', the 'num' must be {x.shape[axis]}, the size of the axis, but got {count}."
+            )
+        return F.unstack(x, axis)
+
+
+class DynamicShape(Primitive, dtype=9):
+    """The shape as a tensor of int64, which is the dtype that the number 9 stands for."""
+
+    def compute(self, x: Tensor) -> Tensor:
+        return F.dyn_shape(x)
 
 
 class Split(Primitive, axis=0, output_num=1):
@@ -242,6 +257,8 @@ class Conv2D(Primitive):
         group: int = 1,
         data_format: str = "NCHW",
     ) -> None:
+        if mode != 1:
+            raise ValueError(f"For 'Conv2D', the 'mode' must be 1, but got {mode!r}.")
         super().__init__(
             out_channel=out_channel,
             kernel_size=pair(kernel_size),

@@ -27,7 +27,6 @@ from msdump.frontends.mindspore.ops.array import (
     broadcast_to,
     concat,
     full,
-    gather,
     gather_elements,
     ones,
     reshape,
@@ -37,6 +36,7 @@ from msdump.frontends.mindspore.ops.array import (
     tile,
     zeros,
 )
+from msdump.frontends.mindspore.ops.array import gather as _gather
 from msdump.frontends.mindspore.ops.scatter import (
     _index_add_ext,
     _index_put,
@@ -96,6 +96,11 @@ def resize(self: Tensor, *new_shape: Any) -> Tensor:
 def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of a plane, as the last axis."""
     return triangles.diagonal(self, offset, axis1, axis2)
+
+
+def cumsum(self: Tensor, axis: int | None = None, dtype: Type | None = None) -> Tensor:
+    """Sums of the elements up to each one along an axis, without one of all elements in a row."""
+    return reductions.cumsum(reshape(self, (-1,)) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
@@ -176,12 +181,25 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
 # -- picking and writing -----------------------------------------------------------------------------------------------
 
 
-def select(self: Tensor, condition: Tensor, y: Any) -> Tensor:
-    """This tensor where the condition holds, y elsewhere."""
+def select(self: Tensor, condition: Any, y: Any) -> Tensor:
+    """This tensor where the condition holds, y elsewhere; with two numbers a slice of an axis, as from 2.5 on."""
+    if isinstance(condition, int) and not isinstance(condition, bool):
+        return _gather(self, as_tensor(y % self.shape[condition], "int32"), condition)
     return _select(condition, self, as_tensor(y, None if isinstance(y, Tensor) else self.type_.dtype))
 
 
 where = select
+
+
+def gather(
+    self: Tensor, input_indices: Any = None, axis: Any = 0, batch_dims: int = 0, *, dim: Any = None, index: Any = None
+) -> Tensor:
+    """Slices along an axis, at the indices; with (dim, index) one element per index, as from MindSpore 2.5 on."""
+    if isinstance(input_indices, int):
+        dim, index = input_indices, axis if index is None else index
+    if dim is not None:
+        return gather_elements(self, dim, index)
+    return _gather(self, input_indices, axis, batch_dims)
 
 
 def take(self: Tensor, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
@@ -194,7 +212,7 @@ def take(self: Tensor, indices: Any, axis: Any = None, mode: str = "clip") -> Te
         places = places % size
     elif mode == "clip":
         places = minimum(maximum(places, 0), size - 1)
-    return gather(tensor, places, axis)
+    return _gather(tensor, places, axis)
 
 
 def choose(self: Tensor, choices: Sequence[Any], mode: str = "clip") -> Tensor:
@@ -260,11 +278,12 @@ def _extreme(name: str) -> Callable[..., Any]:
         keepdims: Any = False,
         *,
         initial: Any = None,
-        where: Any = None,
+        where: Any = True,
         return_indices: Any = False,
         dim: Any = None,
         keepdim: Any = False,
     ) -> Any:
+        where = None if where is True else where
         if return_indices or dim is not None:
             along, is_kept = axis if dim is None else dim, keepdims or keepdim
             return both(self, along, is_kept, initial=initial, where=where)

@@ -10,6 +10,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.array import reshape, transpose
 from msdump.frontends.mindspore.ops.declaration import operator, plain
+from msdump.frontends.mindspore.ops.primitive import operator_class
 
 # -- margins -----------------------------------------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ def _space_to_batch(torch: Any, input_x: Tensor, block_shape: Any, paddings: Any
     return torch.reshape(moved, (batch, *shape[1:lead], *parts[::2]))
 
 
-@operator("BatchToSpaceND", "BatchToSpaceNDV2", init="block_shape crops", numpy=True)
+@operator("BatchToSpaceND", init="block_shape crops", numpy=True)
 def _batch_to_space(torch: Any, input_x: Tensor, block_shape: Any, crops: Any) -> Any:
     """Batches as blocks of the last axes: the inverse of SpaceToBatchND; margins cut off afterwards."""
     blocks = _sizes(block_shape, len(crops))
@@ -134,6 +135,7 @@ def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Any:
     return _space_to_batch(input_x, block_size, paddings)
 
 
+@operator_class("BatchToSpaceNDV2")
 def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Any:
     """Batches as blocks of the last axes; margins cut off afterwards."""
     return _batch_to_space(input_x, block_shape, crops)

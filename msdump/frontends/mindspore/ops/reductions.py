@@ -116,6 +116,7 @@ def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
 def unique(x: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct elements by first appearance, and for each element its place among them.
 
+    Dtypes: places int64 for int64, else int32.
     Raises: GraphError in a graph, where the size of the result would depend on the data.
     """
     array = x._concrete("the distinct elements", "Use shapes that do not depend on data")
@@ -124,7 +125,8 @@ def unique(x: Tensor) -> tuple[Tensor, Tensor]:
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
     values = array.reshape(-1)[np.sort(first)]
-    return Tensor.of_array(values), Tensor.of_array(place[inverse.reshape(array.shape)].astype(np.int32))
+    index = np.int64 if array.dtype == np.int64 else np.int32
+    return Tensor.of_array(values), Tensor.of_array(place[inverse.reshape(array.shape)].astype(index))
 
 
 publish(__name__)

@@ -113,17 +113,10 @@ def unique_consecutive(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-    *,
-    return_idx: bool = False,
-    axis: int | None = None,
 ) -> Any:
-    """Elements that differ from the one before; also each element's place among them, and how often each comes.
-
-    return_idx, axis    what MindSpore 2.0 calls return_inverse and dim
-    """
-    is_placed = return_inverse or return_idx
-    values, places, counts = _unique_consecutive(input, is_placed, return_counts, axis if dim is None else dim)
-    results = [values, *([places] if is_placed else []), *([counts] if return_counts else [])]
+    """Elements that differ from the one before; also each element's place among them, and how often each comes."""
+    values, places, counts = _unique_consecutive(input, return_inverse, return_counts, dim)
+    results = [values, *([places] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(results) if len(results) > 1 else values
 
 

@@ -53,11 +53,31 @@ def dtype(x: Tensor) -> Type:
 
 # -- Python's numbers, texts and sequences -----------------------------------------------------------------------------
 
-scalar_add, scalar_sub, scalar_mul, scalar_div = python.add, python.sub, python.mul, python.truediv
-scalar_floordiv, scalar_mod, scalar_pow = python.floordiv, python.mod, python.pow
-scalar_eq, scalar_ne, scalar_lt = python.eq, python.ne, python.lt
-scalar_le, scalar_gt, scalar_ge = python.le, python.gt, python.ge
-scalar_uadd, scalar_usub, scalar_log = python.pos, python.neg, math.log
+
+def _of_number(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    def of_number(x: Any) -> Any:
+        return function(x)
+
+    of_number.__doc__ = function.__doc__
+    return of_number
+
+
+def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def of_numbers(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    of_numbers.__doc__ = function.__doc__
+    return of_numbers
+
+
+scalar_add, scalar_sub, scalar_mul = _of_numbers(python.add), _of_numbers(python.sub), _of_numbers(python.mul)
+scalar_div, scalar_floordiv = _of_numbers(python.truediv), _of_numbers(python.floordiv)
+scalar_mod, scalar_pow = _of_numbers(python.mod), _of_numbers(python.pow)
+scalar_eq, scalar_ne = _of_numbers(python.eq), _of_numbers(python.ne)
+scalar_lt, scalar_le = _of_numbers(python.lt), _of_numbers(python.le)
+scalar_gt, scalar_ge = _of_numbers(python.gt), _of_numbers(python.ge)
+scalar_uadd, scalar_usub = _of_number(python.pos), _of_number(python.neg)
+scalar_log = _of_number(math.log)
 bool_not, bool_eq = python.not_, python.eq
 string_eq, string_concat = python.eq, python.add
 is_, is_not = python.is_, python.is_not
@@ -171,9 +191,9 @@ def partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[...
     return functools.partial(func, *args, **kwargs)
 
 
-def shape_mul(shape: tuple[int, ...]) -> int:
+def shape_mul(input_data: tuple[int, ...]) -> int:
     """How many elements a shape has."""
-    return math.prod(shape)
+    return math.prod(input_data)
 
 
 def typeof(x: Any) -> Any:
@@ -186,7 +206,7 @@ def hastype(x: Any, t: Any) -> bool:
     return bool(x.dtype == t) if isinstance(x, Tensor) and isinstance(t, _DType) else isinstance(x, t)
 
 
-def constexpr(fn: Callable[..., Any] | None = None, *, get_instance: bool = True, name: str | None = None,
+def constexpr(fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
               reuse_result: bool = True, check: bool = True) -> Any:  # fmt: skip
     """A function that runs while the graph is traced, on values that are known then. With `get_instance` False: a class
     whose objects are such functions."""

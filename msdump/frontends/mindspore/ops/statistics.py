@@ -154,31 +154,26 @@ def aminmax(input: Tensor, *, axis: Any = 0, keepdims: bool = False) -> tuple[Te
 # -- sums and norms ----------------------------------------------------------------------------------------------------
 
 
-def nansum(input: Tensor, axis: Any = None, keepdims: bool = False, *, dtype: Type | None = None) -> Tensor:
+def nansum(input: Tensor, axis: Any = None, keepdims: bool = False, dtype: Type | None = None) -> Tensor:
     """The sum of the elements that are numbers."""
     return _sum(masked_fill(input, isnan(input), 0), axis, keepdims, dtype=dtype)
 
 
-def logsumexp(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keep_dims: bool = False
-) -> Any:
-    """log(sum(exp(input))) that does not overflow.
-
-    axis, keep_dims    what MindSpore 2.0 calls dim and keepdim
-    """
-    axes, is_kept = plain(axis if dim is None else dim, "dim"), keepdim or keep_dims
+def logsumexp(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))) that does not overflow."""
+    axes = plain(dim, "dim")
     largest = call("ReduceMax", input, axis=axes, keep_dims=True)
-    result = log(_sum(exp(sub(input, largest)), axes, is_kept))
-    return result + (largest if is_kept else reshape(largest, result.shape))
+    result = log(_sum(exp(sub(input, largest)), axes, keepdim))
+    return result + (largest if keepdim else reshape(largest, result.shape))
 
 
 @operator("LpNorm", init="axis p keep_dims epsilon", operands=FLOAT)
 def _lp_norm(
     torch: Any, input: Tensor, axis: Any = (), p: float = 2, keep_dims: bool = False, epsilon: float = 1e-12
 ) -> Any:
-    """sum(|input| ** p) ** (1 / p) over axes."""
+    """sum(|input| ** p) ** (1 / p) over axes, `epsilon` where it is less."""
     axes = axis if axis not in ((), None) else tuple(range(input.ndim))
-    return torch.linalg.vector_norm(input, p, axes, keep_dims)
+    return torch.clamp(torch.linalg.vector_norm(input, p, axes, keep_dims), min=epsilon)
 
 
 @operator("NuclearNorm", init="dim keepdim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from msdump.frontends.mindspore.common.parameter import Parameter
@@ -79,6 +80,8 @@ def _class_of(op_type: str, attributes: dict[str, Any]) -> type[Primitive]:
             results = execute(op_type, tensors, attrs)
             return results[0] if len(results) == 1 else results
 
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    Update.__init__.__signature__ = inspect.Signature([own, *made.parameters.values()])  # type: ignore[attr-defined]
     Update.__doc__ = f"Operator on {', '.join(definition.input_names)}."
     return Update
 

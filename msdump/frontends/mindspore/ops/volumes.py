@@ -7,7 +7,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.declaration import operator
-from msdump.frontends.mindspore.ops.windows import Sizes, pads_of, sizes
+from msdump.frontends.mindspore.ops.windows import Sizes, only, pads_of, sizes
 
 
 @operator("Conv3D")
@@ -25,6 +25,8 @@ def _conv3d(
     group: int = 1,
     data_format: str = "NCDHW",
 ) -> Tensor:
+    only("Conv3D", "mode", mode, 1)
+    only("Conv3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
     steps, spread = sizes(stride, 3), sizes(dilation, 3)
     pads = pads_of(pad_mode, x.shape[-3:], sizes(kernel_size, 3), steps, spread, pad)
@@ -49,6 +51,8 @@ def _conv3d_transpose(
     output_padding: Any = 0,
     data_format: str = "NCDHW",
 ) -> Tensor:
+    only("Conv3DTranspose", "mode", mode, 1)
+    only("Conv3DTranspose", "data_format", data_format, "NCDHW")
     kernel, steps, spread = sizes(kernel_size, 3), sizes(stride, 3), sizes(dilation, 3)
     whole = torch.nn.functional.conv_transpose3d(dout, weight, None, steps, 0, sizes(output_padding, 3), group, spread)
     image = [length * step for length, step in zip(dout.shape[-3:], steps, strict=True)]

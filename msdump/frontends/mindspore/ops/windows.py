@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msdump.frontends.mindspore.common.dtype import Type, int64
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.names import publish
@@ -49,6 +50,12 @@ def pads_of(mode: str, shape: Sequence[int], kernel: Sizes, stride: Sizes, dilat
     return [item for axis in reversed(range(ndim)) for item in given[2 * axis : 2 * axis + 2]]
 
 
+def only(op_type: str, name: str, value: Any, known: Any) -> None:
+    """Raises: ValueError for another value of an argument than the only one that there is."""
+    if value != known:
+        raise ValueError(f"For '{op_type}', the '{name}' must be {known!r}, but got {value!r}.")
+
+
 # -- poolings ----------------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +69,7 @@ def _adaptive_max_pool2d(torch: Any, input: Tensor, output_size: Sizes) -> tuple
     return torch.nn.functional.adaptive_max_pool2d(input, output_size, True)
 
 
-@operator("AdaptiveMaxPool3D")
+@operator("AdaptiveMaxPool3D", init="")
 def _adaptive_max_pool3d(torch: Any, input: Tensor, output_size: Sizes) -> tuple[Tensor, Any]:
     values, places = torch.nn.functional.adaptive_max_pool3d(input, output_size, True)
     return values, places.to(torch.int32)
@@ -100,12 +107,14 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 def _max_pool3d(
     torch: Any,
     input: Tensor,
-    kernel_size: Sizes = (1, 1, 1),
-    strides: Sizes = (1, 1, 1),
+    kernel_size: Any = 1,
+    strides: Any = 1,
     pad_mode: str = "VALID",
     pad_list: Any = 0,
-    ceil_mode: bool = False,
+    ceil_mode: bool | None = None,
+    data_format: str = "NCDHW",
 ) -> Tensor:
+    only("MaxPool3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
     kernel, stride = sizes(kernel_size, 3), sizes(strides, 3)
     pads = pads_of(pad_mode, input.shape[-3:], kernel, stride, (1, 1, 1), pad_list)
@@ -120,27 +129,33 @@ def _max_pool3d_with_argmax(
     ksize: Sizes,
     strides: Sizes,
     pads: Any = 0,
-    dilation: Any = 1,
+    dilation: Any = (1, 1, 1),
     ceil_mode: bool = False,
-) -> tuple[Tensor, Tensor]:
-    return torch.nn.functional.max_pool3d(
+    data_format: str = "NCDHW",
+    argmax_type: Type = int64,
+) -> tuple[Tensor, Any]:
+    only("MaxPool3DWithArgmax", "data_format", data_format, "NCDHW")
+    values, places = torch.nn.functional.max_pool3d(
         x, sizes(ksize, 3), sizes(strides, 3), sizes(pads, 3), sizes(dilation, 3), bool(ceil_mode), True
     )
+    return values, places.to(argmax_type)
 
 
 @operator("AvgPool3D")
 def _avg_pool3d(
     torch: Any,
     input: Tensor,
-    kernel_size: Sizes = (1, 1, 1),
-    strides: Sizes = (1, 1, 1),
+    kernel_size: Any = 1,
+    strides: Any = 1,
     pad_mode: str = "valid",
     pad: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int = 0,
+    data_format: str = "NCDHW",
 ) -> Tensor:
     """Source: zeros around count as elements in pad_mode "same", too, as MindSpore has it for three dimensions."""
+    only("AvgPool3D", "data_format", data_format, "NCDHW")
     functional = torch.nn.functional
     kernel, stride = sizes(kernel_size, 3), sizes(strides, 3)
     pads = pads_of(pad_mode, input.shape[-3:], kernel, stride, (1, 1, 1), pad)
@@ -259,6 +274,7 @@ def lrn(
     norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:
     """x over (bias + alpha * sum of squares of the channels beside it) ** beta."""
+    only("LRN", "norm_region", norm_region, "ACROSS_CHANNELS")
     width = 2 * depth_radius + 1
     return torch.nn.functional.local_response_norm(x, width, alpha * width, beta, bias)
 
@@ -278,30 +294,53 @@ def _unpooled(torch: Any, ndim: int, x: Any, indices: Any, shape: Sizes) -> Any:
 
 
 @operator("MaxUnpool2D")
-def _max_unpool2d(torch: Any, x: Tensor, argmax: Tensor, output_shape: Sizes) -> Tensor:
-    return _unpooled(torch, 2, x, argmax, tuple(output_shape[-2:]))
+def _max_unpool2d(
+    torch: Any,
+    x: Tensor,
+    argmax: Tensor,
+    ksize: Any,
+    strides: Any = 0,
+    pads: Any = 0,
+    output_shape: Sizes = (),
+    data_format: str = "NCHW",
+) -> Tensor:
+    only("MaxUnpool2D", "data_format", data_format, "NCHW")
+    return _unpooled(torch, 2, x, argmax, _unpooled_sizes(x, 2, ksize, strides, pads, output_shape))
 
 
 @operator("MaxUnpool3D")
-def _max_unpool3d(torch: Any, x: Tensor, argmax: Tensor, output_shape: Sizes) -> Tensor:
-    return _unpooled(torch, 3, x, argmax, tuple(output_shape[-3:]))
+def _max_unpool3d(
+    torch: Any,
+    x: Tensor,
+    argmax: Tensor,
+    ksize: Any,
+    strides: Any = 0,
+    pads: Any = 0,
+    output_shape: Sizes = (),
+    data_format: str = "NCDHW",
+) -> Tensor:
+    only("MaxUnpool3D", "data_format", data_format, "NCDHW")
+    return _unpooled(torch, 3, x, argmax, _unpooled_sizes(x, 3, ksize, strides, pads, output_shape))
 
 
-def _unpooled_shape(x: Tensor, ndim: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> Sizes:
-    if output_size:
-        return (*x.shape[: x.ndim - ndim], *tuple(output_size)[-ndim:])
+def _unpooled_sizes(x: Any, ndim: int, kernel: Any, stride: Any, padding: Any, output_shape: Any) -> Sizes:
+    """Sizes of the last `ndim` axes: of `output_shape` where it is given. `stride` None or 0: as the kernel."""
+    if output_shape:
+        return tuple(output_shape)[-ndim:]
     window, pads = sizes(kernel, ndim), sizes(padding, ndim)
-    steps = window if stride is None else sizes(stride, ndim)
+    steps = tuple(step or size for step, size in zip(sizes(stride or 0, ndim), window, strict=True))
     lengths = zip(x.shape[-ndim:], window, steps, pads, strict=True)
-    return (*x.shape[: x.ndim - ndim], *((length - 1) * step + size - 2 * pad for length, size, step, pad in lengths))
+    return tuple((length - 1) * step + size - 2 * pad for length, size, step, pad in lengths)
 
 
 def max_unpool1d(
     x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """Zeros of (..., L) with elements put back to the places that a maximum pooling took them from."""
-    shape = _unpooled_shape(x, 1, kernel_size, stride, padding, output_size)
-    result: Tensor = _max_unpool2d(expand_dims(x, -1), expand_dims(indices, -1), (*shape, 1))
+    shape = (*_unpooled_sizes(x, 1, kernel_size, stride, padding, output_size), 1)
+    result: Tensor = _max_unpool2d(
+        expand_dims(x, -1), expand_dims(indices, -1), (*sizes(kernel_size, 1), 1), output_shape=shape
+    )
     return squeeze(result, -1)
 
 
@@ -309,16 +348,14 @@ def max_unpool2d(
     x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """As max_unpool1d, of (..., H, W)."""
-    shape = _unpooled_shape(x, 2, kernel_size, stride, padding, output_size)
-    return _max_unpool2d(x, indices, shape)
+    return _max_unpool2d(x, indices, kernel_size, stride or 0, padding, tuple(output_size or ()))
 
 
 def max_unpool3d(
     x: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """As max_unpool1d, of (..., D, H, W)."""
-    shape = _unpooled_shape(x, 3, kernel_size, stride, padding, output_size)
-    return _max_unpool3d(x, indices, shape)
+    return _max_unpool3d(x, indices, kernel_size, stride or 0, padding, tuple(output_size or ()))
 
 
 publish(__name__)

@@ -206,10 +206,10 @@ class Unique:
         return values[order], rank[inverse.reshape(-1)].astype(np.int32), counts[order].astype(np.int32)
 
 
-def not_random(function: Callable[..., Any]) -> Callable[..., Any]:
+def not_random(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that marks a function as one that draws no numbers; it changes nothing here."""
-    function.random = False  # type: ignore[attr-defined]
-    return function
+    func.random = False  # type: ignore[attr-defined]
+    return func
 
 
 class Compose(RandomTransform):
