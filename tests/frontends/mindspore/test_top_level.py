@@ -71,6 +71,26 @@ def test_jacobians_of_a_known_function(data: Array) -> None:
     np.testing.assert_allclose(result.asnumpy(), data**3 + data[::-1])
 
 
+def test_jacobians_are_compiled_and_differentiated(either_mode: int) -> None:
+    x, vector, count = Tensor([0.5, -2.0]), Tensor([1.0, 3.0]), Tensor(2, ms.int32)
+
+    def power(a: Tensor) -> Tensor:
+        n = count * 1
+        while n > 0:
+            a = a * a
+            n = n - 1
+        return a
+
+    def product(a: Tensor) -> Tensor:
+        return ms.jvp(power, a, vector)[1]
+
+    cubes, squares = 4 * x.asnumpy() ** 3, 12 * x.asnumpy() ** 2
+    np.testing.assert_allclose(ms.jit(product)(x).asnumpy(), cubes * vector.asnumpy())
+    np.testing.assert_allclose(ms.jit(ms.jacrev(power))(x).asnumpy(), np.diag(cubes))
+    np.testing.assert_allclose(ms.jit(ms.jacfwd(ms.grad(power)))(x).asnumpy(), np.diag(squares))
+    np.testing.assert_allclose(ms.jit(ms.grad(product))(x).asnumpy(), squares * vector.asnumpy())
+
+
 def test_products_come_as_a_tuple_and_only_of_tensors() -> None:
     x = Tensor([3.0])
     _, vjp_fn = ms.vjp(lambda a: a * a, x)

@@ -1,4 +1,7 @@
-"""Products with Jacobians, and Jacobians themselves, made of reverse-mode gradients."""
+"""Products with Jacobians, and Jacobians themselves, made of reverse-mode gradients.
+
+All of it are operators: it can be compiled, and differentiated again.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.ops.arithmetic import addn, mul
+from msdump.frontends.mindspore.ops.array import cast, reshape, stack
 from msdump.frontends.mindspore.ops.composite import GradOperation
+from msdump.frontends.mindspore.ops.reductions import sum
 
 Function = Callable[..., Any]
 
@@ -65,11 +72,12 @@ def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
 
 
 def _assembled(output: Tensor, rows: list[Sequence[Tensor]], vectors: Sequence[Tensor]) -> Tensor:
+    """The products of an output's rows with the vectors."""
     numbers = [
-        sum(float((part.asnumpy() * vector.asnumpy()).sum()) for part, vector in zip(row, vectors, strict=True))
+        addn([sum(mul(part, cast(vector, part.dtype))) for part, vector in zip(row, vectors, strict=True)])
         for row in rows
     ]
-    return Tensor(np.array(numbers, output.asnumpy().dtype).reshape(output.shape))
+    return reshape(cast(stack(numbers), output.dtype), output.shape)
 
 
 def _rows(fn: Function, args: Sequence[Any], results: Any) -> Iterator[list[Sequence[Tensor]]]:
@@ -79,9 +87,10 @@ def _rows(fn: Function, args: Sequence[Any], results: Any) -> Iterator[list[Sequ
     for place, output in enumerate(outputs):
         rows = []
         for element in range(output.size):
-            senses = [np.zeros(each.shape, each.asnumpy().dtype) for each in outputs]
+            senses = [np.zeros(each.shape, dtypes.dtype(each.type_.dtype).numpy) for each in outputs]
             senses[place].reshape(-1)[element] = 1
-            sens = tuple(map(Tensor, senses)) if not isinstance(results, Tensor) else Tensor(senses[0])
+            tensors = tuple(Tensor(sens, each.dtype) for sens, each in zip(senses, outputs, strict=True))
+            sens = tensors[0] if isinstance(results, Tensor) else tensors
             rows.append(gradients(*args, sens))
         yield rows
 
@@ -104,8 +113,7 @@ def jacrev(fn: Function, grad_position: Any = 0, has_aux: bool = False) -> Funct
         parts = []
         for output, rows in zip(_each_tensor(differentiated), _rows(first, args, differentiated), strict=True):
             of_positions = tuple(
-                Tensor(np.stack([row[at].asnumpy() for row in rows]).reshape(*output.shape, *args[at].shape))
-                for at in positions
+                reshape(stack([row[at] for row in rows]), (*output.shape, *args[at].shape)) for at in positions
             )
             parts.append(of_positions[0] if isinstance(grad_position, int) else of_positions)
         result = parts[0] if isinstance(differentiated, Tensor) else tuple(parts)
