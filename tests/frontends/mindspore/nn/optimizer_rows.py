@@ -134,7 +134,7 @@ ROWS: dict[str, Row] = {
     "Lamb": Row(
         lambda nn, p: nn.Lamb(p, RATES, 0.8, 0.95, 0.1, 0.2), lambda: rules.lamb(0.8, 0.95, 0.1), RATES, decay=0.2
     ),
-    # The documented formula; MindSpore's kernel for a CPU gives other numbers for 8 weights and more.
+    # The documented formula; MindSpore's kernel for a CPU adds epsilon outside of the root, for 8 weights and more.
     "RMSProp": Row(
         lambda nn, p: nn.RMSProp(p, RATES, 0.7, 0.8, 0.01, loss_scale=4.0, weight_decay=0.2),
         lambda: rules.rms_prop(0.7, 0.8, 0.01),
@@ -165,8 +165,7 @@ ROWS: dict[str, Row] = {
         decay=0.2,
         scale=4.0,
     ),
-    # Every weight decays. The documented formula; MindSpore's kernel for a CPU gives other numbers for 8 weights and
-    # more.
+    # Every weight decays. The documented formula; MindSpore's kernel for a CPU adds l1 where it should subtract it.
     "FTRL": Row(
         lambda nn, p: nn.FTRL(p, 0.2, 0.1, -0.5, 0.1, 0.2, loss_scale=4.0, weight_decay=0.2),
         lambda: rules.ftrl(0.2, -0.5, 0.1, 0.2),
