@@ -216,9 +216,9 @@ def lacking(line: str, own: Sequence[Shown], aliases: Mapping[str, str]) -> Iter
         for name in sorted(targets - set(by_name)):
             yield f"takes no {name}"
         known = targets & set(by_name)
-        if not is_behind and not takes_more and known and positional[place : place + 1] != [*known][:1]:
+        if not is_behind and not takes_more and known and known.isdisjoint(positional[place : place + 1]):
             yield f"{title} is not at place {place}"
-        for mine in known:
+        for mine in sorted(known):
             if has_default and by_name[mine].default is None:
                 yield f"{title} has no default"
             elif has_default and default != ANY and by_name[mine].default != default:
