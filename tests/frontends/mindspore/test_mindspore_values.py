@@ -19,6 +19,7 @@ def of(*values: Any, dtype: Any = np.int32) -> Tensor:
 
 HALVES = of((0.5, 0.25), (0.75, 0.5), dtype=np.float16)
 COUNTING = Tensor(np.arange(20, dtype=np.float32).reshape(1, 1, 4, 5))
+UNEVEN = Tensor(np.array([[[[0, 1, 5], [3, 4, 5], [6, 2, 8]]]], np.float32))
 BOXES = of((0, 0, 4, 4, 0.2), (1, 1, 5, 5, 0.9), (6, 6, 9, 8, 0.5), dtype=np.float32)
 # Name -> the call, its results' dtypes, and the results.
 CALLS: dict[str, tuple[Callable[[], Any], str, list[Any]]] = {
@@ -53,6 +54,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str, list[Any]]] = {
     "curves at corners": (
         lambda: ops.ResizeBicubic()(COUNTING, (2, 3))[0, 0],
         "float32", [[[0, 1.6299, 3.42557], [10, 11.6299, 13.42557]]]
+    ),
+    "curves of centers": (
+        lambda: ops.interpolate(UNEVEN, (2, 2), mode="bicubic")[0, 0],
+        "float32", [[[0.641487, 4.328265], [4.808122, 6.417653]]]
     ),
     "lines at corners": (
         lambda: ops.ResizeBilinearV2()(COUNTING, (2, 3))[0, 0],

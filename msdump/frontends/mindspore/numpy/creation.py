@@ -32,7 +32,7 @@ def array(obj: Any, dtype: Type | None = None, copy: bool = True, ndmin: int = 0
     tensor = tensor if dtype is None else F.cast(tensor, dtype)
     while tensor.ndim < ndmin:
         tensor = F.expand_dims(tensor, 0)
-    return F.mul(tensor, 1) if copy and tensor is obj else tensor
+    return F.cast(F.mul(tensor, 1), tensor.dtype) if copy and tensor is obj else tensor
 
 
 def asarray(a: Any, dtype: Type | None = None) -> Tensor:

@@ -56,10 +56,10 @@ def _flag(name: str) -> Callable[..., Any]:
 # Functions of the name of that of `mindspore.ops`.
 _UNARY = """
     arccos arccosh arcsin arcsinh arctan arctanh ceil cos cosh exp exp2 expm1 floor log log10 log1p log2
-    negative rad2deg reciprocal rint sign signbit sin sinh sqrt square tan tanh trunc
+    negative rad2deg reciprocal rint sign signbit sin sinh sqrt square tan tanh
 """
 _BINARY = """
-    add arctan2 bitwise_and bitwise_or bitwise_xor copysign equal float_power fmod gcd greater greater_equal
+    add arctan2 bitwise_and bitwise_or bitwise_xor copysign equal fmod gcd greater greater_equal
     heaviside hypot lcm less less_equal logaddexp logaddexp2 matmul maximum minimum multiply not_equal subtract
 """
 globals().update({name: _unary(name) for name in _UNARY.split()})
@@ -69,7 +69,8 @@ abs = absolute = _unary("abs")
 bitwise_not = invert = _unary("invert")
 deg2rad = radians = _unary("deg2rad")
 fabs = _unary("fabs", "abs")
-fix = _unary("fix", "trunc")
+fix = _unary("fix", lambda x: F.trunc(x if x.dtype in float_type else F.cast(x, float32)))
+trunc = _unary("trunc", fix)
 isfinite, isinf, isnan = _flag("isfinite"), _flag("isinf"), _flag("isnan")
 isneginf, isposinf = _flag("isneginf"), _flag("isposinf")
 logical_not = _unary("logical_not", lambda x: F.logical_not(F.cast(x, bool_)))
@@ -77,6 +78,7 @@ positive = _unary("positive", lambda x: F.mul(x, 1))
 cbrt = _unary("cbrt", lambda x: F.mul(F.sign(x), F.pow(F.abs(F.cast(x, float32)), 1 / 3)))
 
 divide = true_divide = _binary("divide")
+float_power = _binary("float_power", lambda a, b: F.cast(F.pow(F.cast(asarray(a), float32), b), float32))
 floor_divide = _binary("floor_divide", "floor_div")
 logical_and = _binary("logical_and", lambda a, b: F.logical_and(F.cast(a, bool_), F.cast(b, bool_)))
 logical_or = _binary("logical_or", lambda a, b: F.logical_or(F.cast(a, bool_), F.cast(b, bool_)))

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import Type, bool_, float32, float_type
+from msdump.frontends.mindspore.common.dtype import Type, bool_, float32, float_type, int_type
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.numpy.creation import asarray, full_like, zeros_like
@@ -23,6 +23,12 @@ def _float(a: Any) -> Tensor:
     return tensor if tensor.dtype in float_type else F.cast(tensor, float32)
 
 
+def _whole(a: Any) -> Type | None:
+    """The dtype of integers; None for others."""
+    dtype = asarray(a).dtype
+    return dtype if dtype in int_type else None
+
+
 def _in(result: Any, dtype: Type | None) -> Any:
     return result if dtype is None else F.cast(result, dtype)
 
@@ -34,8 +40,8 @@ def sum(a: Any, axis: Any = None, dtype: Type | None = None, keepdims: bool = Fa
 
 
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Type | None = None) -> Any:
-    """Mean of elements."""
-    return _in(F.mean(_float(a), _axes(axis), keepdims), dtype)
+    """Mean of elements; of whole numbers a whole number, without what is behind the point."""
+    return _in(F.mean(_float(a), _axes(axis), keepdims), dtype or _whole(a))
 
 
 def _extreme(name: str, function: str, pairwise: str) -> Callable[..., Any]:
@@ -87,6 +93,7 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         factor = F.broadcast_to(F.reshape(factor, tuple(shape)), data.shape)
     total = F.sum(factor, _axes(axis))
     result = F.div(F.sum(F.mul(data, factor), _axes(axis)), total)
+    result = _in(result, _whole(x) if weights is None else None)
     return (result, total) if returned else result
 
 
@@ -96,8 +103,8 @@ def argmax(a: Any, axis: int | None = None) -> Any:
 
 
 def argmin(a: Any, axis: int | None = None) -> Any:
-    """Index of the smallest element."""
-    return F.argmax(F.neg(asarray(a)), axis)
+    """Index of the smallest element; int32."""
+    return F.cast(F.argmax(F.neg(asarray(a)), axis), "int32")
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -128,8 +135,8 @@ cumsum, cumprod = _running("cumsum"), _running("cumprod")
 
 
 def _filled(a: Any, value: float) -> Tensor:
-    x = _float(a)
-    return F.select(isnan(x), full_like(x, value), x)
+    x = asarray(a)
+    return F.select(isnan(x), full_like(x, value), x) if x.dtype in float_type else x
 
 
 def nansum(a: Any, axis: Any = None, dtype: Type | None = None, keepdims: bool = False) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
-from msdump.frontends.mindspore.numpy.creation import asarray
+from msdump.frontends.mindspore.numpy.creation import array, asarray
 from msdump.frontends.mindspore.ops import function as F
 
 
@@ -24,7 +24,7 @@ def ravel(x: Any) -> Tensor:
 
 def copy(a: Any) -> Tensor:
     """A tensor of its own with the same elements."""
-    return F.mul(asarray(a), 1)
+    return array(a)
 
 
 def expand_dims(a: Any, axis: Any) -> Tensor:
@@ -98,7 +98,7 @@ def _of_tensors(name: str, doc: str) -> Callable[[Any], Tensor]:
     compute = getattr(F, name)
 
     def joined(tup: Any) -> Tensor:
-        return compute([asarray(each) for each in tup])
+        return tup if isinstance(tup, Tensor) else compute([asarray(each) for each in tup])
 
     joined.__name__, joined.__doc__ = name, doc
     return joined

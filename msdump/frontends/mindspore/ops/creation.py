@@ -261,6 +261,8 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     """Tensors scaled down so that the root of the sum of all their squares is at most clip_norm."""
     if use_norm is not None:
         raise ValueError("For 'clip_by_global_norm', the argument 'use_norm' must be None.")
+    if isinstance(x, Tensor):
+        return clip_by_global_norm([x], clip_norm)[0]
     squares = [_sum(square(each)) for each in x]
     length = sqrt(addn(squares))
     scale = maximum(length, float(clip_norm))

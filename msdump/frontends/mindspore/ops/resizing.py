@@ -72,29 +72,39 @@ def _at_corners(torch: Any, image: Any, size: Sizes) -> Any:
     return result
 
 
-def _by_curves_at_corners(torch: Any, image: Any, size: Sizes) -> Any:
+def _by_curves(torch: Any, image: Any, size: Sizes, is_centered: bool) -> Any:
     """Cubic curves, where element i of the result stands at i * (old size / new size).
 
-    Source: MindSpore's CPU kernel, which rounds the part between two elements to 1/1024; the slope is that of -0.75.
+    is_centered  the middle of element i stands there; the slope is -0.5 instead of -0.75, and elements outside count
+                 as none instead of as the last one
+    Source: MindSpore's CPU kernel, which rounds the part between two elements to 1/1024.
     """
     result = image
     for axis, wanted in zip((-2, -1), size, strict=True):
         length = image.shape[axis]
-        places = torch.arange(wanted, device=image.device) * (length / wanted)
-        before = places.long()
+        places = torch.arange(wanted, device=image.device)
+        places = (places + 0.5) * (length / wanted) - 0.5 if is_centered else places * (length / wanted)
+        before = torch.floor(places).long()
         part = torch.round((places - before) * 1024) / 1024
+        taken = [before + step for step in (-1, 0, 1, 2)]
+        weights = [_weight(part - step, -0.5 if is_centered else -0.75) for step in (-1, 0, 1, 2)]
+        if is_centered:
+            weights = [weight * ((at >= 0) & (at < length)) for weight, at in zip(weights, taken, strict=True)]
+            whole = weights[0] + weights[1] + weights[2] + weights[3]
+            weights = [weight / whole for weight in weights]
         rows = [
-            result.index_select(axis, (before + step).clamp(0, length - 1)) * _along(_weight(part - step), axis, image)
-            for step in (-1, 0, 1, 2)
+            result.index_select(axis, at.clamp(0, length - 1)) * _along(weight, axis, image)
+            for at, weight in zip(taken, weights, strict=True)
         ]
         result = rows[0] + rows[1] + rows[2] + rows[3]
     return result
 
 
-def _weight(distance: Any) -> Any:
-    """Of an element at a distance below 2, in cubic convolution of slope -0.75."""
+def _weight(distance: Any, slope: float) -> Any:
+    """Of an element at a distance below 2, in cubic convolution."""
     x = distance.abs()
-    near, far = (1.25 * x - 2.25) * x * x + 1, ((-0.75 * x + 3.75) * x - 6) * x + 3
+    near = ((slope + 2) * x - (slope + 3)) * x * x + 1
+    far = ((slope * x - 5 * slope) * x + 8 * slope) * x - 4 * slope
     return near * (x <= 1) + far * (x > 1)
 
 
@@ -114,8 +124,14 @@ def _bicubic(
     torch: Any, images: Tensor, size: Sizes, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     """Cubic curves through elements."""
-    if not align_corners and not half_pixel_centers:
-        return _by_curves_at_corners(torch, images, size)
+    if align_corners:
+        return _resized(torch, images, size, "bicubic", align_corners)
+    return _by_curves(torch, images, size, half_pixel_centers)
+
+
+@operator("UpsampleBicubic2D", init="")
+def _bicubic_of_torch(torch: Any, images: Tensor, size: Sizes, align_corners: bool = False) -> Any:
+    """Cubic curves through elements, as PyTorch has them."""
     return _resized(torch, images, size, "bicubic", align_corners)
 
 
@@ -148,6 +164,7 @@ def interpolate(
 ) -> Any:
     """Data (N, C, ...) of another size, given as sizes or as factors.
 
+    Edges:  "bicubic" without align_corners takes the slope -0.5, as MindSpore's kernel, where PyTorch takes -0.75.
     Raises: ValueError for a mode that does not take the number of axes, for both or neither of sizes and factors.
     """
     if mode not in _NDIMS or input.ndim not in _NDIMS[mode]:

@@ -77,8 +77,8 @@ CASES: dict[str, tuple[Any, Any, list[Any]]] = {
         [IMAGE],
     ),
     "bicubic": (
-        lambda: nn.Upsample((9, 5), mode="bicubic"),
-        lambda x: F.interpolate(x, (9, 5), mode="bicubic"),
+        lambda: nn.Upsample((9, 5), mode="bicubic", align_corners=True),
+        lambda x: F.interpolate(x, (9, 5), mode="bicubic", align_corners=True),
         [IMAGE],
     ),
     "trilinear": (

@@ -11,6 +11,7 @@ from msdump.frontends.mindspore.mint.forms import in_forms
 from msdump.frontends.mindspore.mint.nn import normalizations, windows
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.ops.resizing import _bicubic_of_torch, _target
 
 _TABLE = """
     adaptive_avg_pool1d input output_size
@@ -53,7 +54,19 @@ _OTHERS = {
     for name in names
 }
 
-globals().update({**in_forms(_TABLE, vars(F), __name__), **_OTHERS})
+
+def _interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *options: Any
+) -> Any:
+    """Data (N, C, ...) of another size, given as sizes or as factors; "bicubic" as PyTorch has it."""
+    if mode == "bicubic" and input.ndim == 4:
+        return _bicubic_of_torch(input, _target(input.shape[2:], size, scale_factor), bool(options and options[0]))
+    return F.interpolate(input, size, scale_factor, mode, *options)
+
+
+_COMPUTING = {**vars(F), "interpolate": _interpolate, "upsample": _interpolate}
+
+globals().update({**in_forms(_TABLE, _COMPUTING, __name__), **_OTHERS})
 
 # -- activations -------------------------------------------------------------------------------------------------------
 
