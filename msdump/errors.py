@@ -7,6 +7,8 @@ MsdumpError
 +- GraphError (RuntimeError)                the program is wrong
 |  +- OperandValueError (ValueError)        ... operands of shapes or values that an operator cannot take
 |  +- OperandTypeError (TypeError)          ... operands of dtypes that an operator cannot take
+|  +- TracedValueError                      ... it asks for a value that only a run knows
+|  +- UncompilableError                     ... no graph can hold it
 |  +- KernelNotFoundError                   nobody knows how to compute this operator
 |  +- ExecutionError                        an operator failed while it ran
 +- DumpError (RuntimeError)                 a dump is incomplete
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class MsdumpError(Exception):
@@ -56,6 +59,15 @@ class OperandTypeError(GraphError, TypeError):
 
 class TracedValueError(GraphError):
     """Python asks for the value of a tensor that is known only when the graph runs."""
+
+
+class UncompilableError(GraphError):
+    """A program that no graph can hold: what it computes next depends on values in a way that only Python can follow.
+
+    cells  those that took part until that was clear, with the flags that they had
+    """
+
+    cells: tuple[Any, ...] = ()
 
 
 class BranchTypeError(MsdumpError, TypeError):

@@ -79,8 +79,11 @@ from msdump.frontends.mindspore.common.dump import set_dump
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import (
+    COMPATIBLE,
     GRAPH_MODE,
+    LAX,
     PYNATIVE_MODE,
+    STRICT,
     get_context,
     get_current_device,
     set_context,

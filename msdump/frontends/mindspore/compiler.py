@@ -12,11 +12,12 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from msdump import opening, sessions
-from msdump.errors import TracedValueError
+from msdump.errors import GraphError, TracedValueError, UncompilableError
 from msdump.frontends.mindspore.common.parameter import Parameter, hook_changes
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.context import PYNATIVE_MODE, context_jit_level, get_context
+from msdump.frontends.mindspore.context import PYNATIVE_MODE, STRICT, context_jit_level, get_context
 from msdump.frontends.mindspore.control.functions import rewrite_asker, rewriting
+from msdump.frontends.mindspore.outside_names import written_names
 from msdump.frontends.mindspore.printing import printing_in_graph
 from msdump.frontends.mindspore.saved_graphs import SavedGraphs
 from msdump.frontends.mindspore.sources import mark_root
@@ -72,17 +73,29 @@ class CompiledGraph:
         return result
 
 
+@dataclass(frozen=True)
+class Uncompiled:
+    """A call that no graph can hold, which therefore runs operator by operator.   cells: as of CompiledGraph"""
+
+    cells: tuple[tuple[TracedCell, tuple[object, ...]], ...]
+    session: None = None
+
+    @property
+    def is_current(self) -> bool:
+        return all(cell.compile_flags() == flags for cell, flags in self.cells)
+
+
 @dataclass
 class GraphCache:
     """The graphs of one cell or function, by input signature; of its PyNative steps that were dumped, by structure."""
 
-    by_signature: dict[Hashable, list[CompiledGraph]] = field(default_factory=dict)
+    by_signature: dict[Hashable, list[CompiledGraph | Uncompiled]] = field(default_factory=dict)
     steps: dict[Hashable, ObservedGraph] = field(default_factory=dict)
 
-    def find(self, signature: Hashable) -> CompiledGraph | None:
+    def find(self, signature: Hashable) -> CompiledGraph | Uncompiled | None:
         return next((graph for graph in self.by_signature.get(signature, ()) if graph.is_current), None)
 
-    def add(self, signature: Hashable, graph: CompiledGraph) -> None:
+    def add(self, signature: Hashable, graph: CompiledGraph | Uncompiled) -> None:
         graphs = self.by_signature.get(signature, [])
         # What was compiled for a dump that has ended runs no more.
         lasting = [other for other in graphs if other.session is None or not other.session.has_ended]
@@ -109,42 +122,20 @@ def open_session(jit_level: str = "") -> GraphSession | None:
     return opening.open_mindspore(get_context("device_target"), get_context("device_id"), is_pynative, level)
 
 
-def compiled_call(
+def compiled(
     function: Callable[..., Any],
     cache: GraphCache,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: TracedCell | None = None,
     jit_level: str = "",
-) -> Any:
-    """Run `function(*args, **kwargs)` as a graph. `cell` is the root whose `construct` it is."""
+) -> tuple[CompiledGraph | Uncompiled, list[Tensor]]:
+    """The graph of `function(*args, **kwargs)`, and the tensors of this call. `cell`: the root whose `construct` it is.
+
+    Raises: UncompilableError where the syntax level is STRICT.
+    """
     leaves: list[Tensor] = []
     structure = flatten((tuple(args), kwargs), leaves)
-    return _compiled(function, cache, structure, args, kwargs, cell, jit_level).run(leaves)
-
-
-def compile_only(
-    function: Callable[..., Any],
-    cache: GraphCache,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None = None,
-    jit_level: str = "",
-) -> None:
-    """Compile for these arguments without running."""
-    structure = flatten((tuple(args), kwargs), [])
-    _compiled(function, cache, structure, args, kwargs, cell, jit_level)
-
-
-def _compiled(
-    function: Callable[..., Any],
-    cache: GraphCache,
-    structure: Structure,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    cell: TracedCell | None,
-    jit_level: str,
-) -> CompiledGraph:
     signature = (structure, get_context("reserve_class_name_in_scope"), hook_changes())
     graph = cache.find(signature)
     if graph is None:
@@ -152,9 +143,31 @@ def _compiled(
             # Another thread may have compiled it in the meantime.
             graph = cache.find(signature)
             if graph is None:
-                graph = _compile(function, args, kwargs, cell, jit_level)
+                graph = _compiled(function, args, kwargs, cell, jit_level)
                 cache.add(signature, graph)
-    return graph
+    return graph, leaves
+
+
+def _compiled(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None, jit_level: str
+) -> CompiledGraph | Uncompiled:
+    try:
+        return _compile(function, args, kwargs, cell, jit_level)
+    except UncompilableError as error:
+        if get_context("jit_syntax_level") == STRICT:
+            raise
+        _warn_once(f"A call runs operator by operator, as no graph can hold it: {error}")
+        return Uncompiled(error.cells)
+
+
+_warned: set[str] = set()
+sessions.call_at_reset(_warned.clear)
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        log.warning(text)
 
 
 def _compile(
@@ -168,7 +181,7 @@ def _compile(
     leaves: list[Tensor] = []
     writes = tuple((cell, name) for (_, name), cell in tracer.writes.items())
     written = tuple(getattr(cell, name) for cell, name in writes)
-    outputs = flatten((_without_parameters(result, tracer), written), leaves)
+    outputs = flatten((without_parameters(result, tracer), written), leaves)
     graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
     order_parameters(graph, tracer, cell)
     graph.graph_id = _next_graph_id
@@ -192,7 +205,7 @@ def traced_program(
         names = ", ".join(name for _, name in tracer.writes)
         raise ValueError(f"expected a program that sets no attribute, got one that sets {names}.")
     leaves: list[Tensor] = []
-    outputs = flatten(_without_parameters(result, tracer), leaves)
+    outputs = flatten(without_parameters(result, tracer), leaves)
     tracer.graph.outputs = [tracer.value_of(leaf) for leaf in leaves]
     return tracer.graph, outputs
 
@@ -203,20 +216,50 @@ def _traced(
     """The program and what the function returned. Functions that ask a tensor for its truth are traced once more,
     rewritten so that both branches are traced."""
     joined: list[CodeType] = []
+    name = written_names(function, cell)
+    if name:
+        raise UncompilableError(f"{name}: expected names of its own in a graph, got one outside that it sets.")
     while True:
         graph = Graph(is_dynamic=cell is not None and cell.has_open_inputs)
         tracer = Tracer(graph, has_cell_scopes=cell is not None)
         try:
             with rewriting():
-                return tracer, trace(tracer, function, *_graph_inputs(tracer, function, args, kwargs), cell)
+                result = trace(tracer, function, *graph_inputs(tracer, function, args, kwargs), cell)
+            _check_followed(tracer)
+            return tracer, result
         except TracedValueError as error:
-            rewrite_asker(error, joined)
-        except NameError as error:
+            tracer.undo_writes()
+            try:
+                rewrite_asker(error, joined)
+            except GraphError as refused:
+                raise _uncompilable(tracer, refused) from refused
+        except UncompilableError:
+            raise
+        except Exception as error:
+            tracer.undo_writes()
+            _check_followed(tracer)
+            if not isinstance(error, NameError):
+                raise
             reasons = (reason for name, reason in tracer.unbound.items() if f"'{name}'" in str(error))
             reason = next(reasons, None)
             if reason is None:
                 raise
             raise reason from error
+
+
+def _check_followed(tracer: Tracer) -> None:
+    """Raises: UncompilableError when the script saw something in the place of a value."""
+    if tracer.refusal is None and tracer.has_open_texts:
+        tracer.refusal = GraphError("expected texts of tensors in print alone, got one that the program keeps.")
+    if tracer.refusal is not None:
+        tracer.undo_writes()
+        raise _uncompilable(tracer, tracer.refusal) from tracer.refusal
+
+
+def _uncompilable(tracer: Tracer, reason: Exception) -> UncompilableError:
+    error = UncompilableError(str(reason) or type(reason).__name__)
+    error.cells = tuple(tracer.cells.values())
+    return error
 
 
 def _executor(
@@ -265,7 +308,7 @@ def trace(
 mark_root(trace.__code__)
 
 
-def _graph_inputs(
+def graph_inputs(
     tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with every tensor replaced by a graph input."""
@@ -296,15 +339,15 @@ def _input_of(tracer: Tracer, arg: Any, name: str) -> Any:
     return unflatten(structure, iter(inputs))
 
 
-def _without_parameters(thing: Any, tracer: Tracer) -> Any:
+def without_parameters(thing: Any, tracer: Tracer) -> Any:
     """A parameter that is returned is returned by value, as it stands when the graph ends."""
     if isinstance(thing, Parameter):
-        return tracer.tensor_of(tracer.value_of(thing))
+        return Tensor.of_array(thing.array.copy()) if tracer.is_recording else tracer.tensor_of(tracer.value_of(thing))
     if isinstance(thing, tuple | list):
-        items = [_without_parameters(item, tracer) for item in thing]
+        items = [without_parameters(item, tracer) for item in thing]
         return items if isinstance(thing, list) else tuple(items)
     if isinstance(thing, dict):
-        return {key: _without_parameters(item, tracer) for key, item in thing.items()}
+        return {key: without_parameters(item, tracer) for key, item in thing.items()}
     return thing
 
 

@@ -26,8 +26,11 @@ from msdump.frontends.mindspore.parallel_context import (
 from msdump.graph.primitive import choose_providers
 
 __all__ = [
+    "COMPATIBLE",
     "GRAPH_MODE",
+    "LAX",
     "PYNATIVE_MODE",
+    "STRICT",
     "ParallelMode",
     "get_algo_parameters",
     "get_auto_parallel_context",
@@ -48,6 +51,8 @@ __all__ = [
 ]
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
+# What compilation takes: STRICT only what a graph can hold, LAX all of Python.
+STRICT, COMPATIBLE, LAX = 0, 1, 2
 _TARGETS = ["CPU", "GPU", "Ascend", "Davinci"]
 _LEVELS = ["O0", "O1", "O2"]
 _SWITCHES = ["ON", "OFF"]
@@ -73,6 +78,7 @@ class ContextSettings(BaseModel):
     deterministic: StrictStr = "OFF"
     jit_config: dict[str, Any] | None = None
     jit_level: StrictStr = ""
+    jit_syntax_level: StrictInt = LAX
     max_call_depth: StrictInt = 1000
     pynative_synchronize: StrictBool = False
     enable_graph_kernel: StrictBool = False
@@ -140,6 +146,14 @@ class ContextSettings(BaseModel):
         if switch not in _SWITCHES:
             raise _reject(f"the argument 'deterministic' must be one of {_SWITCHES}, but got {switch}.")
         return switch
+
+    @field_validator("jit_syntax_level")
+    @classmethod
+    def _check_jit_syntax_level(cls, level: int) -> int:
+        if level not in (STRICT, COMPATIBLE, LAX):
+            text = f"For 'jit_syntax_level', the value should be context.STRICT or context.LAX, but got {level}."
+            raise PydanticCustomError("context", "{text}", {"text": text})
+        return level
 
     @field_validator("jit_level")
     @classmethod

@@ -54,6 +54,8 @@ def _plain(index: Any) -> Any:
 
 
 def _gathered(tensor: Tensor, index: Tensor, axis: int) -> Tensor:
+    if index.type_.dtype == "bool" and axis == 0:
+        return call("GatherNd", tensor, call("NonZero", index))
     if dtypes.dtype(index.type_.dtype).kind not in (dtypes.INT, dtypes.UINT):
         raise GraphError(
             f"index: expected an integer tensor, got {index.type_}. In a graph shapes are fixed: multiply by the "

@@ -47,10 +47,12 @@ def _print(*items: Any, **options: Any) -> None:
         _plain(*items, **options)
         return
     if options:
-        raise RuntimeError(
+        refused = RuntimeError(
             f"{user_line() or 'print'}: expected no keyword in a graph, got '{next(iter(options))}'. Each item is a "
             "line of its own there; join texts before, or run with set_context(mode=PYNATIVE_MODE)."
         )
+        tracer.note_refusal(refused)
+        raise refused
     pieces = [piece for item in items for piece in _pieces(item, tracer)]
     if pieces:
         texts = tuple(None if isinstance(piece, Tensor) else piece for piece in pieces)
@@ -67,6 +69,8 @@ def _pieces(item: Any, tracer: Tracer) -> Iterator[Tensor | str]:
     else:
         for index, piece in enumerate(_MARK.split(str(item))):
             if index % 2:
-                yield tracer.tensor_numbered(int(piece.rpartition("%")[2].partition(">")[0]))
+                number = int(piece.rpartition("%")[2].partition(">")[0])
+                tracer.print_text(number)
+                yield tracer.tensor_numbered(number)
             elif piece:
                 yield piece

@@ -10,12 +10,16 @@ from msdump.arrays import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import (
     GraphCache,
+    Uncompiled,
     announce_marks,
     argument_names,
+    compiled,
+    graph_inputs,
     open_session,
     order_parameters,
     take_graph_id,
     trace,
+    without_parameters,
 )
 from msdump.frontends.mindspore.context import get_context
 from msdump.frontends.mindspore.outside import is_in_step
@@ -51,6 +55,7 @@ def run_step(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: TracedCell | None = None,
+    stands_for_graph: bool = False,
 ) -> Any:
     """`function(*args, **kwargs)` as one iteration. `cell` is the root whose `construct` it is.
 
@@ -61,10 +66,12 @@ def run_step(
     try:
         iteration = session.next_iteration()
         if session.plan.watches(iteration):
-            return _run_watched(session, iteration, function, cache, args, kwargs, cell)
+            return _run_watched(session, iteration, function, cache, args, kwargs, cell, stands_for_graph)
         with sessions.lock:
             for observer in session.observers:
                 observer.on_iteration_begin(_UNSEEN, iteration)
+        if stands_for_graph:
+            return run_recorded(function, args, kwargs, cell, True)
         if cell is None:
             return function(*args, **kwargs)
         with cell.entered(None):
@@ -73,11 +80,35 @@ def run_step(
         is_in_step.reset(token)
 
 
-def run_recorded(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell) -> Any:
+def call_in_graph_mode(
+    function: Callable[..., Any],
+    cache: GraphCache,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: TracedCell | None = None,
+    jit_level: str = "",
+) -> Any:
+    """Run `function(*args, **kwargs)` as a graph, or operator by operator where no graph can hold it."""
+    graph, leaves = compiled(function, cache, args, kwargs, cell, jit_level)
+    if not isinstance(graph, Uncompiled):
+        return graph.run(leaves)
+    session = step_session(jit_level)
+    if session is None:
+        return run_recorded(function, args, kwargs, cell, True)
+    return run_step(session, function, cache, args, kwargs, cell, True)
+
+
+def run_recorded(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    cell: TracedCell | None,
+    stands_for_graph: bool = False,
+) -> Any:
     """`function(*args, **kwargs)` with all operators remembered, so that gradients of what has run can be taken."""
-    tracer = Tracer(Graph(name="recording"), is_recording=True)
-    _bind_inputs(tracer, function, args, kwargs)
-    result = trace(tracer, function, args, kwargs, cell)
+    graph = Graph(name="recording")
+    tracer = Tracer(graph, True, cell is not None, stands_for_graph=stands_for_graph)
+    result = _run_in(tracer, function, args, kwargs, cell)
     leaves: list[Tensor] = []
     flatten(result, leaves)
     for leaf in leaves:
@@ -93,13 +124,13 @@ def _run_watched(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     cell: TracedCell | None,
+    stands_for_graph: bool,
 ) -> Any:
     recorder = StepRecorder()
-    tracer = Tracer(Graph(), is_recording=True, has_cell_scopes=cell is not None, recorder=recorder)
-    _bind_inputs(tracer, function, args, kwargs)
+    tracer = Tracer(Graph(), True, cell is not None, recorder, stands_for_graph)
     leaves: list[Tensor] = []
     try:
-        result = trace(tracer, function, args, kwargs, cell)
+        result = _run_in(tracer, function, args, kwargs, cell)
     except Exception as error:
         with sessions.lock:
             seen = _observed(session, cache, tracer, recorder, cell, leaves)
@@ -113,6 +144,17 @@ def _run_watched(
     for leaf in leaves:
         leaf.detach()
     return result
+
+
+def _run_in(
+    tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], cell: TracedCell | None
+) -> Any:
+    if not tracer.stands_for_graph:
+        _bind_inputs(tracer, function, args, kwargs)
+        return trace(tracer, function, args, kwargs, cell)
+    # As in a graph: what the program writes to its arguments stays its own.
+    inputs, keywords = graph_inputs(tracer, function, args, kwargs)
+    return without_parameters(trace(tracer, function, inputs, keywords, cell), tracer)
 
 
 def _bind_inputs(tracer: Tracer, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:

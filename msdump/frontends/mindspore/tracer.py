@@ -6,6 +6,7 @@ A recording tracer (PyNative) also computes every operator at once, so that tens
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from msdump.arrays import Array
-from msdump.errors import GraphError, KernelNotFoundError
+from msdump.errors import GraphError, KernelNotFoundError, MsdumpError
 from msdump.frontends.mindspore import eager
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor, active_tracer
@@ -66,6 +67,7 @@ class Tracer:
     """Owned by one compilation (or one gradient call or dumped step in PyNative); lives on one thread.
 
     is_recording      operators run at once and are remembered, instead of only being remembered
+    stands_for_graph  recording only: of a call that no graph can hold; operators alone change tensors
     recorder          keeps what operators read and wrote, for the dump of a PyNative step; None without an observer
     has_cell_scopes   False under `jit` and `value_and_grad`, where MindSpore knows no cells
     arrays            recording only: value id -> what it holds
@@ -76,6 +78,7 @@ class Tracer:
                       where a cell is known to do so
     writes            (identity, name) -> cell whose attribute of that name the program sets
     draw_counter      what random operators read so that every run draws anew; None when there are none
+    refusal           the first thing that Python code needed and that only a run of the graph knows, None for none
     unbound           variables without a value after a branch or loop of the graph -> the error where one is read
     """
 
@@ -85,17 +88,22 @@ class Tracer:
         is_recording: bool = False,
         has_cell_scopes: bool = True,
         recorder: StepRecorder | None = None,
+        stands_for_graph: bool = False,
     ) -> None:
         self.graph = self._root = graph
         self.is_recording = is_recording
         self.recorder = recorder
         self.has_cell_scopes = has_cell_scopes
+        self.stands_for_graph = stands_for_graph
         self.arrays: dict[int, Array] = {}
         self.cells: dict[int, tuple[TracedCell, tuple[object, ...]]] = {}
         self.weights: list[Parameter] = []
         self.draw_counter: Parameter | None = None
         self.unbound: dict[str, Exception] = {}
         self.writes: dict[tuple[int, str], Any] = {}
+        self.refusal: Exception | None = None
+        self._texts: Counter[int] = Counter()
+        self._replaced: dict[tuple[int, str], Any] = {}
         self.gradient_hooks: dict[int, list[tuple[Callable[[Tensor], Any]]]] = {}
         self.expects_gradients = not is_recording
         self._calls: dict[Hashable, tuple[Any, Any, int]] = {}
@@ -145,6 +153,13 @@ class Tracer:
         self._open.append(self.graph)
         try:
             yield self.graph
+        except (MsdumpError, NameError):
+            raise
+        except Exception as error:
+            # Only the run knows whether this branch is taken, and the error is raised.
+            text = f"{user_line() or self.scope}: expected branches that end, got {type(error).__name__} from one."
+            self.note_refusal(GraphError(text))
+            raise
         finally:
             inner = self._open.pop()
             self.graph = outer
@@ -206,7 +221,7 @@ class Tracer:
     @property
     def is_binding(self) -> bool:
         """Whether only operators may touch tensors; a PyNative step that is merely watched leaves all freedom."""
-        return self.recorder is None or self._gradients > 0
+        return self.recorder is None or self.stands_for_graph or self._gradients > 0
 
     @property
     def scope(self) -> str:
@@ -246,10 +261,12 @@ class Tracer:
     ) -> tuple[Tensor, ...]:
         """Add and run one operator whose results are as large as the data decide."""
         if not self.is_recording:
-            raise GraphError(
+            refused = GraphError(
                 f"{user_line() or self.scope}: {primitive.op_type}: expected shapes that are known while the graph is "
                 "traced, got a result that is as large as the data decide. Run with set_context(mode=PYNATIVE_MODE)."
             )
+            self.note_refusal(refused)
+            raise refused
         arrays = [self._array_of(value) for value in values]
         results = eager.run(primitive, arrays)
         types = [eager.type_of(array) for array in results]
@@ -333,6 +350,34 @@ class Tracer:
     def note_write(self, cell: Any, name: str) -> None:
         """The program sets an attribute of a cell; what it holds in the end is a result of the graph."""
         self.writes[id(cell), name] = cell
+        self._replaced.setdefault((id(cell), name), cell.__dict__.get(name, _MISSING))
+
+    def undo_writes(self) -> None:
+        """Give attributes what they held before this trace, which leads to no graph."""
+        for key, before in self._replaced.items():
+            held = self.writes[key].__dict__
+            if before is _MISSING:
+                held.pop(key[1], None)
+            else:
+                held[key[1]] = before
+
+    def note_refusal(self, error: Exception) -> None:
+        """Python code needs something that only the run knows; the script may catch the error, but cannot go on."""
+        if not self.is_recording and self.refusal is None:
+            self.refusal = error
+
+    def note_text(self, value_id: int) -> None:
+        """The text of a value is about to be made; only `print` can take it in the value's place."""
+        self._texts[value_id] += 1
+
+    def print_text(self, value_id: int) -> None:
+        """Such a text was printed."""
+        self._texts[value_id] -= 1
+
+    @property
+    def has_open_texts(self) -> bool:
+        """Were texts of values made that nothing printed?"""
+        return any(count > 0 for count in self._texts.values())
 
     def draw(self) -> Parameter:
         """The counter of runs for random operators."""
@@ -388,6 +433,9 @@ class Tracer:
                 if is_scalar and data is not None and data.tobytes() == array.tobytes():
                     return value
         return self.graph.add_constant(array, dtype)
+
+
+_MISSING = object()
 
 
 def leading_to(results: Sequence[Value | None], nodes: Sequence[Node]) -> list[Node]:

@@ -46,6 +46,7 @@ DATA_DEPENDENT: dict[str, Callable[[Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", DATA_DEPENDENT)
 def test_looking_at_data_names_the_line_and_the_way_out(name: str) -> None:
+    ms.set_context(jit_syntax_level=ms.STRICT)
     with pytest.raises(GraphError, match=r"test_tracing\.py:\d+: .*expected something that is known") as caught:
         _in_graph(DATA_DEPENDENT[name], X)
     assert "PYNATIVE_MODE" in str(caught.value)

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
+from msdump.frontends.mindspore.compiler import GraphCache
 from msdump.frontends.mindspore.context import JitConfig, check_jit_level
 from msdump.frontends.mindspore.names import publish
+from msdump.frontends.mindspore.pynative import call_in_graph_mode
 from msdump.frontends.mindspore.tracer import current_tracer
 
 
@@ -43,7 +44,7 @@ def jit(
         tracer = current_tracer()
         if tracer is not None and tracer.is_binding:
             return function(*args, **kwargs)
-        return compiled_call(function, cache, args, kwargs, jit_level=level)
+        return call_in_graph_mode(function, cache, args, kwargs, jit_level=level)
 
     return compiled
 

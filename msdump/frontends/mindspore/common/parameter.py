@@ -107,6 +107,11 @@ class Parameter(Tensor):
     numpy = asnumpy
 
     def copy(self) -> Tensor:
+        """The data as they are now; in a program a value of it, through which gradients flow."""
+        tracer = active_tracer.get()
+        if tracer is not None and tracer.is_binding:
+            value: Tensor = attached_functions().reshape(self, self.shape)
+            return value
         return Tensor.of_array(self.array.copy())
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
@@ -216,7 +221,11 @@ class Parameter(Tensor):
 
     def clone(self, init: Any = "same") -> Parameter:
         """A new parameter of the same name, shape and dtype. `init`: "same", or what `initializer` takes."""
-        data = self.copy() if init == "same" else attached_initializer()(init, self.shape, DType(self._type.dtype))
+        data = (
+            Tensor.of_array(self.array.copy())
+            if init == "same"
+            else attached_initializer()(init, self.shape, DType(self._type.dtype))
+        )
         return Parameter(data, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
 
     def __repr__(self) -> str:

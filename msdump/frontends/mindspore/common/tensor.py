@@ -14,6 +14,7 @@ from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
+from msdump.frontends.mindspore.common.ufuncs import applied
 from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
@@ -82,8 +83,8 @@ class Tensor:
     _value: Value | None
     _owner: object | None
 
-    # numpy must leave `array + tensor` to this class.
-    __array_ufunc__ = None
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return applied(Tensor, ufunc, method, inputs, options)
 
     def __init__(
         self,
@@ -100,6 +101,8 @@ class Tensor:
         Raises: TypeError for data that is no number, list, array or tensor; DtypeError for an unknown dtype.
         """
         self._value = self._owner = None
+        if isinstance(input_data, Tensor) and input_data._changes_between_runs:
+            input_data = input_data.copy()
         if isinstance(input_data, Tensor) and not input_data.is_concrete:
             name = dtype_name(dtype) if dtype is not None else input_data.type_.dtype
             other = input_data if name == input_data.type_.dtype else attached_functions().cast(input_data, name)
@@ -204,12 +207,15 @@ class Tensor:
     def _concrete(self, wish: str, instead: str, error: type[GraphError] = GraphError) -> Array:
         if self._is_declared:
             return self.array
-        if self._array is None or (error is TracedValueError and self._changes_between_runs):
-            line = user_line()
-            raise error(
+        if self._array is None or self._changes_between_runs:
+            line, tracer = user_line(), active_tracer.get()
+            refused = error(
                 f"{line or 'construct'}: expected something that is known while the graph is traced, got {wish} of "
                 f"a tensor {self._type}. {instead}, or run with set_context(mode=PYNATIVE_MODE)."
             )
+            if tracer is not None:
+                tracer.note_refusal(refused)
+            raise refused
         return self._array
 
     @property
@@ -313,6 +319,8 @@ class Tensor:
         """Source: MindSpore's repr: a line break before a value of more than one row, a blank otherwise."""
         head = f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value="
         if self._array is None:
+            if self._value is not None and (tracer := active_tracer.get()) is not None:
+                tracer.note_text(self._value.id)
             number = "" if self._value is None else f": %{self._value.id}"
             return f"{head}<known when the graph runs{number}>)"
         value = self.asnumpy()

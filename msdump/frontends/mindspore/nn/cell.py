@@ -12,14 +12,14 @@ from msdump.frontends.mindspore.common.dtype import DType, bfloat16, dtype_name,
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.parameter import DEFAULT_NAME, Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor, attached_functions
-from msdump.frontends.mindspore.compiler import GraphCache, compile_only, compiled_call
+from msdump.frontends.mindspore.compiler import GraphCache, compiled
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.hooks import CellHooks, Hook
 from msdump.frontends.mindspore.nn.one_device import OneDevice
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
-from msdump.frontends.mindspore.pynative import run_recorded, run_step, step_session
+from msdump.frontends.mindspore.pynative import call_in_graph_mode, run_recorded, run_step, step_session
 from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, is_same_constant
@@ -119,10 +119,10 @@ class Cell(OneDevice):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
-        compile_only(self._body(None), self._cache, args, kwargs, self, self._jit_level)
+        compiled(self._body(None), self._cache, args, kwargs, self, self._jit_level)
 
     def _run_compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return compiled_call(self._body(None), self._cache, args, kwargs, self, self._jit_level)
+        return call_in_graph_mode(self._body(None), self._cache, args, kwargs, self, self._jit_level)
 
     @contextmanager
     def entered(self, tracer: Tracer | None) -> Iterator[None]:

@@ -10,11 +10,11 @@ from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.compiler import GraphCache, compiled_call
+from msdump.frontends.mindspore.compiler import GraphCache
 from msdump.frontends.mindspore.context import GRAPH_MODE, get_context
 from msdump.frontends.mindspore.differentiate import Differentiated, differentiate
 from msdump.frontends.mindspore.names import explain_missing, publish
-from msdump.frontends.mindspore.pynative import run_step, step_session
+from msdump.frontends.mindspore.pynative import call_in_graph_mode, run_step, step_session
 from msdump.frontends.mindspore.tracer import current_tracer
 
 Function = Callable[..., Any]
@@ -44,7 +44,7 @@ def _run(function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dic
     """At the top level a graph of its own in GRAPH_MODE, a step of its own in PyNative; otherwise part of what runs."""
     if current_tracer() is None:
         if get_context("mode") == GRAPH_MODE:
-            return compiled_call(function, cache, args, kwargs)
+            return call_in_graph_mode(function, cache, args, kwargs)
         session = step_session()
         if session is not None:
             return run_step(session, function, cache, args, kwargs)

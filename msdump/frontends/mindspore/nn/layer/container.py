@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 
@@ -78,6 +80,9 @@ class _Ordered(Cell):
         return ""
 
     def _index(self, index: Any) -> int:
+        if isinstance(index, Tensor):
+            # Source: MindSpore: a tensor chooses a cell in a graph.
+            index = operator.index(index)
         if isinstance(index, bool) or not isinstance(index, int):
             raise TypeError(f"For '{self.cls_name}', the type of 'index' must be int, but got {type(index).__name__}.")
         if not -len(self) <= index < len(self):
