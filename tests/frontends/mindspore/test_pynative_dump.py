@@ -28,6 +28,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, OpEvent
 from tests.dumpers.memory_writer import MemoryWriter
+from tests.frontends.mindspore.conftest import execution_order
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step
 from tests.plans import plain_plan
 
@@ -470,3 +471,29 @@ def test_without_dump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(pynative, "Tracer", refuse)
     with warnings.catch_warnings():
         nn.SequentialCell([nn.Dense(2, 2), nn.ReLU()])(Tensor(np.ones((1, 2), np.float32)))
+
+
+def test_writing_elements_is_the_operator_of_graph_mode(sync_dump: Callable[..., Path]) -> None:
+    """Source: MindSpore 2.0 runs TensorScatterUpdate, and Select for a mask, in PyNative as well."""
+
+    class Net(nn.Cell):
+        def construct(self, x: Tensor) -> Any:
+            y = x * 2
+            kept = y.asnumpy()
+            y[0] = 7
+            y[y > 6] = x[0, 0]
+            y[:, 1:] += 1
+            return y, Tensor(kept + 0)
+
+    root = sync_dump()
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    changed, kept = Net()(Tensor(np.ones((2, 3), np.float32)))
+    np.testing.assert_array_equal(changed.asnumpy(), [[1, 2, 2], [2, 3, 3]])
+    np.testing.assert_array_equal(kept.asnumpy(), changed.asnumpy())
+    names = execution_order(root)
+    assert [name.rpartition("/")[2] for name in names if "Scatter" in name or "Select" in name] == [
+        "TensorScatterUpdate", "Select", "TensorScatterUpdate",
+    ]  # fmt: skip
+    first, last = sorted(root.rglob("TensorScatterUpdate.*.output.0.*.npy"), key=lambda path: path.name)
+    np.testing.assert_array_equal(np.load(first), [[7, 7, 7], [2, 2, 2]])
+    np.testing.assert_array_equal(np.load(last), changed.asnumpy())

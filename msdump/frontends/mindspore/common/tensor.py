@@ -386,9 +386,25 @@ class Tensor:
                     self._value, self._owner, self._array = new._value, new._owner, new._array
                 return
         if tracer is not None:
+            new = self._recorded_put(tracer, index, value)
             tracer.forget(self)
+            if new is not None:
+                # The memory stays the same: arrays that the script took from this tensor show the new elements.
+                np.copyto(self.array, new.array)
+                self._value, self._owner = new._value, new._owner
+                return
         index = index.asnumpy() if isinstance(index, Tensor) else index
         self.array[index] = value.asnumpy() if isinstance(value, Tensor) else value
+
+    def _recorded_put(self, tracer: Any, index: Any, value: Any) -> Tensor | None:
+        """The operator of an assignment in a step that a dump watches; None where numpy alone takes the index."""
+        if tracer.recorder is None:
+            return None
+        try:
+            new: Tensor = _attached["put"](self, index, value)
+        except GraphError:
+            return None
+        return None if new is self else new
 
     if not TYPE_CHECKING:
 
