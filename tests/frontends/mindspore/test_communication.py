@@ -153,3 +153,10 @@ def test_two_processes_train_as_one_and_dump_each_to_its_rank(tmp_path: Path) ->
     assert one["flags"] == [False, True]
     # d/da of sum(AllReduce(a) * a): AllReduce(a) + AllReduce(a), as each process holds the sum of its own product.
     assert one["gradient"] == two["gradient"] == (3 * x + 3 * x).tolist()
+
+
+def test_operators_that_are_cut_into_one_part_stay_as_they_are() -> None:
+    product = ops.MatMul()
+    assert product.shard(((1, 1), (1, 1)), ((1, 1),)) is product
+    with pytest.raises(ValueError, match="expected a strategy of ones"):
+        product.shard(((2, 1), (1, 1)))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
 from msdump.frontends.mindspore.names import explain_missing, publish
+from msdump.frontends.mindspore.sharding import shard
 from msdump.frontends.mindspore.tracer import MARK, current_tracer
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -56,6 +57,11 @@ class Primitive:
 
     def set_device(self, device_target: str) -> Primitive:
         """Accepted: there is one device."""
+        return self
+
+    def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
+        """This operator, when the strategies cut nothing.   Raises: ValueError for one that cuts."""
+        shard(self, in_strategy, out_strategy)
         return self
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
