@@ -158,8 +158,12 @@ class GraphSession(Session):
     def _advice(self) -> tuple[str, ...]:
         """Why no operator of any step was chosen."""
         if not self._tally.iterations_dumped:
-            asked = str(self.plan.when.iterations)
-            return (f"No iteration that ran is in {asked!r}; the first one is 0.",)
+            asked, count = self.plan.when.iterations, self._tally.iterations_run
+            if not count:
+                return ("No iteration ran: the script called no cell, no gradient and no function under jit.",)
+            if any(number in asked for number in range(count)):
+                return (f"{count} iterations began, and none of those in '{asked}' came to its end.",)
+            return (f"No iteration that ran is in '{asked}': {count} ran, and the first one is 0.",)
         if self._tally.operators_selected:
             return ()
         if self.plan.which.takes_marked:

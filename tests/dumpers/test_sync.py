@@ -210,6 +210,16 @@ def test_iterations_counted_over_all_runs() -> None:
         assert (report.iterations_run, report.iterations_dumped) == (5, 2)
 
 
+def test_why_nothing_was_dumped_does_not_contradict_itself() -> None:
+    with dumping(iteration="0") as (opened, _):
+        assert "No iteration ran" in opened.report().advice[0]
+    for asked, begins, words in (("7", 2, "in '7': 2 ran, and the first one is 0"), ("0", 1, "none of those in '0'")):
+        with dumping(iteration=asked) as (opened, _):
+            for iteration in range(begins):
+                opened._tally.count_run(iteration)
+            assert words in opened.report().advice[0]
+
+
 def _small_graph() -> Graph:
     from msdump.graph.compile import finish
     from msdump.graph.primitive import Primitive
