@@ -95,6 +95,7 @@ def _sparse_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 def _dense_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     expect_count(types, 2)
     _expect_logits(types[0])
+    expect_dtype(types[1], (types[0].dtype,), "labels")
     expect(types[1] == types[0], f"labels {types[0]}", types[1])
     return (TensorType(types[0].dtype, types[0].shape[:1]), types[0])
 

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from msdump.config.environment import kernels
 from msdump.errors import did_you_mean
+from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.parallel_context import (
     ParallelMode,
     get_algo_parameters,
@@ -199,6 +200,7 @@ _settings = ContextSettings()
 choose_providers(_settings.kernel_backend)
 
 
+@located()
 def set_context(**kwargs: Any) -> None:
     """Change settings; all of them or, when one is refused, none.
 

@@ -16,6 +16,7 @@ from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.hooks import check_gradient
+from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.structure import flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.autodiff import gradients_of_sum, keep_read_values
@@ -36,6 +37,7 @@ class Differentiated:
     weight_gradients: tuple[Tensor, ...]
 
 
+@located("gradient")
 def differentiate(
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -52,6 +54,9 @@ def differentiate(
              elements, with `has_aux` only the first of the outputs is the loss.
     Raises:  GraphError when there is no tensor, or an operator on the way has no gradient.
     """
+    for place in positions:
+        if place >= len(args) > 0:
+            raise GraphError(f"gradient: expected a position of the {len(args)} arguments, got {place}.")
     outer = current_tracer()
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
     with nullcontext() if outer else tracer.active(), tracer.differentiating():

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
+from msdump.frontends.mindspore.located import located, located_class
 from msdump.frontends.mindspore.other_paths import NOT_HERE, OTHER_PATHS, SHOWN
 from msdump.frontends.mindspore.reference import advice
 
@@ -22,14 +23,29 @@ _SHORT_LIST = 30  # names that an error message lists
 _PARENTS = {path.rpartition(".")[0] for path in OTHER_PATHS}
 
 
-def publish(module_name: str, *also: str) -> None:
-    """Give a module an `__all__` of the public functions, classes and objects that it defines itself, and of `also`."""
+def publish(module_name: str, *also: str, tells_line: bool = True) -> None:
+    """Give a module an `__all__` of the public functions, classes and objects that it defines itself, and of `also`.
+
+    tells_line   errors of its functions and classes name the line of the script; False where the words are MindSpore's
+    """
     own = [
         name
         for name, value in vars(sys.modules[module_name]).items()
         if not name.startswith("_") and getattr(value, "__module__", None) == module_name
     ]
+    if tells_line:
+        _guard(vars(sys.modules[module_name]), own)
     _set_all(module_name, own, also)
+
+
+def _guard(namespace: dict[str, Any], names: Sequence[str]) -> None:
+    """Let errors of functions and classes name the line of the script; those of cells and operators do when called."""
+    for name in names:
+        value = namespace[name]
+        if isinstance(value, FunctionType):
+            namespace[name] = located(name)(value)
+        elif isinstance(value, type) and not (hasattr(value, "construct") or hasattr(value, "compute")):
+            located_class(value)
 
 
 def publish_all(module_name: str, *also: str) -> None:
@@ -85,9 +101,9 @@ def explain_missing(
         missing = NOT_HERE.get(path.removeprefix(f"{ROOT}."))
         hint = missing or (hints or {}).get(name, "")
         message = f"module '{shown}' has no attribute '{name}' in msdump. {advice(shown, name, public, hint)}"
-        if len(public) <= _SHORT_LIST:
+        if 0 < len(public) <= _SHORT_LIST:
             message += f"\nSupported here: {', '.join(public)}."
-        else:
+        elif public:
             message += f"\nSupported here: {len(public)} names; dir({shown}) has them."
         if _is_import_from(sys._getframe(1)):
             raise ImportError(message, name=shown)

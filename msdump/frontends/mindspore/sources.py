@@ -127,6 +127,12 @@ def _is_part(frame: FrameType) -> bool:
 
 
 def user_line() -> str:
-    """`path:line: code` of the innermost user frame, or "" when there is none."""
-    lines = [line for line in source_lines() if not line.path.startswith(_HOME)]
-    return f"{lines[-1]}: {lines[-1].code.strip()}" if lines else ""
+    """`path:line: code` of the innermost user frame; in a program without one, of its caller; "" for none at all."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not _place_of(frame.f_code).is_user:
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    path = _place_of(frame.f_code).path
+    code = linecache.getline(path, frame.f_lineno).strip()
+    return f"{SourceLine(path, frame.f_lineno, code)}: {code}"

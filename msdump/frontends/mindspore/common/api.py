@@ -8,6 +8,7 @@ from typing import Any
 
 from msdump.frontends.mindspore.compiler import GraphCache
 from msdump.frontends.mindspore.context import JitConfig, check_jit_level
+from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.pynative import call_in_graph_mode
 from msdump.frontends.mindspore.tracer import current_tracer
@@ -39,6 +40,7 @@ def jit(
         check_jit_level(level)
     cache = GraphCache()
 
+    @located(getattr(function, "__name__", "jit"))
     @functools.wraps(function)
     def compiled(*args: Any, **kwargs: Any) -> Any:
         tracer = current_tracer()

@@ -60,6 +60,6 @@ def _warnings() -> list[str]:
     return texts
 
 
-publish(__name__)
+publish(__name__, tells_line=False)
 
 __getattr__ = explain_missing(__name__)

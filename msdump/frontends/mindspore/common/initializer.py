@@ -13,6 +13,7 @@ from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.located import located
 
 
 class Initializer:
@@ -312,6 +313,7 @@ _BY_NAME: dict[str, type[Initializer]] = {
 }
 
 
+@located()
 def initializer(init: Any, shape: Any = None, dtype: DType = float32) -> Tensor:
     """Tensor of first values. `init`: a name, a number, an Initializer, or a Tensor, which is taken as it is.
 

@@ -20,6 +20,7 @@ from msdump.frontends.mindspore.common.tensor import (
     attached_initializer,
     attached_put,
 )
+from msdump.frontends.mindspore.located import located
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
 
@@ -40,6 +41,11 @@ def count_change() -> None:
 def hook_changes() -> int:
     """How often hooks of parameters came or went, or a shape changed: graphs of before do not have those of now."""
     return _changes
+
+
+def _check_name(name: Any) -> None:
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"The type of the Parameter's name should be 'string' or 'None', but got {type(name)}.")
 
 
 class Parameter(Tensor):
@@ -63,6 +69,7 @@ class Parameter(Tensor):
     inited_param: None = None
     is_persistent_data = False
 
+    @located("Parameter")
     def __init__(
         self,
         default_input: Any,
@@ -71,6 +78,7 @@ class Parameter(Tensor):
         layerwise_parallel: bool = False,
         parallel_optimizer: bool = True,
     ) -> None:
+        _check_name(name)
         tensor = default_input if isinstance(default_input, Tensor) else _tensor_of(default_input)
         self._value = None
         self._owner = None
@@ -88,8 +96,7 @@ class Parameter(Tensor):
 
     @name.setter
     def name(self, name: str | None) -> None:
-        if name is not None and not isinstance(name, str):
-            raise ValueError(f"The type of the Parameter's name should be 'string' or 'None', but got {type(name)}.")
+        _check_name(name)
         self.memory.name = name or DEFAULT_NAME
 
     @property
@@ -114,6 +121,7 @@ class Parameter(Tensor):
             return value
         return Tensor.of_array(self.array.copy())
 
+    @located("Parameter.set_data")
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Take over the values of `data`, a tensor or a number, in the dtype of this parameter.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from msdump.frontends.mindspore.located import located
+
 _seed: int | None = None
 _generator = np.random.default_rng()
 
 
+@located()
 def set_seed(seed: int) -> None:
     """Start all random numbers anew; numpy's global ones too, as MindSpore does.
 

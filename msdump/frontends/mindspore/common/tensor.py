@@ -15,6 +15,7 @@ from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
 from msdump.frontends.mindspore.common.tensor_data import array_from, as_shape
 from msdump.frontends.mindspore.common.ufuncs import applied
+from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
@@ -86,6 +87,7 @@ class Tensor:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return applied(Tensor, ufunc, method, inputs, options)
 
+    @located("Tensor")
     def __init__(
         self,
         input_data: Any = None,
@@ -270,6 +272,7 @@ class Tensor:
         array = self.asnumpy()
         return array.astype(dtype) if dtype is not None else np.array(array)
 
+    @located("Tensor.item", keeps=(IndexError,))
     def item(self, index: Any = None) -> Any:
         """One element as a Python number. `index`: a position or a tuple; None for a tensor of one element."""
         array = self._concrete("item()", "Compute with mindspore.ops")
@@ -282,6 +285,7 @@ class Tensor:
         """This tensor: initializers have run already."""
         return self
 
+    @located("Tensor.__bool__")
     def __bool__(self) -> bool:
         instead = "Use ops.select or ops.where, or multiply by a mask"
         array = self._concrete("the truth", instead, TracedValueError)
@@ -291,23 +295,28 @@ class Tensor:
             )
         return bool(array)
 
+    @located("Tensor.__float__")
     def __float__(self) -> float:
         return float(self._concrete("float()", "Compute with mindspore.ops").item())
 
+    @located("Tensor.__int__")
     def __int__(self) -> int:
         return int(self._concrete("int()", "Compute with mindspore.ops").item())
 
+    @located("Tensor.__index__")
     def __index__(self) -> int:
         array = self._concrete("a Python index", "Index with the tensor itself, or use ops.gather", TracedValueError)
         if array.dtype.kind not in "iu" or array.size != 1:
             raise TypeError("only integer tensors of one element can be converted to a scalar index.")
         return int(array.item())
 
+    @located("Tensor.__iter__")
     def __iter__(self) -> Any:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor.")
         return iter([self[index] for index in range(self.shape[0])])
 
+    @located("Tensor.__len__")
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d tensor.")
@@ -375,6 +384,7 @@ class Tensor:
     def __getitem__(self, index: Any) -> Tensor:
         return _attached["take"](self, index)
 
+    @located("index", keeps=(IndexError,))
     def __setitem__(self, index: Any, value: Any) -> None:
         tracer = active_tracer.get()
         if tracer is not None and tracer.is_binding:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.control.syntax import is_generator, new_function, rewrite
+from msdump.frontends.mindspore.located import GUARD
 from msdump.frontends.mindspore.sources import CodeTable, is_generated, is_library, is_root, mark_generated
 
 _FUTURE_FLAGS = functools.reduce(
@@ -116,8 +117,8 @@ def _asker(traceback: TracebackType | None) -> CodeType | None:
     return next((code for code in codes if asker is code or asker in _nested(code)), asker)
 
 
-# Methods of Tensor through which Python asks.
-_ASKING = frozenset({"__bool__", "__index__", "__iter__", "__len__", "_concrete"})
+# Methods of Tensor through which Python asks, and the guard around them.
+_ASKING = frozenset({"__bool__", "__index__", "__iter__", "__len__", "_concrete", GUARD})
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

@@ -40,6 +40,7 @@ class TabledSource(MappableDataset):
     PARAMETERS: inspect.Signature = parameters("dataset_dir num_samples")
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__signature__ = cls.PARAMETERS  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:

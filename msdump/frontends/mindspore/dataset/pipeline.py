@@ -14,6 +14,7 @@ from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks, config
 from msdump.frontends.mindspore.dataset.iterators import DictIterator, TupleIterator
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
+from msdump.frontends.mindspore.located import located_class
 
 ColumnNames = str | Sequence[str]
 Operations = Callable[..., Any] | Sequence[Callable[..., Any]]
@@ -30,8 +31,13 @@ def step(dataset: type[DatasetType]) -> type[DatasetType]:
     return dataset
 
 
+@located_class
 class Dataset(ABC):
     """A pipeline, seen from its last step. Datasets never change: every method returns a new one."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        located_class(cls)
 
     @abstractmethod
     def rows(self, walk: Pass) -> Iterator[Row]:

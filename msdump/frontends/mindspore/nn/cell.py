@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.compiler import GraphCache, compiled
 from msdump.frontends.mindspore.context import GRAPH_MODE, JitConfig, get_context
 from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.hooks import CellHooks, Hook
+from msdump.frontends.mindspore.located import located, tell
 from msdump.frontends.mindspore.nn.one_device import OneDevice
 from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.precision import Precision, computing_in
@@ -24,6 +25,8 @@ from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.structure import check_inputs, has_open_shape, is_same_constant
 from msdump.frontends.mindspore.tracer import MARK, Tracer, current_tracer
+
+_SHIM = __name__.partition(".nn.")[0]
 
 
 class Cell(OneDevice):
@@ -65,7 +68,19 @@ class Cell(OneDevice):
         """What the cell computes; subclasses write it."""
         raise AttributeError(f"For '{self.cls_name}', the method 'construct' is not defined. Define it.")
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls) and cls.__module__.startswith(_SHIM):
+            cls.__init__ = located(cls.__name__)(cls.__init__)  # type: ignore[method-assign]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._called(args, kwargs)
+        except Exception as error:
+            tell(error, type(self).__name__, args, kwargs)
+            raise
+
+    def _called(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if "_cells" not in self.__dict__:
             raise AttributeError(
                 f"The '{type(self).__name__}' object does not inherit attribute from 'cell'. "
@@ -389,6 +404,7 @@ class Cell(OneDevice):
         object.__setattr__(self, "requires_grad", requires_grad)
         return self
 
+    @located("to_float")
     def to_float(self, dst_type: DType) -> Cell:
         """Compute in `dst_type`, with parameters kept as they are.   Raises: ValueError for anything but a float."""
         if dst_type not in _FLOATS:

@@ -77,6 +77,8 @@ def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], 
     """Function and operator class of one operand; with `is_float` other dtypes become float32."""
 
     def function(input: Tensor) -> Tensor:
+        if isinstance(input, list | tuple | np.ndarray):
+            raise TypeError(f"{op_type}: expected a Tensor, got {type(input).__name__}. Make a Tensor of it.")
         tensor = as_tensor(input)
         if is_float and not dtypes.dtype(tensor.type_.dtype).is_float:
             tensor = _cast(tensor, "float32")
@@ -126,6 +128,8 @@ def addn(x: Sequence[Tensor]) -> Tensor:
 
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
     """Elements kept between two bounds of the dtype of x; None is no bound. Of a list or tuple each, as a tuple."""
+    if clip_value_min is None and clip_value_max is None:
+        raise ValueError("clip_by_value: expected clip_value_min, clip_value_max or both, got None for both.")
     if isinstance(x, list | tuple):
         return tuple(clip_by_value(each, clip_value_min, clip_value_max) for each in x)
     if clip_value_min is not None:
@@ -157,6 +161,8 @@ where = select
 @operator_class("MaskedFill")
 def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """input_x with `value` where mask."""
+    if as_tensor(mask).type_.dtype != "bool":
+        raise TypeError(f"MaskedFill: expected a mask of dtype bool, got {as_tensor(mask).type_}. Compare, or cast it.")
     return select(mask, as_tensor(value, input_x.type_.dtype), input_x)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.errors import GraphError
+from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.frontends.mindspore.common.dtype import int64 as int64_
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -18,6 +18,7 @@ from msdump.frontends.mindspore.dispatch import as_tensor, call, execute, promot
 from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.primitive import operator_class
+from msdump.frontends.mindspore.precision import current_precision
 
 
 @operator_class("Zeros")
@@ -148,7 +149,7 @@ def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
 
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one after another along an axis."""
-    return call("Concat", *_alike(tensors), axis=axis)
+    return call("Concat", *_alike("Concat", tensors), axis=axis)
 
 
 cat = concat
@@ -156,7 +157,7 @@ cat = concat
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors along a new axis."""
-    return call("Stack", *_alike(tensors), axis=axis)
+    return call("Stack", *_alike("Stack", tensors), axis=axis)
 
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
@@ -186,10 +187,16 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
     return tuple(parts)
 
 
-def _alike(tensors: Sequence[Tensor]) -> list[Tensor]:
+def _alike(where: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+    if not isinstance(tensors, list | tuple):
+        raise OperandTypeError(f"{where}: expected a list or tuple of tensors, got {type(tensors).__name__}.")
     operands = [as_tensor(tensor) for tensor in tensors]
     if not operands:
-        raise GraphError("concat: expected at least one tensor, got none.")
+        raise OperandValueError(f"{where}: expected at least one tensor, got none.")
+    types = {tensor.type_.dtype for tensor in operands}
+    if len(types) > 1 and where == "Concat" and current_precision() is None:
+        text = ", ".join(str(tensor.type_) for tensor in operands)
+        raise OperandTypeError(f"{where}: expected tensors of one dtype, got {text}. Cast them with astype.")
     common = operands[0]
     for tensor in operands[1:]:
         common = promoted(common, tensor)[0]

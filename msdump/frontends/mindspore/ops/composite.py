@@ -35,7 +35,9 @@ def _positions(grad_position: Any) -> list[int]:
         return []
     positions = [grad_position] if isinstance(grad_position, int) else list(grad_position)
     for position in positions:
-        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+        if isinstance(position, bool) or not isinstance(position, int):
+            raise TypeError(f"grad_position: expected ints, got {grad_position!r}.")
+        if position < 0:
             raise ValueError(f"grad_position: expected ints >= 0, got {grad_position!r}.")
     return positions
 

@@ -8,6 +8,7 @@ from msdump.frontends.mindspore.assigning import put as _put
 from msdump.frontends.mindspore.common.initializer import initializer as _initializer
 from msdump.frontends.mindspore.common.tensor import attach as _attach
 from msdump.frontends.mindspore.indexing import take as _take
+from msdump.frontends.mindspore.located import located as _located
 from msdump.frontends.mindspore.names import publish_all
 from msdump.frontends.mindspore.ops import updates as _updates  # noqa: F401  (operator classes)
 from msdump.frontends.mindspore.ops.activations import *
@@ -47,5 +48,6 @@ from msdump.frontends.mindspore.ops.windows import *
 publish_all(__name__)
 _accept_other_names(globals(), _OF_OPS)
 _accept_other_names(_functional_classes, _OF_CLASSES)
-_attach(_sys.modules[__name__], _take, _put, _initializer)
+_located_index = _located("index", keeps=(IndexError,))
+_attach(_sys.modules[__name__], _located_index(_take), _located_index(_put), _initializer)
 _add_methods(globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.array import expand_dims, stack, unstack
 
@@ -19,6 +20,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     Raises:   ValueError where no argument has a sample axis, or their sizes differ.
     """
 
+    @located("vmap")
     @functools.wraps(fn, updated=())
     def mapped(*args: Any) -> Any:
         axes = _spread(in_axes, args)

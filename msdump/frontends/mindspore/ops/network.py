@@ -133,6 +133,11 @@ def cross_entropy(
 ) -> Tensor:
     """Cross entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...)."""
     axis = 0 if input.ndim == 1 else 1
+    if target.dtype in float_type and target.ndim != input.ndim:
+        raise TypeError(
+            f"cross_entropy: expected a target of int32 classes, or of probabilities of shape {input.shape}, got "
+            f"{target.type_}. Cast the classes with target.astype(mindspore.int32)."
+        )
     logs = log_softmax(input, axis)
     if target.dtype in float_type:
         return _soft_cross_entropy(logs, target, axis, weight, reduction, label_smoothing)
@@ -193,6 +198,8 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Any = None, reduction: str = "mean") -> Tensor:
     """Cross entropy of probabilities with targets in [0, 1]; logarithms are cut at -100."""
+    if labels.dtype != logits.dtype:
+        raise TypeError(f"BinaryCrossEntropy: expected labels of dtype {logits.dtype}, got {labels.dtype}. Cast them.")
     positive = mul(labels, maximum(log(logits), -100.0))
     negative_part = mul(sub(1.0, labels), maximum(log(sub(1.0, logits)), -100.0))
     loss = neg(add(positive, negative_part))

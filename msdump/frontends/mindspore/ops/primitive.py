@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
+from msdump.frontends.mindspore.located import tell
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.sharding import shard
 from msdump.frontends.mindspore.tracer import MARK, current_tracer
@@ -66,10 +67,14 @@ class Primitive:
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         mark, tracer = self.attrs.get(MARK), current_tracer()
-        if mark is None or tracer is None:
-            return self.compute(*inputs, **kwargs)
-        with tracer.marking(mark == "true"):
-            return self.compute(*inputs, **kwargs)
+        try:
+            if mark is None or tracer is None:
+                return self.compute(*inputs, **kwargs)
+            with tracer.marking(mark == "true"):
+                return self.compute(*inputs, **kwargs)
+        except Exception as error:
+            tell(error, self.name, inputs, kwargs)
+            raise
 
     def compute(self, *inputs: Any) -> Any:
         """The operator on these operands; subclasses write it where operands and attributes differ."""

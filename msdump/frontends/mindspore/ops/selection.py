@@ -249,6 +249,8 @@ def _top_k(torch: Any, input: Tensor, k: int, sorted: bool = True) -> tuple[Any,
 def topk(input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or smallest, elements along an axis in their order, and their places; int32."""
     axis, count = -1 if dim is None else dim, plain(k, "k")
+    if not 0 < count <= input.shape[axis]:
+        raise ValueError(f"TopK: expected k in (0, {input.shape[axis]}], got {count}.")
     is_last = axis % max(input.ndim, 1) == input.ndim - 1
     rows = input if is_last else swapaxes(input, axis, input.ndim - 1)
     values, places = _top_k(rows if largest else neg(rows), count, sorted)

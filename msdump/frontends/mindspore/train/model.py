@@ -12,7 +12,7 @@ from msdump.frontends.mindspore.context import get_auto_parallel_context, get_co
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
-from msdump.frontends.mindspore.nn.wrap.cell_wrapper import WithEvalCell
+from msdump.frontends.mindspore.nn.wrap.cell_wrapper import WithEvalCell, WithLossCell
 from msdump.frontends.mindspore.nn.wrap.grad_reducer import give_parameters
 from msdump.frontends.mindspore.train.amp import build_train_network
 from msdump.frontends.mindspore.train.callback.base import Callback, CallbackList, RunContext, RunParameters, loss_of
@@ -23,7 +23,8 @@ from msdump.frontends.mindspore.train.metrics import Loss, Metric, get_metric_fn
 class Model:
     """A network with what is needed to train and evaluate it.
 
-    The training network is TrainOneStepCell(WithLossCell(network, loss_fn), optimizer); the evaluation network is
+    The training network is TrainOneStepCell(WithLossCell(network, loss_fn), optimizer), without an optimizer
+    WithLossCell(network, loss_fn), which trains nothing; the evaluation network is
     WithEvalCell(network, loss_fn) unless `eval_network` is given.
     """
 
@@ -56,7 +57,7 @@ class Model:
 
     def _make_train_network(self, options: dict[str, Any]) -> Cell:
         if self._optimizer is None:
-            return self._network
+            return self._network if self._loss_fn is None else WithLossCell(self._network, self._loss_fn)
         return build_train_network(
             self._network, self._optimizer, self._loss_fn, self._amp_level, self._boost_level, **options
         )
@@ -348,7 +349,11 @@ class _Epochs:
     """
 
     def __init__(self, name: str, epoch: int, first: int, dataset: Any, is_sinking: bool, sink_size: int) -> None:
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+        if isinstance(epoch, bool) or not isinstance(epoch, int):
+            raise TypeError(
+                f"For '{name}', the argument 'epoch' must be int, but got {type(epoch).__name__} {epoch!r}."
+            )
+        if epoch < 1:
             raise ValueError(f"For '{name}', the argument 'epoch' must be int and > 0, but got {epoch!r}.")
         if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first < epoch:
             raise ValueError(

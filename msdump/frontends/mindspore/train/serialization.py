@@ -77,7 +77,7 @@ def save_checkpoint(
     Raises:  TypeError for objects that hold no parameters, ValueError for an empty name, format or encryption.
     """
     if not isinstance(ckpt_file_name, str) or not ckpt_file_name:
-        raise ValueError(
+        raise (ValueError if isinstance(ckpt_file_name, str) else TypeError)(
             f"For 'save_checkpoint', the argument 'ckpt_file_name' must be a name, but got {ckpt_file_name!r}."
         )
     _check_format("save_checkpoint", format)

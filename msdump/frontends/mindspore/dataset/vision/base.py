@@ -13,10 +13,15 @@ from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform, apply_operation
 from msdump.frontends.mindspore.dataset.vision.utils import image_array, is_pillow
+from msdump.frontends.mindspore.located import located_class
 
 
 class ImageTransform(ABC):
     """A transform of one image that draws no numbers."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        located_class(cls)
 
     def __call__(self, image: Any) -> Any:
         return self.of_pillow(image) if is_pillow(image) else self.of_array(image_array(type(self).__name__, image))

@@ -14,6 +14,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.checks import check_sizes
 from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.ops import function as F
 
@@ -165,8 +166,7 @@ class PReLU(Cell):
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
         super().__init__()
-        if isinstance(channel, bool) or not isinstance(channel, int) or channel < 1:
-            raise ValueError(f"For 'PReLU', the 'channel' must be int and must > 0, but got {channel!r}.")
+        check_sizes("PReLU", channel=channel)
         if isinstance(w, float | np.floating):
             values = np.full(channel, w, np.float32)
         elif isinstance(w, list | Tensor):

@@ -12,6 +12,7 @@ from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.checks import check_sizes
 from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.activation import get_activation
 from msdump.frontends.mindspore.ops import function as F
@@ -34,9 +35,7 @@ class Dense(Cell):
         dtype: DType = float32,
     ) -> None:
         super().__init__()
-        for name, number in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"For 'Dense', the '{name}' must be int and must > 0, but got {number!r}.")
+        check_sizes("Dense", in_channels=in_channels, out_channels=out_channels)
         self.in_channels, self.out_channels, self.has_bias = in_channels, out_channels, has_bias
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
@@ -180,9 +179,7 @@ class BiDense(Cell):
         has_bias: bool = True,
     ) -> None:
         super().__init__()
-        for name, size in (("in1_channels", in1_channels), ("in2_channels", in2_channels), ("out", out_channels)):
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise ValueError(f"For 'BiDense', the '{name}' must be int and must > 0, but got {size!r}.")
+        check_sizes("BiDense", in1_channels=in1_channels, in2_channels=in2_channels, out_channels=out_channels)
         self.in1_channels, self.in2_channels, self.out_channels = in1_channels, in2_channels, out_channels
         self.has_bias, bound = has_bias, Uniform(1 / math.sqrt(in1_channels))
         shape = [out_channels, in1_channels, in2_channels]

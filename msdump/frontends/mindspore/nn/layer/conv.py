@@ -14,6 +14,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.checks import check_sizes
 from msdump.frontends.mindspore.ops import operations as P
 from msdump.frontends.mindspore.ops.operations import pair
 from msdump.frontends.mindspore.ops.windows import sizes as window_sizes
@@ -50,6 +51,7 @@ class _Convolution(Cell):
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels, self.group = in_channels, out_channels, group
+        check_sizes(self.cls_name, kernel_size=kernel_size, stride=stride, dilation=dilation)
         self.kernel_size: Any = window_sizes(kernel_size, self.ndim)
         self.stride: Any = window_sizes(stride, self.ndim)
         self.dilation: Any = window_sizes(dilation, self.ndim)
@@ -83,9 +85,7 @@ class _Convolution(Cell):
 
 
 def _check(cls_name: str, channels: tuple[int, int], group: int, data_format: str, pad_mode: str, padding: Any) -> None:
-    for name, number in (("in_channels", channels[0]), ("out_channels", channels[1]), ("group", group)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"For '{cls_name}', the '{name}' must be int and must > 0, but got {number!r}.")
+    check_sizes(cls_name, in_channels=channels[0], out_channels=channels[1], group=group)
     if channels[0] % group or channels[1] % group:
         raise ValueError(
             f"For '{cls_name}', the attr 'in_channels' and 'out_channels' must be divisible by attr 'group', "

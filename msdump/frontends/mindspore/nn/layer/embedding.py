@@ -11,6 +11,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.checks import check_sizes
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.layer_operators import clip_by_norm_of
 
@@ -61,9 +62,7 @@ class EmbeddingLookup(Cell):
         dtype: DType = float32,
     ) -> None:
         super().__init__()
-        for name, size in (("vocab_size", vocab_size), ("embedding_size", embedding_size)):
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise ValueError(f"For '{self.cls_name}', the '{name}' must be int and must > 0, but got {size!r}.")
+        check_sizes(self.cls_name, vocab_size=vocab_size, embedding_size=embedding_size)
         if target not in ("CPU", "DEVICE"):
             raise ValueError(
                 f"For '{self.cls_name}', the 'target' must be one of values in ('CPU', 'DEVICE'), but got {target}."

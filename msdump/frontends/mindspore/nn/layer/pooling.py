@@ -8,6 +8,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import explain_missing, publish
 from msdump.frontends.mindspore.nn.cell import Cell
+from msdump.frontends.mindspore.nn.checks import check_sizes
 from msdump.frontends.mindspore.nn.declared import as_layer
 from msdump.frontends.mindspore.nn.layer.pooling_dims import _AvgPool2d, _MaxPool2d
 from msdump.frontends.mindspore.ops import function as F
@@ -55,6 +56,7 @@ class MaxPool2d(Cell):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__()
+        check_sizes("MaxPool2d", kernel_size=kernel_size, stride=stride, dilation=dilation)
         settings = {"pad_mode": pad_mode, "padding": padding, "dilation": dilation, "return_indices": return_indices}
         _check("MaxPool2d", {**settings, "ceil_mode": ceil_mode, "data_format": data_format})
         self.kernel_size, self.stride, self.pad_mode = kernel_size, stride, pad_mode
@@ -87,6 +89,7 @@ class AvgPool2d(Cell):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__()
+        check_sizes("AvgPool2d", kernel_size=kernel_size, stride=stride)
         _check(
             "AvgPool2d",
             {"pad_mode": pad_mode, "padding": padding, "ceil_mode": ceil_mode, "data_format": data_format},

@@ -127,6 +127,8 @@ def checked_decay(decay: Any) -> float | Cell:
 
 
 def _checked(parameters: Any, what: str) -> list[Any]:
+    if parameters is None:
+        raise ValueError(f"For 'Optimizer', the argument {what} can not be None.")
     if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
         raise TypeError(f"For 'Optimizer', the argument {what} must be Iterable type, but got {type(parameters)}.")
     items = list(parameters)

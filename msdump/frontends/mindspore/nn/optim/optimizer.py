@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.context import get_context
@@ -102,6 +103,11 @@ class Optimizer(Cell):
     # -- one step -----------------------------------------------------------------------------------
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
+        if len(gradients) != len(self.parameters):
+            raise GraphError(
+                f"{self.cls_name}: expected a gradient for each of {len(self.parameters)} parameters, got "
+                f"{len(gradients)}."
+            )
         tracer = current_tracer()
         with nullcontext() if tracer is None else tracer.updating():
             decays = self._weight_decays()
