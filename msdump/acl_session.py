@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msdump import measuring
 from msdump.graph.run import FinishedStep, Observer
-from msdump.records import OpEvent
+from msdump.records import OpEvent, OpInfo
 from msdump.report import MODELS, Report, merged
 from msdump.sessions import Session, begin, close_all
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.dumpers.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
-    from msdump.graph.graph import Graph
+    from msdump.graph.graph import Graph, Value
 
 log = logging.getLogger("msdump")
 
@@ -178,6 +178,12 @@ class _Gate:
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         return self._observer.on_graph(graph) if self.is_open else [0] * len(graph.op_infos())
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        return self._observer.on_operator(graph, op) if self.is_open else 0
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:
+        self._observer.on_parameter(graph, value)
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         return self.is_open and self._observer.on_iteration_begin(graph, iteration)

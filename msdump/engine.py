@@ -87,6 +87,11 @@ class GraphSession(Session):
         self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
         self._final: Report | None = None
+        self._before_end: list[Callable[[], None]] = []
+
+    def call_before_end(self, function: Callable[[], None]) -> None:
+        """Call it before the observers are closed: it has more to show them."""
+        self._before_end.append(function)
 
     @property
     def folder(self) -> str:
@@ -129,12 +134,15 @@ class GraphSession(Session):
 
     def _finish(self) -> None:
         try:
+            for function in self._before_end:
+                function()
             for observer in self.observers:
                 observer.close()
         finally:
             self._final = self.report()
             # The session stays on the list; what its dumpers hold of graphs and tensors does not.
             self.observers, self._writers, self.pool = (), (), None
+            self._before_end.clear()
             self._tally = Tally(error=self._tally.error)
         if self._final.error:
             raise DumpError(

@@ -18,6 +18,7 @@ from msdump.arrays import Array
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selection import Choice, Operator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
+from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorKey, TensorRecord
 
 
@@ -180,7 +181,28 @@ class WatchedGraph(GraphMemory):
             self.parameters = [value for value in inputs if plan.dumps_parameter(value.name)]
             self.constants = list(enumerate(graph.constants)) if plan.dumps_constants else []
         self.has_constants_on_disk = False
+        self._plan = plan
         self._takes_empty = takes_empty
+
+    def add(self, op: OpInfo) -> int:
+        """A further operator of an open graph. Returns what the plan asks for of it.
+
+        What it overwrites is not kept: whoever runs an open graph shows copies.
+        """
+        (mask,) = self._plan.masks([op.full_name], [op.is_marked])
+        self.ops.append(op)
+        self.masks.append(mask)
+        self.operands.append(selected_operands(op, mask))
+        return mask
+
+    def add_parameter(self, value: Value) -> None:
+        """A further parameter of an open graph."""
+        if self._plan.operands.outputs and self._plan.dumps_parameter(value.name):
+            self.parameters.append(value)
+
+    def final_key(self, value: Value, step: FinishedStep) -> TensorKey:
+        """Key of a parameter as the step left it."""
+        return step.key(value) if step.graph.is_open else self.final_keys[value.id]
 
     @property
     def size(self) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Hashable, Sequence
 
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.tally import Attempt, Tally
-from msdump.graph.graph import Graph
+from msdump.errors import GraphError
+from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import OpEvent
+from msdump.records import OpEvent, OpInfo
 
 
 class Dumper(ABC):
@@ -34,6 +35,13 @@ class Dumper(ABC):
     @abstractmethod
     def on_graph(self, graph: Graph) -> Sequence[int]:
         """Decide what is watched of a graph, and count it."""
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        """Decide what is watched of a further operator of an open graph, and count it."""
+        raise GraphError(f"{op.full_name}: expected a graph that is complete, got one that is open, for {type(self)}.")
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:  # noqa: B027 - few write parameters
+        """An open graph got a further parameter."""
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         self._tally.count_run(iteration, self._model)

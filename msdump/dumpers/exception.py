@@ -38,7 +38,7 @@ from msdump.formats.exception import (
 from msdump.formats.writer import Counter, DumpFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.layouts import host_format
-from msdump.records import BEFORE, DEFAULT_FORMAT, INPUT, OUTPUT, OpEvent, TensorInfo, TensorRecord
+from msdump.records import BEFORE, DEFAULT_FORMAT, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -66,6 +66,11 @@ class _RaisedDumper(Dumper):
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
         return [BEFORE if mask and op.mutates else 0 for op, mask in zip(watched.ops, watched.masks, strict=True)]
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        mask = self._watched[graph.graph_id].add(op)
+        self._tally.count_operator(op.full_name, mask)
+        return BEFORE if mask and op.mutates else 0
 
     def before_op(self, event: OpEvent) -> None:
         with self._dumping():

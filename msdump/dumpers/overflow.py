@@ -18,7 +18,7 @@ from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.operator_traits import places_constant, unset_keys
+from msdump.operator_traits import is_unset, places_constant, unset_keys
 from msdump.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
 from msdump.stats import has_non_finite
 
@@ -113,9 +113,8 @@ class OverflowDumper(Dumper):
         self._unset[graph.graph_id] = unset_keys(
             (op.op_type, [info.key for info in op.inputs], [info.key for info in op.outputs]) for op in watched.ops
         )
-        mode = self._plan.trigger.overflow
         is_watched = [
-            mask != 0 and outputs != () and is_watched_type(op.op_type, mode)
+            self._is_watched(op, mask, outputs)
             for op, mask, (_, outputs) in zip(watched.ops, watched.masks, floats, strict=True)
         ]
         self._tally.count_graph(graph, is_watched)
@@ -123,6 +122,19 @@ class OverflowDumper(Dumper):
             (AFTER | (BEFORE if op.mutates else 0)) if is_wanted else 0
             for op, is_wanted in zip(watched.ops, is_watched, strict=True)
         ]
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        mask = self._watched[graph.graph_id].add(op)
+        floats = _float_slots(op.inputs), _float_slots(op.outputs)
+        self._floats[graph.graph_id].append(floats)
+        unset = self._unset[graph.graph_id]
+        if is_unset(op.op_type, (info.key in unset for info in op.inputs)):
+            keys = frozenset(info.key for info in op.outputs)
+            self._unset[graph.graph_id] = unset | keys
+            self._states |= dict.fromkeys(keys, _FINITE)
+        is_watched = self._is_watched(op, mask, floats[1])
+        self._tally.count_operator(op.full_name, is_watched)
+        return (AFTER | (BEFORE if op.mutates else 0)) if is_watched else 0
 
     def before_op(self, event: OpEvent) -> None:
         """Keep what the operator will overwrite: only afterwards it is known whether somebody wants it."""
@@ -151,6 +163,9 @@ class OverflowDumper(Dumper):
         self._end_iteration(event.op.graph_id, event.iteration)
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _is_watched(self, op: OpInfo, mask: int, outputs: Sequence[int]) -> bool:
+        return mask != 0 and outputs != () and is_watched_type(op.op_type, self._plan.trigger.overflow)
 
     def _is_over(self) -> bool:
         return super()._is_over() or 0 < self._plan.trigger.overflow_number <= len(self.found)

@@ -16,6 +16,8 @@ from msdump.graph.graph import Graph
 from msdump.graph.ir import ir_text
 from msdump.graph.listing import order_csv_text
 from msdump.graph.pb import model_bytes
+from msdump.graph.run import FinishedStep
+from msdump.records import OpInfo
 
 _MODE = 0o400
 
@@ -83,16 +85,28 @@ class GraphFilesDumper(Dumper):
     def __init__(self, layout: SyncLayout, tally: Tally) -> None:
         super().__init__(tally)
         self._recorder = GraphRecorder(layout)
+        # Open graphs that have operators which their files lack.
+        self._grown: set[int] = set()
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
-        if not self._is_over():
+        if not self._is_over() and not graph.is_open:
             with self._dumping():
                 self._recorder.record(graph)
         return [0] * len(graph.kernels)
 
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        self._grown.add(graph.graph_id)
+        return 0
+
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        """The dump beside it counts the runs."""
-        return False
+        """The dump beside it counts the runs. Of open graphs the end is watched: they may have grown."""
+        return graph.is_open and not self._is_over()
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        if step.graph.graph_id in self._grown and not self._is_over():
+            self._grown.discard(step.graph.graph_id)
+            with self._dumping():
+                self._recorder.record(step.graph)
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
         return False

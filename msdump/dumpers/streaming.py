@@ -28,7 +28,7 @@ from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.staging import Staged, staged_size
 from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer, takers_of
-from msdump.graph.graph import Graph
+from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
 from msdump.records import AFTER, BEFORE, INPUT, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
 
@@ -155,11 +155,15 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
         takes_empty = any(writer.takes_empty for writer in self._writers)
         watched = self._watched[graph] = WatchedGraph(graph, self._plan, takes_empty)
         self._tally.count_graph(graph, watched.masks)
-        masks = []
-        for op, operands in zip(watched.ops, watched.operands, strict=True):
-            is_overwritten = any(operand.io == INPUT and operand.slot in op.mutates for operand in operands)
-            masks.append((AFTER if operands else 0) | (BEFORE if is_overwritten else 0))
-        return masks
+        return [_mask(op, operands) for op, operands in zip(watched.ops, watched.operands, strict=True)]
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        watched = self._watched[graph]
+        self._tally.count_operator(op.full_name, watched.add(op))
+        return _mask(op, watched.operands[-1])
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:
+        self._watched[graph].add_parameter(value)
 
     def before_op(self, event: OpEvent) -> None:
         """Copy the inputs that the operator will overwrite."""
@@ -229,7 +233,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
                     value.name,
                     value.type.dtype,
                     step.array(value),
-                    watched.final_keys[value.id],
+                    watched.final_key(value, step),
                     step.iteration,
                     graph_id,
                     self._clock.next_us(),
@@ -287,6 +291,11 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
             self.pool.submit(self._delivery.job(round_, [record], [], takers))
         else:
             self._tally.count_skipped("empty tensor")
+
+
+def _mask(op: OpInfo, operands: Sequence[Operand]) -> int:
+    is_overwritten = any(operand.io == INPUT and operand.slot in op.mutates for operand in operands)
+    return (AFTER if operands else 0) | (BEFORE if is_overwritten else 0)
 
 
 class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):

@@ -18,9 +18,9 @@ from msdump.dumpers.tally import Attempt, Tally
 from msdump.formats.paths.sync import SyncLayout
 from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer, takers_of
-from msdump.graph.graph import Graph
+from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, TensorRecord
+from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 
@@ -53,13 +53,15 @@ class SyncDumper(Dumper):
         self._constants = constants
         self._recorder = GraphRecorder(layout)
         self._watched: dict[int, WatchedGraph] = {}
+        # Open graphs that have operators which the file of the graph lacks.
+        self._grown: set[int] = set()
         self._threads = ThreadPoolExecutor(_THREADS, "msdump-sync")
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
         self._watched[graph.graph_id] = watched
         self._tally.count_graph(graph, watched.masks)
-        if not self._is_over():
+        if not self._is_over() and not graph.is_open:
             with self._dumping():
                 self._recorder.record(graph)
         self._report_strings(watched, graph)
@@ -67,6 +69,15 @@ class SyncDumper(Dumper):
             (KEEP if mask else 0) | (BEFORE if op.index in watched.keep else 0)
             for op, mask in zip(watched.ops, watched.masks, strict=True)
         ]
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        mask = self._watched[graph.graph_id].add(op)
+        self._tally.count_operator(op.full_name, mask)
+        self._grown.add(graph.graph_id)
+        return KEEP if mask else 0
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:
+        self._watched[graph.graph_id].add_parameter(value)
 
     def before_op(self, event: OpEvent) -> None:
         """Copy what the operator will overwrite, into buffers that live as long as the graph."""
@@ -86,12 +97,14 @@ class SyncDumper(Dumper):
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        with self._dumping(_records_of(watched)) as attempt:
+        records_of = sum(watched.op_size(event.op.index) for event in step.events) + len(watched.parameters)
+        with self._dumping(records_of if step.graph.is_open else _records_of(watched)) as attempt:
+            self._record_open(step.graph)
             self._write_constants(watched, graph_id, iteration, attempt)
             records = [
                 record
-                for event, operands in zip(step.events, watched.operands, strict=True)
-                for record in self._op_records(event, operands, watched)
+                for event in step.events
+                for record in self._op_records(event, watched.operands[event.op.index], watched)
             ]
             self._write([*records, *self._parameter_records(watched, step)], attempt)
             for writer in (*self._writers, self._constants):
@@ -101,6 +114,12 @@ class SyncDumper(Dumper):
             self._tally.count_dumped(iteration)
 
     # -- parts ------------------------------------------------------------------------------------
+
+    def _record_open(self, graph: Graph) -> None:
+        """The files of an open graph, once more where it has grown."""
+        if graph.graph_id in self._grown:
+            self._grown.discard(graph.graph_id)
+            self._recorder.record(graph)
 
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
         return self._plan.when.dumps(iteration)
@@ -161,7 +180,7 @@ class SyncDumper(Dumper):
                 value.name,
                 value.type.dtype,
                 step.array(value),
-                watched.final_keys[value.id],
+                watched.final_key(value, step),
                 step.iteration,
                 step.graph.graph_id,
                 self._clock.next_us(),

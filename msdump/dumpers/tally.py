@@ -135,6 +135,15 @@ class Tally:
             self.names_seen.update(node.full_name for node in graph.kernels)
             self.names_seen.update(value.name for value in graph.dumped_parameters())
 
+    def count_operator(self, full_name: str, mask: int) -> None:
+        """Account for a further operator of an open graph, as `count_graph`. One that has come under this name before
+        counts once."""
+        with self._lock:
+            if full_name not in self.names_seen:
+                self.names_seen.add(full_name)
+                self.operators_seen += 1
+                self.operators_selected += mask != 0
+
     def report(self, path: str, kind: Kind, written: WriteCounts, iterations_asked: str = "") -> Report:
         """Counts up to now, with what the dump's writers have written."""
         with self._lock:

@@ -127,6 +127,7 @@ class Graph:
     gradient_of  id of an output -> name of the input of the model whose gradient it is, where another library tells it
     is_entry   where a run of the program begins; False for the further graphs of a program with control flow
     written    ids of parameters that an operator of the program writes
+    is_open    more operators may come: of a program that runs without having been compiled
     """
 
     name: str = "kernel_graph_0"
@@ -143,6 +144,7 @@ class Graph:
     gradient_of: dict[int, str] = field(default_factory=dict)
     is_entry: bool = True
     written: set[int] = field(default_factory=set)
+    is_open: bool = False
     # The next id, in a list that graphs of one program share.
     _next_id: list[int] = field(default_factory=lambda: [0])
 

@@ -5,6 +5,8 @@ A front end brings its graph, and for each iteration `Calls`: how to launch an o
 
 from __future__ import annotations
 
+import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -19,12 +21,16 @@ from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey
 @dataclass(frozen=True, slots=True)
 class FinishedStep:
     """A watched iteration that has ended: one event per operator, in execution order, and the memory of any
-    value of the graph (parameters and inputs included) as the step left it."""
+    value of the graph (parameters and inputs included) as the step left it.
+
+    key   of a parameter of an open graph, as the step left it
+    """
 
     graph: Graph
     iteration: int
     events: Sequence[OpEvent]
     array: Callable[[Value], Array]
+    key: Callable[[Value], TensorKey]
 
 
 class Observer(Protocol):
@@ -38,6 +44,12 @@ class Observer(Protocol):
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         """A graph was compiled. Returns one mask per operator: 0 or some of BEFORE, AFTER, KEEP."""
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        """An open graph got a further operator, which is about to run for the first time. Returns its mask."""
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:
+        """An open graph got a further parameter."""
 
     def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
         """True when this iteration is to be watched; False makes it run as if nobody were there."""
@@ -84,6 +96,10 @@ class Calls(ABC):
     def array(self, value: Value) -> Array:
         """Memory of any value when the iteration has ended; of parameters and inputs at least."""
 
+    def key(self, value: Value) -> TensorKey:
+        """Of a parameter when the iteration has ended, where no compiled graph says so."""
+        raise AssertionError(f"{value.name}: its key follows from the graph")
+
     def explain(self, number: int, error: Exception) -> Exception:
         """What observers are told, and what is raised, for what a call raised."""
         return error
@@ -114,8 +130,8 @@ class ObservedGraph:
     def __init__(self, graph: Graph, observers: Sequence[Observer]) -> None:
         self.graph = graph
         self.ops = graph.op_infos()
-        self.masks = {observer: tuple(observer.on_graph(graph)) for observer in observers}
-        self._unions: dict[tuple[Observer, ...], Sequence[int]] = {}
+        self.masks = {observer: list(observer.on_graph(graph)) for observer in observers}
+        self._unions: dict[tuple[Observer, ...], list[int]] = {}
 
     @property
     def needs_all_values(self) -> bool:
@@ -124,6 +140,19 @@ class ObservedGraph:
     def is_kept(self, op: OpInfo) -> bool:
         """Whether an observer looks at the operands when the iteration ends."""
         return any(mask[op.index] & KEEP for mask in self.masks.values())
+
+    def append(self, op: OpInfo) -> None:
+        """Of an open graph: an operator that is about to run for the first time."""
+        self.ops.append(op)
+        for observer, mask in self.masks.items():
+            mask.append(observer.on_operator(self.graph, op))
+        for watching, union in self._unions.items():
+            union.append(functools.reduce(operator.or_, (self.masks[each][-1] for each in watching)))
+
+    def add_parameter(self, value: Value) -> None:
+        """Of an open graph: a parameter that an operator is about to read for the first time."""
+        for observer in self.masks:
+            observer.on_parameter(self.graph, value)
 
     def begin(self, iteration: int) -> WatchedRun | None:
         """The iteration as the observers that want it see it; None when there is no such observer."""
@@ -164,30 +193,40 @@ class WatchedRun:
 
     def launch_all(self, calls: Calls) -> None:
         """Run every call; observers are told of each operator as they asked.   Raises: as `run`."""
-        union = self._union
         for number, op in enumerate(calls.ops):
-            if op is None:
-                self._launch(calls, number, None, None)
+            self.launch(calls, number, op)
+
+    def launch(self, calls: Calls, number: int, op: OpInfo | None) -> None:
+        """Run one call.   `op`: what observers know of it.   Raises: as `run`."""
+        if op is None:
+            self._launch(calls, number, None, None)
+        else:
+            if op.mutates:
+                self._save(calls.protect(number))
+            if self._union[op.index]:
+                self._watch(calls, number, op, self._union[op.index])
             else:
-                if op.mutates:
-                    self._save(calls.protect(number))
-                if union[op.index]:
-                    self._watch(calls, number, op, union[op.index])
-                else:
-                    self._launch(calls, number, op, None)
-            calls.release(number)
+                self._launch(calls, number, op, None)
+        calls.release(number)
+
+    def resume(self) -> None:
+        """The script has caught what an operator of an open graph raised, and goes on with the iteration."""
+        for observer in self._watching:
+            observer.on_iteration_begin(self._seen.graph, self._iteration)
 
     def finish(self, calls: Calls) -> None:
         """Tell the observers that the iteration ended, with the arrays of the operators that they keep."""
         calls.settle()
         events = []
-        for op in self._seen.ops:
+        # Of an open graph not all operators run in each iteration, nor in one order.
+        ran = [self._seen.ops[index] for index in self._kept] if self._seen.graph.is_open else self._seen.ops
+        for op in ran:
             inputs, outputs = self._kept.get(op.index, ((), ()))
             if self._saved:
                 inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
                 outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
             events.append(OpEvent(op, self._iteration, inputs, outputs))
-        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array)
+        step = FinishedStep(self._seen.graph, self._iteration, events, calls.array, calls.key)
         for observer in self._watching:
             observer.on_iteration_end(step)
 
