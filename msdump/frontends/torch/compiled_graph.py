@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,7 @@ import torch
 from torch import fx
 from torch._functorch.aot_autograd import aot_module_simplified
 
-from msdump import opening, sessions
-from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
-from msdump.config.sections import STATISTIC_CATEGORIES
+from msdump import opening
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE
@@ -20,15 +17,10 @@ from msdump.frontends.torch.partition import partition
 from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
-from msdump.frontends.torch.steps import Steps
+from msdump.frontends.torch.session import open_session, steps_of
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
-
-# Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
-CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
-
-_steps: tuple[GraphSession, Steps] | None = None
+    pass
 
 
 def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -43,13 +35,13 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
             "What is dumped is said by the file that MINDSPORE_DUMP_CONFIG names."
         )
     opening.call_when_sessions_change(torch._dynamo.reset)
-    session = opening.open_torch(_rank_id(), _device_id(example_inputs), CATEGORIES)
+    session = open_session(example_inputs)
     if session is None:
         plain = _plain
         return _compiled(module, example_inputs, plain, plain, plain)
     outside.note_compilation()
     drop_wrapper(module)
-    model = CompiledModel(session, _steps_of(session), input_names(module), torch.is_grad_enabled())
+    model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
         return GraphRunner(graph, model, FORWARD, _open_outputs(graph))
@@ -88,14 +80,6 @@ def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any
     return run
 
 
-def _steps_of(session: GraphSession) -> Steps:
-    global _steps
-    with sessions.lock:
-        if _steps is None or _steps[0] is not session:
-            _steps = session, Steps(session.next_iteration)
-        return _steps[1]
-
-
 def _open_outputs(graph: fx.GraphModule) -> int:
     """How many outputs of a forward graph the user gets; all of them when AOT Autograd does not say."""
     context = torch._guards.TracingContext.try_get()
@@ -107,20 +91,3 @@ def _open_outputs(graph: fx.GraphModule) -> int:
 def _output_count(graph: fx.GraphModule) -> int:
     (output,) = [node for node in graph.graph.nodes if node.op == "output"]
     return len(output.args[0]) if isinstance(output.args[0], tuple | list) else 1
-
-
-def _rank_id() -> int | None:
-    """Rank in the job: of the process group, else as torchrun says; None: whatever msdump's own environment says."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank())
-    rank = os.environ.get(TORCH_RANK, "")
-    return int(rank) if rank.isdigit() and not os.environ.get(RANK_ID) else None
-
-
-def _device_id(example_inputs: Sequence[Any]) -> int:
-    """Number of the CUDA device, else of the process on its host: processes that share a host dump apart."""
-    for tensor in example_inputs:
-        if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
-            return int(tensor.device.index or 0)
-    rank = os.environ.get(TORCH_LOCAL_RANK, "")
-    return int(rank) if rank.isdigit() else _rank_id() or 0

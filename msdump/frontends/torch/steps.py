@@ -20,16 +20,16 @@ class Steps:
     def __init__(self, next_iteration: Callable[[], int]) -> None:
         self._next = next_iteration
         self._ran: set[Hashable] = set()
-        self._is_over = True
+        self.is_over = True
         self._has_gradients = False
         self.iteration = 0
         self.graph_ids = itertools.count()
 
     def forward(self, graph: Hashable, has_gradients: bool) -> int:
         """Iteration of a forward run that starts now."""
-        if self._is_over or graph in self._ran or has_gradients != self._has_gradients:
+        if self.is_over or graph in self._ran or has_gradients != self._has_gradients:
             self._ran.clear()
-            self._is_over = False
+            self.is_over = False
             self.iteration = self._next()
         self._has_gradients = has_gradients
         self._ran.add(graph)
@@ -37,7 +37,7 @@ class Steps:
 
     def backward(self) -> None:
         """A backward graph runs: what runs forward after it is another step."""
-        self._is_over = True
+        self.is_over = True
 
 
 class ForwardRuns:

@@ -1,0 +1,52 @@
+"""The session that all of PyTorch in this process shares: its rank, its device, and how it counts iterations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from msdump import opening, sessions
+from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
+from msdump.config.sections import STATISTIC_CATEGORIES
+from msdump.frontends.torch.steps import Steps
+
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
+
+# Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
+_CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")
+
+_steps: tuple[GraphSession, Steps] | None = None
+
+
+def open_session(example_inputs: Sequence[Any] = ()) -> GraphSession | None:
+    """The session; None when no dump is configured.   Raises: as `opening.open_torch`."""
+    return opening.open_torch(_rank_id(), _device_id(example_inputs), _CATEGORIES)
+
+
+def steps_of(session: GraphSession) -> Steps:
+    global _steps
+    with sessions.lock:
+        if _steps is None or _steps[0] is not session:
+            _steps = session, Steps(session.next_iteration)
+        return _steps[1]
+
+
+def _rank_id() -> int | None:
+    """Rank in the job: of the process group, else as torchrun says; None: whatever msdump's own environment says."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    rank = os.environ.get(TORCH_RANK, "")
+    return int(rank) if rank.isdigit() and not os.environ.get(RANK_ID) else None
+
+
+def _device_id(example_inputs: Sequence[Any]) -> int:
+    """Number of the CUDA device, else of the process on its host: processes that share a host dump apart."""
+    for tensor in example_inputs:
+        if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
+            return int(tensor.device.index or 0)
+    rank = os.environ.get(TORCH_LOCAL_RANK, "")
+    return int(rank) if rank.isdigit() else _rank_id() or 0
