@@ -3,6 +3,7 @@
 Write a dump
     msdump run --config data_dump.json train.py             in a shell; the script stays as it is
     with msdump.dump("data_dump.json") as dump: ...         in Python, around MindSpore, PyTorch or ONNX code
+    with msdump.watch(model, "data_dump.json"): ...         every operator of PyTorch as it runs, without torch.compile
 
 Read one, whoever wrote it
     dump = msdump.open("dump")                              a folder of any level, or one file
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from msdump.analysis import tensor_statistics as stat
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.dump_tensor import DumpedTensor
+    from msdump.frontends.torch import watch
     from msdump.opening import dump
 
     open = DumpDir.open
@@ -54,6 +56,7 @@ __all__ = [
     "install_aliases",
     "open",
     "stat",
+    "watch",
 ]
 
 # Public name -> (module, name there).
@@ -66,6 +69,7 @@ _PLACE_BY_NAME = {
     "find_nan": ("msdump.analysis", "find_non_finite"),
     "open": ("msdump.formats.dump_dir", "DumpDir.open"),
     "stat": ("msdump.analysis", "tensor_statistics"),
+    "watch": ("msdump.frontends.torch", "watch"),
 }
 _PACKAGES = ("analysis", "errors", "testing", *FRONTENDS)
 

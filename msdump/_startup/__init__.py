@@ -22,9 +22,9 @@ VARIABLE = "MSDUMP_INHERITED"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-# Values of --torch-backend, --torch-module and --torch-rnn; None where one is not given.
-TorchOptions = tuple[str | None, str | None, bool]
-_NO_TORCH: TorchOptions = (None, None, False)
+# Values of --torch-backend, --torch-module, --torch-rnn and --torch-eager; None where one is not given.
+TorchOptions = tuple[str | None, str | None, bool, bool]
+_NO_TORCH: TorchOptions = (None, None, False, False)
 
 
 def begin(prefer_real: Mapping[str, bool], torch_options: TorchOptions = _NO_TORCH) -> None:
@@ -53,11 +53,12 @@ def inherit() -> None:
             return
         for name, is_real_first in content["aliases"].items():
             install_aliases((name,), bool(is_real_first))
-        backend, module, has_rnn = content["torch"]
+        backend, module, has_rnn, is_eager = content["torch"]
     except (ValueError, KeyError, TypeError, AttributeError):
         return  # not written by `begin`
-    if (backend, module, has_rnn) != _NO_TORCH:
-        sys.meta_path.insert(0, _TorchFinder(lambda: _redirect((backend, module, bool(has_rnn)))))
+    options = backend, module, bool(has_rnn), bool(is_eager)
+    if options != _NO_TORCH:
+        sys.meta_path.insert(0, _TorchFinder(lambda: _redirect(options)))
 
 
 def _redirect(options: TorchOptions) -> None:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
         "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] (SCRIPT | -m MODULE) [ARGS ...]"
+        "[--torch-rnn] [--torch-eager] (SCRIPT | -m MODULE) [ARGS ...]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
@@ -51,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--torch-rnn",
         action="store_true",
         help="let torch.compile capture nn.RNN, nn.LSTM and nn.GRU, which PyTorch leaves out by default",
+    )
+    parser.add_argument(
+        "--torch-eager", action="store_true", help="dump every operator of PyTorch as it runs, without torch.compile"
     )
     parser.add_argument(
         "--torch-module",
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
         prefer_real["mindspore"] = False
-    torch_options = (args.torch_backend, args.torch_module, args.torch_rnn)
+    torch_options = (args.torch_backend, args.torch_module, args.torch_rnn, args.torch_eager)
     _startup.begin(prefer_real, torch_options)
     why_not_compiled = _redirect_torch(*torch_options)
     process_id = os.getpid()
@@ -114,16 +117,16 @@ def _warn_of_no_dump() -> None:
     )
 
 
-def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool) -> Callable[[], str]:
-    """What `--torch-backend`, `--torch-module` and `--torch-rnn` ask for; PyTorch is imported only then.
+def _redirect_torch(backend: str | None, module: str | None, with_rnn: bool, is_eager: bool) -> Callable[[], str]:
+    """What the options of PyTorch ask for, which is imported only then.
 
     Returns: a function that says, after the run, why `--torch-module` named no module that the script called; "" else.
     """
-    if backend is None and module is None and not with_rnn:
+    if backend is None and module is None and not with_rnn and not is_eager:
         return str
     from msdump.frontends.torch.redirect import redirect_torch, why_not_compiled
 
-    redirect_torch(backend, module, with_rnn)
+    redirect_torch(backend, module, with_rnn, is_eager)
     return why_not_compiled
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msdump import sessions
 from msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from msdump.frontends.torch.eager.watching import Watch
+    from msdump.opening import Config
 
 OLDEST = (2, 5)
 
@@ -21,6 +25,22 @@ def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., A
     from msdump.frontends.torch.compiled_graph import compile_graph
 
     return compile_graph(module, example_inputs, **options)
+
+
+def watch(model: Any = None, config: Config | None = None) -> Watch:
+    """Dump every operator that PyTorch runs in a `with` block, forward, backward and in optimizers, without compiling.
+
+    model    a torch.nn.Module, each call of which begins an iteration; None: the outermost modules that are called, or,
+             where none is called, the first operator that gradients need after a backward
+    config   as of `msdump.dump`; None: what the environment or a block around says
+
+    The result is a decorator, too. `step()` of it ends an iteration where these rules do not fit.
+    Raises: ConfigError for a wrong configuration, a PyTorch that is too old, or a second block in the same thread.
+    """
+    check_version()
+    from msdump.frontends.torch.eager.watching import Watch
+
+    return Watch(model, config)
 
 
 def check_version() -> None:

@@ -12,15 +12,17 @@ import torch
 
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torch import backend as own_backend
-from msdump.frontends.torch import check_version
+from msdump.frontends.torch import check_version, watch
 
 
-def redirect_torch(backend: str | None, module: str | None, has_rnn: bool) -> None:
-    """Do what `--torch-backend`, `--torch-module` and `--torch-rnn` say; None: the option is not given.
+def redirect_torch(backend: str | None, module: str | None, has_rnn: bool, is_eager: bool = False) -> None:
+    """Do what the options `--torch-...` say; None: the option is not given.
 
     Raises: ConfigError for a backend that PyTorch does not know, or a PyTorch that is too old.
     """
     check_version()
+    if is_eager:
+        watch().__enter__()
     if has_rnn:
         capture_rnn()
     if backend is not None:

@@ -1,0 +1,1 @@
+"""Eager PyTorch: every ATen operator of a program that nothing compiles, as it runs."""

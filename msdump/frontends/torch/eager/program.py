@@ -1,0 +1,374 @@
+"""EagerProgram: what a session sees of a program whose operators run one by one, as the program calls them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch._subclasses import FakeTensor
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from msdump import dtypes
+from msdump.arrays import Array
+from msdump.frontends.torch.convert import array_of, why_unreadable
+from msdump.frontends.torch.eager.scopes import Scopes
+from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
+from msdump.frontends.torch.eager.stage import Call, Stage, info_of
+from msdump.frontends.torch.eager.tensors import TensorTable
+from msdump.frontends.torch.operators import Path, op_type, results_in
+from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
+from msdump.frontends.torch.steps import Steps
+from msdump.graph.graph import Graph
+from msdump.graph.types import SourceLine
+from msdump.records import TensorInfo, TensorKey
+from msdump.torch_arrays import dtype_name
+
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
+
+FORWARD, BACKWARD, UPDATE = range(3)
+# Forward calls whose backward may still come.
+_MAX_CALLS = 1 << 20
+_NOTHING: Mapping[int, Array] = {}
+# What observers are told of an iteration that none of them will see.
+_UNSEEN = Graph(name="unseen", graph_id=-1)
+_FOREIGN = (torch.__path__[0], __file__.rpartition("/frontends/")[0])
+
+
+class EagerProgram:
+    """The operators of a program, forward, backward and in optimizers: a graph for each of these three.
+
+    model      whose calls begin iterations; None: the outermost modules that are called
+    on_change  called with whether the operators of the iteration that begins are to be shown
+
+    An iteration begins as `Steps` says, when such a module is called; where no module is called, with the first
+    operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations itself.
+    """
+
+    def __init__(
+        self,
+        session: GraphSession,
+        steps: Steps,
+        model: torch.nn.Module | None,
+        on_change: Callable[[bool], None],
+    ) -> None:
+        self.session = session
+        self._model = model
+        self._on_change = on_change
+        self._steps = steps
+        self._stages = [Stage(next(steps.graph_ids), session.observers) for _ in range(3)]
+        self._table = TensorTable()
+        self._scopes = Scopes(self._enter_module, self._leave_module)
+        self._scope_by_call: dict[int, str] = {}
+        self._selected: dict[tuple[str, str, int], bool] = {}
+        self._backward_scopes: dict[str, str] = {}
+        self._is_forked = False
+        self._names: dict[int, str] = {}
+        self._copies: dict[tuple[TensorKey, Any], Array] = {}
+        self._keeps = any(observer.needs_all_values for observer in session.observers)
+        self._reads = session.plan.operands.inputs or session.plan.trigger.exception != ""
+        self._iteration: int | None = None
+        self._optimizer: list[str] = []
+        self._has_modules = model is not None
+        self._is_explicit = False
+        self._lock = threading.RLock()
+        self._handles: list[Any] = []
+
+    # -- beginning and end ------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Listen to the modules and optimizers of the process, until `end` or the end of the session."""
+        self.session.call_before_end(self.end)
+        _programs.add(self)
+        self._scopes.begin()
+        self._handles = [
+            register_optimizer_step_pre_hook(self._enter_optimizer),
+            register_optimizer_step_post_hook(self._leave_optimizer),
+        ]
+
+    def end(self) -> None:
+        """Write the last iteration, and listen no more."""
+        self._scopes.end()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        with self._lock:
+            self._finish()
+
+    def step(self) -> None:
+        """The iteration ends here, whatever runs next."""
+        with self._lock:
+            self._is_explicit = True
+            self._steps.backward()
+            self._finish()
+            self._iteration = None
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def run(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Run an operator, and show it.   Returns: what it returns.   Raises: what it raises."""
+        node: Any = torch._C._current_autograd_node()
+        if self._is_forked:
+            self.session.may_dump()  # to warn: a forked process runs as it is
+            return function(*args, **keywords)
+        with self._lock:
+            if self._iteration is None or (node is None and not self._has_modules):
+                self._step_without_modules()
+            stage_id = BACKWARD if node is not None else UPDATE if self._is_updating() else FORWARD
+            if stage_id != FORWARD and not self._is_explicit:
+                # Parameters are shown as the forward pass left them.
+                self._finish_stage(self._stages[FORWARD])
+            if stage_id == BACKWARD:
+                self._steps.backward()
+            stage = self._stages[stage_id]
+            if not stage.is_watched or not hasattr(function, "_schema"):
+                return self._run_unseen(stage, function, args, keywords)
+            signature = signature_of(function)
+            scope = self._scope(stage_id, node)
+            number = stage.number(signature.op_type)
+            if not self._selects(scope, signature.op_type, number):
+                result = function(*args, **keywords)
+                if signature.is_mutable:
+                    self._note_writes(signature.tensors(args, keywords))
+                return result
+            return self._show(stage, scope, number, signature, function, args, keywords)
+
+    def _run_unseen(self, stage: Stage, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Run an operator in an iteration that is not dumped, or one of higher order, which calls others."""
+        if stage.is_watched:
+            self.session.count_skipped(f"tensors of {op_type(function)}, an operator of higher order")
+        return function(*args, **keywords)
+
+    def _show(
+        self,
+        stage: Stage,
+        scope: str,
+        number: int,
+        signature: Signature,
+        function: Any,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        name = f"{scope}/{signature.op_type}-op{number}"
+        tensors = [each for each in signature.tensors(args, keywords) if self._is_readable(each.tensor)]
+        inputs = tuple(self._info(each.tensor, (name, each.name)) for each in tensors)
+        call = Call(signature, tensors, lambda: signature.attributes(args, keywords), inputs)
+        early = self._read_early(call)
+        try:
+            result = function(*args, **keywords)
+        except Exception as error:
+            call.error = error
+            call.read = self._arrays(call.inputs, [each.tensor for each in tensors], early)
+            stage.show_failed(call, scope, number, _source)
+            raise
+        if signature.is_mutable:
+            self._note_writes(tensors)
+        if signature.is_waited:
+            result = _waited(result)
+        results = [(path, tensor) for path, tensor in results_in(result) if self._is_readable(tensor)]
+        if tensors or results:
+            call.outputs = tuple(self._info(tensor, (name, path)) for path, tensor in results)
+            call.read = self._arrays(call.inputs, [each.tensor for each in tensors], early)
+            call.written = self._arrays(call.outputs, [tensor for _, tensor in results])
+            self._note_parameters(stage, call)
+            stage.show(call, scope, number, _source)
+        return result
+
+    def _read_early(self, call: Call) -> dict[int, Array]:
+        """Copies of inputs whose memory the operator may write."""
+        if not call.signature.is_mutable or not self._reads:
+            return {}
+        written = {_memory(each.tensor) for each in call.tensors if each.is_written}
+        slots = [slot for slot, each in enumerate(call.tensors) if _memory(each.tensor) in written]
+        return {slot: self._kept(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
+
+    def _arrays(
+        self, infos: Sequence[TensorInfo], tensors: Sequence[Any], early: Mapping[int, Array] = _NOTHING
+    ) -> list[Array]:
+        return [
+            early[slot] if slot in early else self._kept(info, tensor) if self._keeps else self._array(info, tensor)
+            for slot, (info, tensor) in enumerate(zip(infos, tensors, strict=True))
+        ]
+
+    def _array(self, info: TensorInfo, tensor: Any) -> Array:
+        """Empty for a tensor that cannot be read; the report counts it."""
+        try:
+            return array_of(_on_host(tensor))
+        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+            self.session.count_skipped(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
+            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
+
+    def _kept(self, info: TensorInfo, tensor: Any) -> Array:
+        """A copy, which stays as long as the iteration: what is read twice is copied once."""
+        identity = info.key, info.shape
+        array = self._copies.get(identity)
+        if array is None:
+            array = self._array(info, tensor)
+            array = self._copies[identity] = array.copy() if array.base is not None else array
+        return array
+
+    def _note_parameters(self, stage: Stage, call: Call) -> None:
+        for info, each in zip(call.inputs, call.tensors, strict=True):
+            name = self._names.get(id(each.tensor))
+            if name is not None:
+                stage.add_parameter(info, name, each.tensor)
+
+    def _is_updating(self) -> bool:
+        """In an optimizer, or between the backward and the next iteration, as where gradients are clipped."""
+        is_forward = self._is_explicit and self._scopes.is_inside
+        return bool(self._optimizer) or (self._steps.is_over and not is_forward)
+
+    def _scope(self, stage_id: int, node: Any) -> str:
+        if stage_id == UPDATE:
+            return f"{ROOT}/{self._optimizer[-1]}" if self._optimizer else self._scopes.current
+        if stage_id == FORWARD:
+            scope = self._scopes.current
+            if torch.is_grad_enabled():
+                if len(self._scope_by_call) > _MAX_CALLS:
+                    self._scope_by_call.clear()
+                # The first operator since a node of autograd was made is that of the node.
+                self._scope_by_call.setdefault(_sequence_number() - 1, scope)
+            return scope
+        scope = self._scopes.current if self._scopes.is_inside else self._scope_by_call.get(node._sequence_nr(), ROOT)
+        backward = self._backward_scopes.get(scope)
+        if backward is None:
+            backward = self._backward_scopes[scope] = BACKWARD_ROOT + scope.removeprefix(ROOT)
+        return backward
+
+    def _selects(self, scope: str, kind: str, number: int) -> bool:
+        name = scope, kind, number
+        selected = self._selected.get(name)
+        if selected is None:
+            (mask,) = self.session.plan.masks([f"{scope}/{kind}-op{number}"])
+            selected = self._selected[name] = mask != 0
+        return selected
+
+    def _info(self, tensor: Any, origin: tuple[str, str | Path]) -> TensorInfo:
+        local = _local(tensor)
+        dtype = dtype_name(local.dtype)
+        assert dtype is not None
+        parameter = self._names.get(id(tensor))
+        return info_of(local, self._table.key(local, origin if parameter is None else parameter), dtype)
+
+    def _is_readable(self, tensor: Any) -> bool:
+        if isinstance(tensor, FakeTensor):
+            return False
+        reason = why_unreadable(_local(tensor))
+        if reason:
+            self.session.count_skipped(reason)
+        return not reason
+
+    def _note_writes(self, tensors: Sequence[Tensor]) -> None:
+        for each in tensors:
+            if each.is_written and not isinstance(each.tensor, FakeTensor) and each.tensor.layout is torch.strided:
+                self._table.write(_local(each.tensor))
+
+    # -- iterations -------------------------------------------------------------------------------
+
+    def _begin(self, iteration: int) -> None:
+        self._finish()
+        self._iteration = iteration
+        is_watched = self.session.plan.watches(iteration)
+        self._on_change(is_watched or not self._has_modules)
+        if is_watched:
+            self._table.begin()
+            for stage in self._stages:
+                stage.begin(iteration)
+        else:
+            for observer in self.session.observers:
+                observer.on_iteration_begin(_UNSEEN, iteration)
+
+    def _finish(self) -> None:
+        for stage in self._stages:
+            self._finish_stage(stage)
+        self._copies.clear()
+
+    def _finish_stage(self, stage: Stage) -> None:
+        stage.finish(self._array, lambda tensor: self._info(tensor, ("", "")))
+
+    def _step_without_modules(self) -> None:
+        is_new = not self._is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self._optimizer
+        if self._model is None and (self._iteration is None or is_new):
+            self._begin(self._steps.forward("script", torch.is_grad_enabled()))
+
+    def _enter_module(self, module: torch.nn.Module) -> None:
+        with self._lock:
+            self._has_modules = True
+            is_ours = self._model is None or module is self._model
+            if is_ours and (self._iteration is None or not self._is_explicit):
+                iteration = self._steps.forward(module, torch.is_grad_enabled())
+                if iteration != self._iteration:
+                    self._names.clear()
+                    self._begin(iteration)
+            self._names |= {id(tensor): name for name, tensor in _named_tensors(module)}
+
+    def _leave_module(self, module: torch.nn.Module, result: Any) -> None:
+        """Where operators are not looked at, the backward is heard of by a hook."""
+        if not any(stage.is_watched for stage in self._stages):
+            for _, tensor in results_in(result):
+                if tensor.grad_fn is not None:
+                    tensor.grad_fn.register_prehook(lambda _: self._steps.backward())
+
+    def _enter_optimizer(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        with self._lock:
+            self._optimizer.append(f"optimizer-{type(optimizer).__name__}")
+
+    def _leave_optimizer(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        with self._lock:
+            self._optimizer.pop()
+            self._steps.backward()
+
+
+_programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
+
+
+def _note_fork() -> None:
+    for program in _programs:
+        program._is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+_sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr")  # noqa: B009 - not for type checkers
+
+
+def _named_tensors(module: torch.nn.Module) -> list[tuple[str, Any]]:
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def _local(tensor: Any) -> Any:
+    """What of a tensor is in this process: the shard of a DTensor."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def _on_host(tensor: Any) -> Any:
+    local = _local(tensor).detach()
+    return local if local.device.type == "cpu" else local.cpu()
+
+
+def _memory(tensor: Any) -> int:
+    """Equal for tensors that share memory."""
+    return int(_local(tensor).untyped_storage()._cdata)
+
+
+def _waited(result: Any) -> Any:
+    for item in result if isinstance(result, tuple | list) else (result,):
+        if hasattr(item, "wait"):
+            item.wait()
+    return result
+
+
+def _source() -> list[SourceLine]:
+    """The innermost line of the script."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_FOREIGN):
+        frame = frame.f_back
+    return [] if frame is None else [SourceLine(frame.f_code.co_filename, frame.f_lineno, "")]

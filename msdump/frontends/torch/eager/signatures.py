@@ -1,0 +1,93 @@
+"""What the schema of an operator says of its operands, read once for each operator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from msdump.frontends.torch.operators import op_type
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor that a call reads.   name: of the argument, with its place in a list: "tensors[1]"."""
+
+    name: str
+    tensor: Any
+    is_written: bool
+
+
+# They write the running mean and variance of which their schemas say that they are only read.
+_BATCH_NORMS = ("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm")
+_WRITTEN_UNSAID = dict.fromkeys(_BATCH_NORMS, ("running_mean", "running_var"))
+# Collectives on the tensors of the caller. Their schemas do not say that they write.
+_COLLECTIVES = "c10d"
+
+
+class Signature:
+    """An operator as its schema describes it.
+
+    is_mutable  it may write what it reads
+    is_waited   its result is there only after a wait
+    """
+
+    __slots__ = ("_arguments", "is_mutable", "is_waited", "name", "op_type")
+
+    def __init__(self, function: Any) -> None:
+        schema = function._schema
+        self.op_type = op_type(function)
+        self.name = schema.name
+        self.is_waited = function.namespace in (_COLLECTIVES, "_c10d_functional", "_c10d_functional_autograd")
+        is_collective = function.namespace == _COLLECTIVES
+        unsaid = _WRITTEN_UNSAID.get(schema.name, ())
+        self._arguments = [
+            (
+                argument.name,
+                is_collective
+                or argument.name in unsaid
+                or (argument.alias_info is not None and argument.alias_info.is_write),
+                argument.kwarg_only,
+            )
+            for argument in schema.arguments
+        ]
+        self.is_mutable = schema.is_mutable or is_collective or bool(unsaid)
+
+    def tensors(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Tensor]:
+        """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""
+        return [
+            Tensor(place, tensor, is_written)
+            for name, value, is_written in self._bound(args, keywords)
+            for place, tensor in _tensors_in(value, name)
+        ]
+
+    def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that hold no tensor."""
+        return {
+            name: value
+            for name, value, _ in self._bound(args, keywords)
+            if not any(True for _ in _tensors_in(value, name))
+        }
+
+    def _bound(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+        for index, (name, is_written, is_keyword) in enumerate(self._arguments):
+            if index < len(args) and not is_keyword:
+                yield name, args[index], is_written
+            elif name in keywords:
+                yield name, keywords[name], is_written
+
+
+@functools.cache
+def signature_of(function: Any) -> Signature:
+    return Signature(function)
+
+
+def _tensors_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _tensors_in(item, f"{name}[{index}]")

@@ -1,0 +1,196 @@
+"""A stage of an eager program, forward, backward or update: an open graph, and its run in each iteration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.arrays import Array
+from msdump.frontends.torch.eager.signatures import Signature, Tensor
+from msdump.frontends.torch.operators import plain
+from msdump.graph.graph import PARAMETER, Graph, Node, Value
+from msdump.graph.primitive import Primitive, PrimitiveDef
+from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
+from msdump.graph.types import SourceLine, TensorType
+from msdump.records import OpInfo, TensorInfo, TensorKey
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an operator that has run.
+
+    inputs, outputs  what is known of each operand, and its array
+    error            what it raised
+    """
+
+    signature: Signature
+    tensors: Sequence[Tensor]
+    attributes: Callable[[], dict[str, Any]]
+    inputs: tuple[TensorInfo, ...]
+    read: Sequence[Array] = ()
+    outputs: tuple[TensorInfo, ...] = ()
+    written: Sequence[Array] = ()
+    error: Exception | None = None
+
+
+class Stage:
+    """Attributes: `graph`, which grows with each operator that runs for the first time."""
+
+    def __init__(self, graph_id: int, observers: Sequence[Observer]) -> None:
+        self.graph = Graph(f"kernel_graph_{graph_id}", graph_id, is_open=True)
+        self._seen = ObservedGraph(self.graph, observers)
+        self._run: WatchedRun | None = None
+        self._counts: Counter[str] = Counter()
+        # By name and operands: an operator may run with other shapes in another iteration.
+        self._ops: dict[tuple[str, tuple[TensorInfo, ...], tuple[TensorInfo, ...]], OpInfo] = {}
+        self._nodes: dict[str, Node] = {}
+        self._values: dict[int, Value] = {}
+        self._parameters: dict[int, Any] = {}
+
+    def begin(self, iteration: int) -> None:
+        self._counts.clear()
+        self._run = self._seen.begin(iteration)
+
+    @property
+    def is_watched(self) -> bool:
+        return self._run is not None
+
+    def number(self, op_type: str) -> int:
+        """How many operators of this type have run before in this iteration: it tells them apart in names of files."""
+        number = self._counts[op_type]
+        self._counts[op_type] = number + 1
+        return number
+
+    def show(self, call: Call, scope: str, number: int, source: Callable[[], Sequence[SourceLine]]) -> None:
+        """Tell the observers of a call.   Raises: what it raised."""
+        assert self._run is not None
+        full_name = f"{scope}/{call.signature.op_type}-op{number}"
+        op = self._ops.get((full_name, call.inputs, call.outputs))
+        if op is None:
+            op = self._add(call, scope, number, full_name, source)
+        self._run.launch(_OneCall(call), op.index, op)
+
+    def show_failed(self, call: Call, scope: str, number: int, source: Callable[[], Sequence[SourceLine]]) -> None:
+        """As `show`, of a call that raised. The script may catch that, and go on with the iteration."""
+        assert self._run is not None
+        try:
+            self.show(call, scope, number, source)
+        except Exception as error:
+            if error is not call.error:
+                raise
+        self._run.resume()
+
+    def finish(self, array: Callable[[TensorInfo, Any], Array], info: Callable[[Any], TensorInfo]) -> None:
+        """The iteration has ended.   array, info: of a parameter as it is now."""
+        run, self._run = self._run, None
+        if run is not None:
+            parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
+            run.finish(_End(parameters, array))
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _add(
+        self, call: Call, scope: str, number: int, full_name: str, source: Callable[[], Sequence[SourceLine]]
+    ) -> OpInfo:
+        mutates = tuple(slot for slot, each in enumerate(call.tensors) if each.is_written)
+        if full_name not in self._nodes:
+            self._nodes[full_name] = self._node(call, scope, number, source(), mutates)
+        index = len(self._seen.ops)
+        op = OpInfo(
+            self.graph.graph_id, index, call.signature.op_type, full_name, index, 0, call.inputs, call.outputs, mutates
+        )
+        self._ops[full_name, call.inputs, call.outputs] = op
+        self._seen.append(op)
+        return op
+
+    def _node(
+        self, call: Call, scope: str, number: int, source: Sequence[SourceLine], mutates: tuple[int, ...]
+    ) -> Node:
+        names = tuple(each.name for each in call.tensors)
+        op_type = call.signature.op_type
+        definition = PrimitiveDef(op_type, input_names=names, mutates=mutates, has_side_effect=bool(mutates))
+        attributes = {name: plain(value) for name, value in call.attributes().items()}
+        primitive = Primitive(op_type, attributes, definition=definition)
+        inputs = [self._value(info, name) for info, name in zip(call.inputs, names, strict=True)]
+        types = [TensorType(info.dtype, info.shape) for info in call.outputs]
+        node = self.graph.add_foreign_node(primitive, inputs, types, scope, source)
+        node.op_id = number
+        for info, value in zip(call.outputs, node.outputs, strict=True):
+            self._values[info.key.value_id] = value
+        return node
+
+    def _value(self, info: TensorInfo, name: str) -> Value:
+        value = self._values.get(info.key.value_id)
+        if value is None:
+            value = self._values[info.key.value_id] = self.graph.add_input(name, TensorType(info.dtype, info.shape))
+        return value
+
+    def add_parameter(self, info: TensorInfo, name: str, tensor: Any) -> None:
+        """A parameter of the model that an operator reads; its value is written when the iteration ends."""
+        value = self._values.get(info.key.value_id)
+        if value is None:
+            type = TensorType(info.dtype, info.shape)
+            value = self._values[info.key.value_id] = self.graph.add_input(name, type, PARAMETER)
+            self._seen.add_parameter(value)
+        self._parameters[value.id] = tensor
+
+
+class _OneCall(Calls):
+    """A call that has run already. What it has overwritten was copied before."""
+
+    is_before_told = False
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.ops = ()
+
+    def launch(self, number: int) -> None:
+        if self._call.error is not None:
+            raise self._call.error
+
+    def inputs(self, number: int) -> Sequence[Array]:
+        return self._call.read
+
+    def outputs(self, number: int) -> Sequence[Array]:
+        return self._call.written
+
+    def failed_outputs(self, number: int) -> Sequence[Array]:
+        return [np.empty((0,), dtypes.dtype(info.dtype).numpy) for info in self._call.outputs]
+
+    def array(self, value: Value) -> Array:
+        raise AssertionError("asked for when an iteration ends")
+
+
+class _End(Calls):
+    """The end of an iteration."""
+
+    ops = ()
+
+    def __init__(
+        self, parameters: Mapping[int, tuple[TensorInfo, Any]], array: Callable[[TensorInfo, Any], Array]
+    ) -> None:
+        self._parameters = parameters
+        self._array = array
+
+    def launch(self, number: int) -> None: ...
+
+    def inputs(self, number: int) -> Sequence[Array]:
+        return ()
+
+    def outputs(self, number: int) -> Sequence[Array]:
+        return ()
+
+    def array(self, value: Value) -> Array:
+        return self._array(*self._parameters[value.id])
+
+    def key(self, value: Value) -> TensorKey:
+        return self._parameters[value.id][0].key
+
+
+def info_of(tensor: Any, key: TensorKey, dtype: str) -> TensorInfo:
+    return TensorInfo(key, dtype, tuple(tensor.shape))

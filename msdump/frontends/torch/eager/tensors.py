@@ -1,0 +1,64 @@
+"""Which tensors of an iteration are the same bytes: by memory, the part of it that a tensor shows, and writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from msdump.records import TensorKey
+
+
+class _Memory:
+    """A storage.
+
+    origin   says which one it is, in every iteration: who made it, or who read it first
+    version  how often an operator has written to it in this iteration
+    """
+
+    __slots__ = ("origin", "reference", "version")
+
+    def __init__(self, reference: Any, origin: Hashable) -> None:
+        # As long as a storage is referred to, be it weakly, no other one gets its address.
+        self.reference = reference
+        self.origin = origin
+        self.version = 0
+
+
+class TensorTable:
+    """Keys of the tensors of one iteration. Equal keys, shapes and dtypes are equal bytes.
+
+    What writes to memory behind PyTorch's back, such as an array of numpy that shares it, is not seen.
+    """
+
+    def __init__(self) -> None:
+        self._memory: dict[int, _Memory] = {}
+        self._ids: dict[Hashable, int] = {}
+
+    def begin(self) -> None:
+        """An iteration begins: whoever comes from an earlier one is known by its first reader."""
+        self._memory.clear()
+
+    def key(self, tensor: Any, origin: Hashable) -> TensorKey:
+        """Of a tensor as it is now.   origin: what its memory is called when this is the first tensor in it."""
+        storage = tensor.untyped_storage()
+        memory = self._memory.get(storage._cdata)
+        if memory is None:
+            memory = self._memory[storage._cdata] = _Memory(StorageWeakRef(storage), origin)  # type: ignore[no-untyped-call]
+        part = (
+            memory.origin,
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tensor.stride(),
+            tensor.dtype,
+            tensor.is_conj(),
+            tensor.is_neg(),
+        )
+        return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version)
+
+    def write(self, tensor: Any) -> None:
+        """An operator has written to a tensor."""
+        memory = self._memory.get(tensor.untyped_storage()._cdata)
+        if memory is not None:
+            memory.version += 1

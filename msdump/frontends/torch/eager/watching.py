@@ -1,0 +1,113 @@
+"""`msdump.watch`: a block in which every operator of PyTorch is dumped, without `torch.compile`."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode,
+    _pop_mode,
+    _push_mode,
+)
+
+from msdump import opening
+from msdump.errors import ConfigError
+from msdump.frontends.torch.eager.program import EagerProgram
+from msdump.frontends.torch.session import open_session, steps_of
+from msdump.report import Report
+
+# Threads that are in a block.
+_active: set[int] = set()
+
+
+class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True
+
+    def __init__(self, program: EagerProgram) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._program = program
+
+    def __torch_dispatch__(
+        self, function: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return self._program.run(function, args, kwargs or {})
+
+
+class Watch(contextlib.ContextDecorator):
+    """See `msdump.watch`."""
+
+    def __init__(self, model: Any, config: opening.Config | None) -> None:
+        if model is not None and not isinstance(model, torch.nn.Module):
+            raise ConfigError(
+                f"msdump.watch: expected a torch.nn.Module, or None for all modules, got {type(model).__name__}. "
+                "Give the configuration as `config=...`."
+            )
+        self._model = model
+        self._config = config
+        self._dump: opening.Dump | None = None
+        # Not what the stack of modes says: while an operator is shown, the mode is not on it.
+        self._is_on = False
+        self._mode: _Mode | None = None
+        self._program: EagerProgram | None = None
+
+    def __enter__(self) -> Watch:
+        if threading.get_ident() in _active:
+            raise ConfigError(
+                "msdump.watch: expected one block in a thread, got one inside of another. Leave out the inner one: "
+                "what it covers is watched already."
+            )
+        if self._config is not None:
+            self._dump = opening.dump(self._config)
+            self._dump.__enter__()
+        session = open_session()
+        if session is not None:
+            self._program = EagerProgram(session, steps_of(session), self._model, self._look)
+            self._mode = _Mode(self._program)
+            self._program.begin()
+            self._look(True)
+        _active.add(threading.get_ident())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.discard(threading.get_ident())
+        try:
+            if self._program is not None:
+                self._look(False)
+                self._program.end()
+        finally:
+            if self._dump is not None:
+                self._dump.__exit__(kind, error, trace)
+
+    def _look(self, is_on: bool) -> None:
+        """Enter the mode that sees operators, or leave it: without it they cost what they cost without msdump.
+
+        Where the script has entered another mode since, or in another thread, it stays as it is.
+        """
+        if is_on == self._is_on:
+            return
+        if is_on:
+            assert self._mode is not None
+            _push_mode(self._mode)
+            self._is_on = True
+        elif _get_current_dispatch_mode() is self._mode:
+            _pop_mode()
+            self._is_on = False
+
+    def step(self) -> None:
+        """The iteration ends here. Needed only where no module is called, or where several calls are one step."""
+        if self._program is not None:
+            self._program.step()
+
+    def report(self) -> Report | None:
+        """Counts up to now; None when nothing is dumped."""
+        if self._dump is not None:
+            return self._dump.report()
+        return None if self._program is None else self._program.session.report()

@@ -1,0 +1,404 @@
+"""`msdump.watch`: what lies on disk after PyTorch ran eagerly, and that the program did not notice."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes  # noqa: E402
+from torch.utils._python_dispatch import _get_current_dispatch_mode as current_mode  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import msdump  # noqa: E402
+from msdump.errors import ConfigError  # noqa: E402
+from msdump.frontends.torch.operators import results_in  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[4]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+def config(folder: Path, is_sync: bool = True, **common: Any) -> dict[str, Any]:
+    settings = {
+        "dump_mode": 0, "path": str(folder), "net_name": "Net", "iteration": "all", "saved_data": "tensor",
+        "input_output": 0, "kernels": [], "support_device": [0], "op_debug_mode": 0, "file_format": "npy", **common,
+    }  # fmt: skip
+    return {"common_dump_settings": settings, "e2e_dump_settings": {"enable": is_sync, "trans_flag": True}}
+
+
+both_engines = pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+
+
+class Net(nn.Module):
+    """A convolution, a normalisation with state, a view, a matrix product, and a module that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU())
+        self.fc = nn.Linear(48, 5)
+        self.end = nn.Linear(5, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.end(self.end(self.fc(self.features(x).flatten(1))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.LSTM(6, 5, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return self.cell(x.flatten(1, 2))[0][:, -1]
+
+
+class Attentive(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0.2, batch_first=True)
+        self.end = nn.Linear(6, 5)
+
+    def forward(self, x: Any) -> Any:
+        y = checkpoint(self.layer, x.flatten(1, 2), use_reentrant=False)
+        return self.end(y.mean(1))
+
+
+def train(model: Any, steps: int = 2, autocast: bool = False) -> list[Any]:
+    """Losses, gradients and state of a few steps."""
+    torch.manual_seed(1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    seen: list[Any] = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = nn.functional.cross_entropy(model(torch.randn(4, 1, 6, 6)), torch.tensor([0, 1, 2, 3]))
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        seen += [loss.detach(), *(parameter.grad.clone() for parameter in model.parameters())]
+    return [*seen, *(value.clone() for value in model.state_dict().values())]
+
+
+@both_engines
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("kind", [Net, Recurrent, Attentive])
+def test_training_gives_the_same_bits(kind: type[nn.Module], autocast: bool, is_sync: bool, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = kind()
+    plain = train(copy.deepcopy(model), autocast=autocast)
+    with msdump.watch(model, config(tmp_path, is_sync)) as watch:
+        watched = train(model, autocast=autocast)
+    assert all(torch.equal(one, other) for one, other in zip(plain, watched, strict=True))
+    report = watch.report()
+    assert report is not None and report.iterations_dumped == 2 and not report.lost and not report.error
+    assert set(report.skipped) <= {"empty tensor"}
+    steps = msdump.open(tmp_path).tensors()
+    assert {tensor.iteration for tensor in steps} == {0, 1}
+    assert current_mode() is None
+
+
+# -- every operator, bit for bit ---------------------------------------------------------------------------------------
+
+
+class Recorder(TorchDispatchMode):
+    """Copies of what each operator read and made: (type, number of this type, io, slot) -> bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[tuple[str, int, str, int], bytes] = {}
+        self._counts: dict[str, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = str(func)
+        number = self._counts[name] = self._counts.get(name, -1) + 1
+        with _disable_current_modes():
+            read = [tensor.clone() for value in (*args, *(kwargs or {}).values()) for _, tensor in results_in(value)]
+        result = func(*args, **(kwargs or {}))
+        with _disable_current_modes():
+            made = [tensor.clone() for _, tensor in results_in(result)]
+        for io, tensors in ("input", read), ("output", made):
+            for slot, tensor in enumerate(tensors):
+                with _disable_current_modes():
+                    self.bytes[name, number, io, slot] = tensor.contiguous().numpy().tobytes()
+        return result
+
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "add_": lambda x, y: x.add_(y),
+    "copy_": lambda x, y: x.copy_(y),
+    "view": lambda x, y: x.view(6),
+    "turn": lambda x, y: x.view(2, 3).t().reshape(6),
+    "write a part": lambda x, y: (x[1:3].zero_(), x)[1],
+    "parts": lambda x, y: torch.cat(x.split(2)[::-1]),
+    "write through a part": lambda x, y: (x.split(3)[0].mul_(3), x)[1],
+    "several results": lambda x, y: x.reshape(2, 3).max(1).values.repeat(3) + y,
+    "out": lambda x, y: torch.add(x, y, out=torch.empty(6)),
+    "out that is an input": lambda x, y: torch.mul(x, y, out=x),
+    "lists": lambda x, y: torch._foreach_add([x, y], 1.0)[1],
+    "write lists": lambda x, y: (torch._foreach_mul_([x], 0.5), x)[1],
+    "set data": lambda x, y: (setattr(x, "data", y.clone()), x)[1],
+    "batch norm": lambda x, y: torch.ops.aten.native_batch_norm(
+        x.reshape(2, 3), None, None, y[:3], y[3:].abs(), True, 0.5, 1e-5
+    )[0].reshape(6),
+}  # fmt: skip
+Program = list[tuple[str, int, int]]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(program=[("view", 0, 0), ("add_", 0, 1), ("add", 2, 1)], is_sync=True)
+@example(program=[("batch norm", 0, 1), ("add", 0, 1)], is_sync=False)
+@example(program=[("out that is an input", 0, 0)], is_sync=False)
+@given(
+    program=st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 9), st.integers(0, 9)), max_size=8),
+    is_sync=st.booleans(),
+)
+def test_files_hold_what_each_operator_read_and_made(
+    program: Program, is_sync: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("dump")
+    with msdump.watch(config=config(folder, is_sync)), Recorder() as recorder:
+        values = [torch.linspace(-1, 1, 6), torch.linspace(2, 3, 6)]
+        for name, first, second in program:
+            values.append(STEPS[name](values[first % len(values)], values[second % len(values)]))
+    found = {}
+    for tensor in msdump.open(folder).tensors():
+        kind, _, number = tensor.op_name.rpartition("/")[2].rpartition("-op")
+        found[kind, int(number), tensor.io, tensor.slot] = np.ascontiguousarray(tensor.load()).tobytes()
+    assert found == recorder.bytes
+
+
+# -- iterations --------------------------------------------------------------------------------------------------------
+
+
+def names(folder: Path, iteration: int) -> set[str]:
+    return {
+        tensor.op_name.rpartition("/")[2] for tensor in msdump.open(folder).tensors() if tensor.iteration == iteration
+    }
+
+
+def test_operators_of_other_iterations_are_not_looked_at(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    modes = []
+
+    def hook(module: Any, args: Any) -> None:
+        modes.append(current_mode() is not None)
+
+    with msdump.watch(model, config(tmp_path, iteration="1|3")):
+        handle = nn.ReLU().register_forward_pre_hook(hook)
+        for _ in range(5):
+            y = model(torch.ones(1, 3))
+            modes.append(current_mode() is not None)
+            y.sum().backward()
+        handle.remove()
+    assert modes == [False, True, False, True, False]
+    assert {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} == {1, 3}
+
+
+def test_without_modules_a_backward_ends_an_iteration(tmp_path: Path) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    with msdump.watch(config=config(tmp_path)):
+        for _ in range(3):
+            (weight * weight.sin()).sum().backward()
+            with torch.no_grad():
+                weight -= 0.1 * weight.grad
+    for iteration in range(3):
+        assert {"aten.sin.default-op0", "aten.sub_.Tensor-op0"} <= names(tmp_path, iteration)
+    assert not names(tmp_path, 3)
+
+
+def test_a_script_may_end_its_iterations_itself(tmp_path: Path) -> None:
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    with msdump.watch(config=config(tmp_path, dump_mode=1, kernels=["addmm"])) as watch:
+        watch.step()
+        for _ in range(2):
+            first(torch.ones(1, 3)).sum().backward()
+            second(torch.ones(1, 3)).sum().backward()
+            first(torch.ones(1, 3))
+            watch.step()
+    expected = {f"aten.addmm.default-op{number}" for number in range(3)}
+    assert [names(tmp_path, iteration) & expected for iteration in range(3)] == [expected, expected, set()]
+
+
+def test_evaluation_is_an_iteration_of_its_own(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    with msdump.watch(model, config(tmp_path)):
+        model(torch.ones(1, 3)).sum().backward()
+        with torch.no_grad():
+            model(torch.ones(1, 3))
+            model(torch.ones(2, 3))
+    assert {tensor.iteration for tensor in msdump.open(tmp_path).tensors()} == {0, 1, 2}
+
+
+# -- what else a configuration asks for --------------------------------------------------------------------------------
+
+
+def test_eager_and_compiled_dumps_agree(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Net()
+    other = copy.deepcopy(model)
+    with msdump.watch(model, config(tmp_path / "eager")):
+        train(model)
+    with msdump.dump(config(tmp_path / "compiled")):
+        optimizer = torch.optim.Adam(other.parameters(), lr=0.1)
+        compiled = torch.compile(other, backend="msdump")
+        torch.manual_seed(1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(compiled(torch.randn(4, 1, 6, 6)), torch.tensor([0, 1, 2, 3]))
+            loss.backward()
+            nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+            optimizer.step()
+    torch._dynamo.reset()
+    comparison = msdump.compare(tmp_path / "eager", tmp_path / "compiled")
+    assert comparison.first_wrong is None
+    assert comparison.is_agreeing and len(list(comparison.operators)) > 30
+
+
+def test_an_overflow_is_found(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    with msdump.watch(model, config(tmp_path, False, op_debug_mode=3)) as watch:
+        (model(torch.full((1, 3), 1.0)).exp() * 1e38 * 1e38).sum()
+    report = watch.report()
+    assert report is not None and report.overflows and "aten.mul.Tensor-op1" in report.overflows[0]
+
+
+@both_engines
+def test_the_script_may_catch_what_an_operator_raises(is_sync: bool, tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
+        x = torch.ones(3).exp()
+        with pytest.raises(IndexError):
+            x.index_select(0, torch.tensor([7]))
+        x.sin()
+    assert {"aten.exp.default-op0", "aten.sin.default-op0"} <= names(tmp_path, 0)
+    report = watch.report()
+    assert report is not None and not report.error and not report.lost
+
+
+def test_statistics(tmp_path: Path) -> None:
+    model = Net()
+    with msdump.watch(model, config(tmp_path, False, saved_data="statistic")):
+        train(model)
+    rows = msdump.stat(tmp_path).rows
+    assert len(rows) > 100
+
+
+# -- tensors that are no plain ones ------------------------------------------------------------------------------------
+
+
+@both_engines
+def test_what_cannot_be_shown_is_counted(is_sync: bool, tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
+        (torch.eye(3).to_sparse() * 2).to_dense().sin()
+        torch.ones(3, device="meta") + 1
+        torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+        torch.func.vmap(lambda row: row.cos().sum())(torch.ones(2, 3))
+        torch.func.jacrev(lambda x: x.tanh())(torch.ones(3))
+        with torch.inference_mode():
+            torch.ones(3).tan()
+    report = watch.report()
+    assert report is not None and not report.error
+    assert {"sparse_coo tensor", "tensor on the meta device", "quantized tensor"} <= set(report.skipped)
+    found = names(tmp_path, 0) | names(tmp_path, 1)
+    assert {f"aten.{name}.default-op0" for name in ("sin", "cos", "tanh", "tan")} <= found
+
+
+@both_engines
+def test_memory_may_be_freed_behind_a_tensor(is_sync: bool, tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path, is_sync)):
+        x = torch.full((1000,), 2.0)
+        y = x * 3
+        y.untyped_storage().resize_(0)
+        del x
+        torch.zeros(1000)
+    (product,) = (
+        tensor for tensor in msdump.open(tmp_path).tensors() if "mul" in tensor.op_name and tensor.io == "output"
+    )
+    assert (product.load() == 6).all()
+
+
+def test_operators_of_higher_order_run(tmp_path: Path) -> None:
+    def chosen(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
+
+    with msdump.watch(config=config(tmp_path)):
+        result = chosen(torch.ones(3))
+    assert torch.equal(result, torch.ones(3).sin())
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_block_inside_of_one_is_refused(tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path)), pytest.raises(ConfigError, match="one block in a thread"):
+        msdump.watch().__enter__()
+    with msdump.watch(config=config(tmp_path / "next")):
+        torch.ones(3).sin()
+    assert "aten.sin.default-op0" in names(tmp_path / "next", 0)
+
+
+def test_what_is_no_module_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"expected a torch\.nn\.Module, or None for all modules, got dict"):
+        msdump.watch(config(tmp_path))
+
+
+def test_a_wrong_configuration_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"common_dump_settings\.saved_data"):
+        msdump.watch(config=config(tmp_path, saved_data="tensors")).__enter__()
+    assert current_mode() is None
+
+
+def test_without_a_configuration_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
+    with msdump.watch() as watch:
+        assert current_mode() is None
+    assert watch.report() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_runs_as_it_is(tmp_path: Path) -> None:
+    with msdump.watch(config=config(tmp_path)):
+        torch.ones(3).sin()
+        pid = os.fork()
+        if pid == 0:
+            ok = torch.equal(torch.zeros(3).cos(), torch.ones(3))
+            os._exit(0 if ok else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    assert "aten.cos.default-op0" not in names(tmp_path, 0)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(3, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for _ in range(3):\n"
+        "    model(torch.ones(4, 3)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    import json
+
+    (tmp_path / "dump.json").write_text(json.dumps(config(tmp_path / "dump")))
+    command = [sys.executable, "-m", "msdump", "run", "--config", "dump.json", "--torch-eager", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 dumped" in done.stderr
+    for iteration in range(3):
+        assert {"aten.addmm.default-op0", "aten.mm.default-op0"} <= names(tmp_path / "dump", iteration)
