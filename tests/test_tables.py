@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import msdump.kernels  # noqa: F401  fills the registry
+import msdump.frontends.mindspore.ops  # fills the registry, as the kernels do
+import msdump.kernels  # noqa: F401
 from msdump import dtypes
 from msdump.graph.primitive import REGISTRY
 from msdump.stats import STATISTIC_CATEGORIES
