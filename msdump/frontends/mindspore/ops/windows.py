@@ -51,8 +51,8 @@ def pads_of(mode: str, shape: Sequence[int], kernel: Sizes, stride: Sizes, dilat
 
 
 def only(op_type: str, name: str, value: Any, known: Any) -> None:
-    """Raises: ValueError for another value of an argument than the only one that there is."""
-    if value != known:
+    """Raises: ValueError for another value of an argument than the only one that there is. None: it is not given."""
+    if value is not None and value != known:
         raise ValueError(f"For '{op_type}', the '{name}' must be {known!r}, but got {value!r}.")
 
 
