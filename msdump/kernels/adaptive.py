@@ -158,8 +158,12 @@ def _ada_factor(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> 
     """Adam whose second moment is the product of its row and column means.
 
     Attrs: enable_scale_parameter, enable_first_moment, enable_weight_decay.
-    Edges: weights of fewer than two axes keep the second moment itself.
+    Edges: weights of fewer than two axes keep the second moment itself; without elements nothing changes, as their rows
+    and columns have no mean.
     """
+    if not inputs[7].size:
+        publish(inputs[7:8], out)
+        return
     states = [array.astype(compute_type(array.dtype)) for array in inputs[7:]]
     w, mean, row, column, square = states
     epsilon = [float(value) for value in inputs[0]]
