@@ -6,6 +6,7 @@ Each row is a ratio to the plain eager step, or to fx.Interpreter, measured in t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -20,12 +21,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import fx
+from torch import fx, nn
 from torch._functorch.aot_autograd import aot_module_simplified
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_models import NAMES, training_step
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+import msdump  # noqa: E402  (found through the line before)
 
 
 def row(what: str, ratio: float, aim: str, against: str) -> None:
@@ -174,6 +178,65 @@ def measure_interpreter(is_quick: bool) -> None:
     )
 
 
+class _Bare(TorchDispatchMode):
+    """What any look at eager operators costs."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def measure_eager_operators(is_quick: bool, folder: Path) -> None:
+    """Small operators, forward and backward, where nothing of them is dumped."""
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(100)))
+    x = torch.ones(4, 8)
+
+    def step() -> None:
+        model(x).sum().backward()
+
+    def inside(block: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            with block():
+                for _ in range(5):
+                    step()
+
+        return run
+
+    def watched(**common: Any) -> Callable[[], Any]:
+        configure(folder, "tensor", False, **common)
+        path = folder / f"{len(common)}.json"
+        (folder / "dump.json").rename(path)
+        return lambda: msdump.watch(model, path)
+
+    plain, bare, other, none = alternate(
+        3 if is_quick else 15,
+        inside(contextlib.nullcontext),
+        inside(_Bare),
+        inside(watched(iterations="1000000")),
+        inside(watched(dump_mode=1, kernels=["Default/none-op0"])),
+    )
+    row("torch eager: an iteration that is not dumped", other / plain, "1.00", f"plain step, {plain / 5 * 1e3:.1f} ms")
+    row("torch eager: a look at each operator", bare / plain, "", "plain step: a bare TorchDispatchMode")
+    row("torch eager: no operator is selected", none / bare, "<= 1.5", "a bare TorchDispatchMode")
+
+
+def measure_eager(model: str, saved_data: str, is_quick: bool, folder: Path) -> None:
+    """Every ATen operator of steps, forward, backward and optimizer, with the time that the end of a dump takes."""
+    configure(folder, saved_data, False)
+    step = training_step(model, is_quick)
+
+    def plain() -> None:
+        for _ in range(2):
+            step()
+
+    def dumped() -> None:
+        with msdump.watch(config=folder / "dump.json"):
+            plain()
+        shutil.rmtree(folder / "dump")
+
+    base, cost = alternate(1 if is_quick else 5, plain, dumped)
+    row(f"torch eager {model}: {saved_data}", cost / base, "<= 1.25", f"eager step, {base / 2:.3f} s")
+
+
 class _Saver(fx.Interpreter):
     def __init__(self, module: fx.GraphModule, folder: Path) -> None:
         super().__init__(module)
@@ -203,7 +266,8 @@ def _saving_backend(folder: Path) -> Callable[..., Any]:
     return lambda module, inputs: aot_module_simplified(module, inputs, fw_compiler=compiler, bw_compiler=compiler)
 
 
-PARTS = ("interpreter", "statistic_sync", "statistic_async", "tensors", "probe")
+ONCE = ("interpreter", "eager_operators")
+PARTS = (*ONCE, "statistic_sync", "statistic_async", "tensors", "eager_statistic", "eager_tensor", "probe")
 
 
 def main() -> int:
@@ -220,7 +284,7 @@ def main() -> int:
         return 0
     print(f"{'what':44} {'ratio':>8} {'aim':>8}  of what")
     for part in args.only:
-        for model in args.model if part != "interpreter" else args.model[:1]:
+        for model in args.model if part not in ONCE else args.model[:1]:
             # One process for each: a process has one dump.
             command = [sys.executable, __file__, "--inside", "--only", part, "--model", model]
             command += ["--quick"] * args.quick + (["--folder", str(args.folder)] if args.folder else [])
@@ -232,6 +296,10 @@ def main() -> int:
 def _measure(part: str, model: str, is_quick: bool, folder: Path) -> None:
     if part == "interpreter":
         measure_interpreter(is_quick)
+    elif part == "eager_operators":
+        measure_eager_operators(is_quick, folder)
+    elif part.startswith("eager_"):
+        measure_eager(model, part.removeprefix("eager_"), is_quick, folder)
     elif part == "probe":
         measure_probe(model, is_quick, folder)
     elif part == "tensors":
