@@ -91,9 +91,10 @@ def test_what_it_cannot_measure_is_refused(tmp_path: Path) -> None:
 
 
 def amounts(folder: Path) -> tuple[int, int]:
-    """Number and bytes of the files of a folder."""
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return len(sizes), sum(sizes)
+    """Number and bytes of the files of a folder, each once, whatever names it has."""
+    statuses = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    sizes = {status.st_ino: status.st_size for status in statuses}
+    return len(sizes), sum(sizes.values())
 
 
 def assert_measured(done: subprocess.CompletedProcess[str], files: int, size: int) -> None:
