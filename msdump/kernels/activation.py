@@ -7,7 +7,7 @@ GeLUGrad(dy, x, y).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
-from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype
+from msdump.kernels.checks import FLOATS, NUMBERS, expect, expect_count, expect_dtype
 from msdump.kernels.threads import blocks, split
 from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
 
@@ -28,10 +28,11 @@ Formula = Callable[..., None]
 # -- one formula, block by block ----------------------------------------------------------------------
 
 
-def _define(op_type: str, names: Sequence[str], formula: Formula) -> None:
-    """Register an operator whose operands and result have one float type.
+def _define(op_type: str, names: Sequence[str], formula: Formula, allowed: Collection[str] = FLOATS) -> None:
+    """Register an operator whose operands and result have one type.
 
     formula   formula(operand, ..., out) on flat blocks in the compute dtype, writing all of `out`
+    allowed   its dtypes
     """
     def_primitive(op_type, names)
 
@@ -39,7 +40,7 @@ def _define(op_type: str, names: Sequence[str], formula: Formula) -> None:
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
         expect_count(types, len(names))
         for name, type in zip(names, types, strict=True):
-            expect_dtype(type, FLOATS, name)
+            expect_dtype(type, allowed, name)
             expect(type == types[0], f"{name} {types[0]}", type)
         return (types[0],)
 
@@ -158,7 +159,7 @@ def _gelu_grad(dy: Array, x: Array, y: Array, out: Array) -> None:
     np.multiply(out, dy, out=out)
 
 
-_define("ReLU", ("x",), _relu)
+_define("ReLU", ("x",), _relu, NUMBERS)
 _define("ReluGrad", ("y_backprop", "x"), _relu_grad)
 _define("ReLU6", ("x",), _relu6)
 _define("ReLU6Grad", ("y_grad", "x"), _relu6_grad)

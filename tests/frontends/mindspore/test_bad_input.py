@@ -69,7 +69,6 @@ SHAPES: dict[str, Callable[[], Any]] = {
 DTYPES: dict[str, Callable[[], Any]] = {
     "Gather": lambda: ops.gather(A, A, 0),
     "OneHot": lambda: ops.one_hot(A, 3),
-    "LogicalAnd": lambda: ops.logical_and(A, A),
 }
 
 

@@ -53,17 +53,34 @@ def _flag(name: str) -> Callable[..., Any]:
     return _unary(name, lambda x: getattr(F, name)(F.cast(x, float32) if x.dtype not in float_type else x))
 
 
+def _like(result: Any, x: Any) -> Any:
+    """In the dtype of an operand of whole numbers."""
+    return result if x.dtype in float_type or x.dtype == bool_ else F.cast(result, x.dtype)
+
+
+def _without_zeros(x: Any) -> Any:
+    """Of whole numbers those in whose place a quotient exists; 2 elsewhere, of which the half is dropped."""
+    return x if x.dtype in float_type else F.select(F.equal(x, 0), F.full_like(x, 2), x)
+
+
 # Functions of the name of that of `mindspore.ops`.
 _UNARY = """
-    arccos arccosh arcsin arcsinh arctan arctanh ceil cos cosh exp exp2 expm1 floor log log10 log1p log2
-    negative rad2deg reciprocal rint sign signbit sin sinh sqrt square tan tanh
+    arccos arccosh arcsin arcsinh arctan arctanh ceil cos cosh exp expm1 floor log log10 log1p log2
+    negative rad2deg rint sign signbit sin sinh sqrt square tan tanh
 """
 _BINARY = """
-    add arctan2 bitwise_and bitwise_or bitwise_xor copysign equal fmod gcd greater greater_equal
-    heaviside hypot lcm less less_equal logaddexp logaddexp2 matmul maximum minimum multiply not_equal subtract
+    add arctan2 bitwise_and bitwise_or bitwise_xor equal fmod gcd greater greater_equal
+    heaviside hypot lcm less less_equal logaddexp logaddexp2 matmul multiply not_equal subtract
 """
 globals().update({name: _unary(name) for name in _UNARY.split()})
 globals().update({name: _binary(name) for name in _BINARY.split()})
+
+# Whole numbers stay such: what is behind the point is dropped.
+exp2 = _unary("exp2", lambda x: _like(F.exp2(x), x))
+reciprocal = _unary("reciprocal", lambda x: _like(F.reciprocal(_without_zeros(x)), x))
+maximum = _binary("maximum", lambda a, b: _like(F.maximum(a, b), a if isinstance(a, Tensor) else b))
+minimum = _binary("minimum", lambda a, b: _like(F.minimum(a, b), a if isinstance(a, Tensor) else b))
+copysign = _binary("copysign", lambda a, b: _like(F.copysign(a, b), a) if isinstance(a, Tensor) else F.copysign(a, b))
 
 abs = absolute = _unary("abs")
 bitwise_not = invert = _unary("invert")

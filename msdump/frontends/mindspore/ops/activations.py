@@ -26,7 +26,11 @@ def _activation(op_type: str, torch_name: str, doc: str) -> Any:
     """Operator of one operand that `torch.nn.functional` has under this name."""
 
     def function(torch: Any, input: Tensor) -> Tensor:
-        return getattr(torch.nn.functional, torch_name)(input)
+        compute = getattr(torch.nn.functional, torch_name)
+        given: Any = input  # a tensor of torch
+        # Whole numbers stay such: what is behind the point is dropped.   Source: MindSpore on a CPU.
+        is_whole = not given.is_floating_point() and given.dtype != torch.bool
+        return compute(given.double()).to(given.dtype) if is_whole else compute(given)
 
     function.__doc__ = doc
     function.__name__ = torch_name

@@ -38,9 +38,25 @@ less = _binary("Less", "input < other, element by element.")
 less_equal = le = _binary("LessEqual", "input <= other, element by element.")
 greater = gt = _binary("Greater", "input > other, element by element.")
 greater_equal = ge = _binary("GreaterEqual", "input >= other, element by element.")
-logical_and = _binary("LogicalAnd", "input and other, element by element.")
-logical_or = _binary("LogicalOr", "input or other, element by element.")
 floor_div = _binary("FloorDiv", "input / other, rounded down.")
+
+
+def _truth(value: Any) -> Tensor:
+    """Where a tensor or a number is not zero."""
+    tensor = as_tensor(value)
+    return tensor if tensor.type_.dtype == "bool" else _cast(tensor, "bool")
+
+
+def _logical(op_type: str, doc: str) -> Callable[[Any, Any], Tensor]:
+    def function(input: Any, other: Any) -> Tensor:
+        return call(op_type, _truth(input), _truth(other))
+
+    function.__doc__ = doc
+    return operator_class(op_type)(function)
+
+
+logical_and = _logical("LogicalAnd", "input and other, element by element; numbers are true where they are not zero.")
+logical_or = _logical("LogicalOr", "input or other, element by element; numbers are true where they are not zero.")
 
 
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -73,14 +89,19 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return call("Pow", *promoted(input, exponent))
 
 
-def _unary(op_type: str, doc: str, is_float: bool = True) -> Callable[[Tensor], Tensor]:
-    """Function and operator class of one operand; with `is_float` other dtypes become float32."""
+def _unary(op_type: str, doc: str, is_float: bool = True, has_integers: bool = False) -> Callable[[Tensor], Tensor]:
+    """Function and operator class of one operand.
+
+    is_float      other dtypes become float32
+    has_integers  but for these
+    """
 
     def function(input: Tensor) -> Tensor:
         if isinstance(input, list | tuple | np.ndarray):
             raise TypeError(f"{op_type}: expected a Tensor, got {type(input).__name__}. Make a Tensor of it.")
         tensor = as_tensor(input)
-        if is_float and not dtypes.dtype(tensor.type_.dtype).is_float:
+        row = dtypes.dtype(tensor.type_.dtype)
+        if is_float and not row.is_float and not (has_integers and row.kind in (dtypes.INT, dtypes.UINT)):
             tensor = _cast(tensor, "float32")
         return call(op_type, tensor)
 
@@ -96,11 +117,16 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return _round(input) if decimals == 0 else div(_round(mul(input, 10.0**decimals)), 10.0**decimals)
 
 
+def _not(input: Tensor) -> Tensor:
+    """not input; numbers are true where they are not zero."""
+    return call("LogicalNot", _truth(input))
+
+
 neg = negative = _unary("Neg", "-input.", False)
 abs = absolute = _unary("Abs", "|input|.", False)
 square = _unary("Square", "input * input.", False)
 sign = _unary("Sign", "-1, 0 or 1.", False)
-logical_not = _unary("LogicalNot", "not input.", False)
+logical_not = operator_class("LogicalNot")(_not)
 exp = _unary("Exp", "e ** input.")
 log = _unary("Log", "Natural logarithm.")
 sqrt = _unary("Sqrt", "Square root.")
@@ -114,7 +140,7 @@ erf = _unary("Erf", "Gauss error function.")
 isnan = _unary("IsNan", "Where input is NaN.")
 isinf = _unary("IsInf", "Where input is infinite.")
 isfinite = _unary("IsFinite", "Where input is finite.")
-relu = _unary("ReLU", "max(input, 0).")
+relu = _unary("ReLU", "max(input, 0).", has_integers=True)
 relu6 = _unary("ReLU6", "min(max(input, 0), 6).")
 sigmoid = _unary("Sigmoid", "1 / (1 + e ** -input).")
 tanh = _unary("Tanh", "Hyperbolic tangent.")
