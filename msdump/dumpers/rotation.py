@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msdump.errors import FormatError, WriteError
@@ -81,7 +81,7 @@ class Rotation:
             if ended is not None:
                 ended.finished_by.add(writer)
             complete = [name for name, each in self._iterations.items() if each.finished_by >= self._writers]
-            for name in complete[: -self._keep]:
+            for name in _in_order(complete)[: -self._keep]:
                 freed += self._remove(name, self._iterations.pop(name))
         return freed
 
@@ -111,6 +111,15 @@ class Rotation:
                 ) from error
         log.info("%s: removed iteration %d of graph %d, %d bytes.", self._root, name[1], name[0], freed)
         return freed
+
+
+def _in_order(names: Sequence[_Name]) -> list[_Name]:
+    """Iterations of each graph in the order of their numbers: two threads may begin to write them in another one."""
+    numbers: dict[int, list[int]] = {}
+    for graph_id, number in names:
+        numbers.setdefault(graph_id, []).append(number)
+    ordered = {graph_id: iter(sorted(each)) for graph_id, each in numbers.items()}
+    return [(graph_id, next(ordered[graph_id])) for graph_id, _ in names]
 
 
 def names_of(record: TensorRecord) -> tuple[str, ...]:

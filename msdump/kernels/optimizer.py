@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.errors import GraphError
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
@@ -63,7 +64,9 @@ def _copied(name: str, array: Array, dtype: np.dtype[np.generic]) -> Array:
 
 
 def number_of(array: Array) -> float:
-    """The one element of a scalar operand."""
+    """The one element of a scalar operand.   Raises: GraphError for an array of none or several."""
+    if array.size != 1:
+        raise GraphError(f"scalar operand of an optimizer: expected one number, got an array of shape {array.shape}.")
     return float(array.reshape(()))
 
 

@@ -65,6 +65,19 @@ def test_the_last_iterations_stay_whole(case: GraphCase, keep: int, iterations: 
         assert guard.used_bytes == disk_bytes(root)
 
 
+def test_iterations_that_threads_begin_in_another_order(tmp_path: Path) -> None:
+    rotation = Rotation(tmp_path, 1)
+    rotation.join("writer")
+    for graph_id, iteration in ((0, 4), (1, 0), (0, 3)):
+        folder = tmp_path / f"Net/{graph_id}/{iteration}"
+        folder.mkdir(parents=True)
+        rotation.expect(folder, ["a.npy"], graph_id, iteration)
+        (folder / "a.npy").touch()
+    rotation.end("writer", 0, 4)
+    rotation.end("writer", 0, 3)
+    assert [path.name for path in (tmp_path / "Net/0").iterdir()] == ["4"]
+
+
 def test_a_budget_counts_what_is_on_disk_now(tmp_path: Path) -> None:
     guard = open_guard(tmp_path, keep_iterations=1, budget_bytes=1500)
     folder = by_iteration(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
+from msdump.kernels.optimizer import number_of
 from tests.kernels.arrays import FLOAT_NAMES, arrays, shapes
 from tests.kernels.interpreter import run_kernel, run_op
 
@@ -214,3 +216,10 @@ def test_an_update_is_a_version_of_its_parameter() -> None:
     weight = np.ones(2, np.float32)
     out = run_kernel("Assign", [weight, np.zeros(2, np.float32)], {}, "numpy")
     assert out[0] is weight
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,)])
+def test_a_scalar_operand_is_one_number(shape: tuple[int, ...]) -> None:
+    with pytest.raises(GraphError, match=re.escape(f"expected one number, got an array of shape {shape}")):
+        number_of(np.ones(shape, np.float32))
+    assert number_of(np.full((1,), 2, np.float32)) == 2

@@ -250,6 +250,8 @@ def test_gradients_are_finite_differences(calls: Sequence[Call], data: st.DataOb
         near = 1e-4 * max(1.0, abs(expected))
         is_smooth = abs(after - 2 * middle + before) < near * STEP and abs(middle) < 1e5
     is_smooth = is_smooth and all(np.isfinite(result).all() for result in results if is_float(result))
+    # MindSpore's gradient divides by the standard deviation, also where one value alone makes that 0.
+    is_smooth = is_smooth and not (call.op_type == "ReduceStd" and (results[0] == 0).any())
     if not is_smooth:
         return
     try:
