@@ -27,6 +27,18 @@ def backend(module: Any, example_inputs: Any, **options: Any) -> Callable[..., A
     return compile_graph(module, example_inputs, **options)
 
 
+def inductor_backend(module: Any, example_inputs: Any, **settings: Any) -> Callable[..., Any]:
+    """`torch.compile(model, backend="msdump-inductor")`: Inductor's kernels, of which only what is dumped is looked at.
+
+    settings   `mode` and `options`, as `torch.compile` takes them for Inductor
+    Raises: as `backend`; whatever Inductor raises.
+    """
+    check_version()
+    from msdump.frontends.torch.inductor import compile_with_inductor
+
+    return compile_with_inductor(module, example_inputs, **settings)
+
+
 def watch(model: Any = None, config: Config | None = None) -> Watch:
     """Dump every operator that PyTorch runs in a `with` block, forward, backward and in optimizers, without compiling.
 

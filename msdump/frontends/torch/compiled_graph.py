@@ -18,14 +18,18 @@ from msdump.frontends.torch.places import drop_wrapper, input_names
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.runner import CompiledModel, GraphRunner
 from msdump.frontends.torch.session import open_session, steps_of
+from msdump.frontends.torch.taps import Inner
 
 if TYPE_CHECKING:
     pass
 
 
-def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+def compile_graph(
+    module: fx.GraphModule, example_inputs: Sequence[Any], *, inner: Inner | None = None, **options: Any
+) -> Callable[..., Any]:
     """Run the ATen operators of a captured graph one by one, and dump what MINDSPORE_DUMP_CONFIG asks for.
 
+    inner   runs the graph instead, with taps where operators are dumped
     Edges:  without a configuration the operators run without observers.
     Raises: ConfigError for options, of which there are none; else as `opening.open_mindspore`.
     """
@@ -44,13 +48,13 @@ def compile_graph(module: fx.GraphModule, example_inputs: Sequence[Any], **optio
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
 
     def forward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
-        return GraphRunner(graph, model, FORWARD, _open_outputs(graph))
+        return GraphRunner(graph, model, FORWARD, open_output_count(graph), inner)
 
     def backward(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
-        return GraphRunner(graph, model, BACKWARD, _output_count(graph))
+        return GraphRunner(graph, model, BACKWARD, output_count(graph), inner)
 
     def inference(graph: fx.GraphModule, _: Sequence[Any]) -> GraphRunner:
-        return GraphRunner(graph, model, INFERENCE, _output_count(graph))
+        return GraphRunner(graph, model, INFERENCE, output_count(graph), inner)
 
     return outside.counted(_compiled(module, example_inputs, forward, backward, inference))
 
@@ -80,14 +84,14 @@ def _plain(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any
     return run
 
 
-def _open_outputs(graph: fx.GraphModule) -> int:
+def open_output_count(graph: fx.GraphModule) -> int:
     """How many outputs of a forward graph the user gets; all of them when AOT Autograd does not say."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
     count = getattr(metadata, "num_forward_returns", None)
-    return _output_count(graph) if count is None else int(count)
+    return output_count(graph) if count is None else int(count)
 
 
-def _output_count(graph: fx.GraphModule) -> int:
+def output_count(graph: fx.GraphModule) -> int:
     (output,) = [node for node in graph.graph.nodes if node.op == "output"]
     return len(output.args[0]) if isinstance(output.args[0], tuple | list) else 1

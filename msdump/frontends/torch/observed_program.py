@@ -211,26 +211,33 @@ class _ProgramCalls(Calls):
     def _array(self, value: Value, tensor: Any) -> Array:
         array = self._arrays.get(value.id)
         if array is None:
-            array = self._arrays[value.id] = self._read(value, tensor)
+            array = self._arrays[value.id] = read_tensor(value, tensor, self._copies, self._report, self._measures)
         return array
 
-    def _read(self, value: Value, tensor: Any) -> Array:
-        expected = value.type
-        numpy_dtype = dtypes.dtype(expected.dtype).numpy
-        try:
-            if self._copies is not None and self._copies.takes(tensor):
-                array = measured_array(self._copies, tensor) if self._measures else self._copies.array(tensor)
-            elif tensor.device.type == "cpu":
-                array = array_of(tensor)
-            else:
-                array = array_of(tensor.detach().cpu())
-        except (RuntimeError, TypeError, AttributeError) as error:
-            self._report(f"tensor of {_owner(value)} that cannot be read ({type(error).__name__})")
-            return np.empty((0,), numpy_dtype)
-        if array.dtype != numpy_dtype or (array.shape != expected.shape and -1 not in expected.shape):
-            self._report(f"tensor of {_owner(value)} that is of another type than the operator declares")
-            return np.empty((0,), numpy_dtype)
-        return array
+
+def read_tensor(
+    value: Value, tensor: Any, copies: PinnedCopies | None, report: Callable[[str], None], measures: bool = False
+) -> Array:
+    """The array of a tensor, which shares its memory where that is the host's.
+
+    Edges: empty for what cannot be read, or is of another type than the graph says; the report tells.
+    """
+    expected = value.type
+    numpy_dtype = dtypes.dtype(expected.dtype).numpy
+    try:
+        if copies is not None and copies.takes(tensor):
+            array = measured_array(copies, tensor) if measures else copies.array(tensor)
+        elif tensor.device.type == "cpu":
+            array = array_of(tensor)
+        else:
+            array = array_of(tensor.detach().cpu())
+    except (RuntimeError, TypeError, AttributeError) as error:
+        report(f"tensor of {_owner(value)} that cannot be read ({type(error).__name__})")
+        return np.empty((0,), numpy_dtype)
+    if array.dtype != numpy_dtype or (array.shape != expected.shape and -1 not in expected.shape):
+        report(f"tensor of {_owner(value)} that is of another type than the operator declares")
+        return np.empty((0,), numpy_dtype)
+    return array
 
 
 def _owner(value: Value) -> str:

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.frontends.torch import backend as own_backend
-from msdump.frontends.torch import check_version, watch
+from msdump.frontends.torch import backend, check_version, inductor_backend, watch
 
 
-def redirect_torch(backend: str | None, module: str | None, has_rnn: bool, is_eager: bool = False) -> None:
+def redirect_torch(backend_name: str | None, module: str | None, has_rnn: bool, is_eager: bool = False) -> None:
     """Do what the options `--torch-...` say; None: the option is not given.
 
     Raises: ConfigError for a backend that PyTorch does not know, or a PyTorch that is too old.
@@ -25,13 +24,15 @@ def redirect_torch(backend: str | None, module: str | None, has_rnn: bool, is_ea
         watch().__enter__()
     if has_rnn:
         capture_rnn()
-    if backend is not None:
-        redirect_compile(backend)
+    if backend_name is not None:
+        redirect_compile(backend_name)
     if module is not None:
-        compile_module(module, backend or "msdump")
+        compile_module(module, backend_name or "msdump")
 
 
 _SHOWN = 12
+# Known here too, so that msdump need not be installed.
+_OWN = {"msdump": backend, "msdump-inductor": inductor_backend}
 
 
 def redirect_compile(name: str) -> None:
@@ -118,13 +119,13 @@ def capture_rnn() -> None:
 
 def backend_of(name: str) -> Any:
     """What `torch.compile` takes for a backend.   Raises: ConfigError naming what PyTorch knows."""
-    if name == "msdump":
-        return own_backend
+    if name in _OWN:
+        return _OWN[name]
     backends = torch._dynamo.list_backends(exclude_tags=())
     if name not in backends:
-        hint = did_you_mean(name, ("msdump", *backends))
+        hint = did_you_mean(name, (*_OWN, *backends))
         raise ConfigError(
-            f"--torch-backend: expected msdump or one of {sorted(backends)}, got {name!r}. {hint}".rstrip()
+            f"--torch-backend: expected msdump or one of {sorted({*_OWN, *backends})}, got {name!r}. {hint}".rstrip()
         )
     return name
 

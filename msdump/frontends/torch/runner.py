@@ -10,7 +10,7 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,6 +30,7 @@ from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.steps import ForwardRuns, Steps
+from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, places_of
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.sessions import lock
 
@@ -59,10 +60,10 @@ class CompiledModel:
         self.forward: FxGraph | None = None
         self._inputs = inputs
 
-    def origin(self, program: FxProgram, stage: str, open_outputs: int) -> CaptureInfo:
+    def origin(self, placeholders: Sequence[fx.Node], stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
         names: dict[str, tuple[str, str]] = {}
-        for node in program.placeholders:
+        for node in placeholders:
             name, is_parameter = self._input(node.name)
             if stage != BACKWARD:
                 names[node.name] = (name, PARAMETER if is_parameter else INPUT)
@@ -101,18 +102,21 @@ class GraphRunner:
     """One graph of AOT Autograd. Called with a list of arguments, which it empties.
 
     open_outputs  how many of the first outputs go to the user; the others are saved for the backward graph
+    inner         compiles what no operator is looked at in; None: operators run one by one
     """
 
-    _boxed_call = True
-
-    def __init__(self, module: fx.GraphModule, model: CompiledModel, stage: str, open_outputs: int) -> None:
+    def __init__(
+        self, module: fx.GraphModule, model: CompiledModel, stage: str, open_outputs: int, inner: Inner | None = None
+    ) -> None:
+        # Of the instance: PyTorch wraps it in a function, to which it copies nothing else.
+        self._boxed_call = True
         self._module = module
         self._model = model
         self._stage = stage
         self._open_outputs = open_outputs
-        self._program = FxProgram(module)
+        self._program = FxProgram(module) if inner is None else self._tapped(inner)
         self._has_symbols = has_symbols(self._program.placeholders)
-        self._seen: dict[Hashable, ObservedFxProgram] = {}
+        self._seen: dict[Hashable, ObservedFxProgram | ObservedTaps] = {}
         self._copies: PinnedCopies | None = None
         link = self._link()
         self._linked_at = None if link is None else link[1]
@@ -163,7 +167,7 @@ class GraphRunner:
                 return model.steps.iteration if iteration is None else iteration
         return model.steps.iteration
 
-    def _observed(self, args: list[Any]) -> ObservedFxProgram:
+    def _observed(self, args: list[Any]) -> ObservedFxProgram | ObservedTaps:
         """The graph for the shapes of these arguments, which observers get to know when it is new."""
         sizes = sizes_of(self._program.placeholders, args) if self._has_symbols else {}
         signature = frozenset(sizes.items())
@@ -171,7 +175,7 @@ class GraphRunner:
         if cached is not None:
             return cached
         model = self._model
-        origin = model.origin(self._program, self._stage, self._open_outputs)
+        origin = model.origin(self._program.placeholders, self._stage, self._open_outputs)
         fx_graph = graph_from_fx(self._module, sizes, next(model.steps.graph_ids), origin)
         if self._stage == FORWARD:
             model.forward = fx_graph
@@ -186,8 +190,23 @@ class GraphRunner:
             fx_graph.graph.held, fx_graph.graph.borrowed = set(fx_graph.roots), set()
         elif any(observer.needs_all_values for observer in model.session.observers):
             keep_freed_memory()
-        seen = self._seen[signature] = ObservedFxProgram(self._program, fx_graph, model.session.observers)
+        observers = model.session.observers
+        seen = self._seen[signature] = (
+            ObservedFxProgram(self._program, fx_graph, observers)
+            if isinstance(self._program, FxProgram)
+            else ObservedTaps(self._program, fx_graph, observers)
+        )
         return seen
+
+    def _tapped(self, inner: Inner) -> TappedProgram:
+        """Which operators are selected is known by their names, which shapes do not change."""
+        model, placeholders = self._model, [node for node in self._module.graph.nodes if node.op == "placeholder"]
+        fx_graph = graph_from_fx(self._module, {}, 0, model.origin(placeholders, self._stage, self._open_outputs))
+        if self._stage == FORWARD:
+            model.forward = fx_graph
+        masks = model.session.plan.masks([node.full_name for node in fx_graph.nodes.values()])
+        selected = [call for call, mask in zip(fx_graph.nodes, masks, strict=True) if mask]
+        return TappedProgram(self._module, selected, places_of(fx_graph, selected), inner)
 
 
 def _is_computed(item: Any) -> bool:
