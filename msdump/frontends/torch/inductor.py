@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -39,10 +39,11 @@ def compile_with_inductor(
     """
     opening.call_when_sessions_change(torch._dynamo.reset)
     patches = {**(list_mode_options(mode) if mode else {}), **(options or {})}
+    # It may return other things where it compiles ahead of time, which `torch.compile` does not ask for.
+    inductor = cast(Callable[..., Callable[..., Any]], compile_fx)
     session = open_session(example_inputs)
     if session is None:
-        compiled: Callable[..., Any] = compile_fx(module, example_inputs, config_patches=patches or None)
-        return compiled
+        return inductor(module, example_inputs, config_patches=patches or None)
     outside.note_compilation()
     drop_wrapper(module)
     model = CompiledModel(session, steps_of(session), input_names(module), torch.is_grad_enabled())
@@ -64,9 +65,7 @@ def compile_with_inductor(
 
     # What these caches hold was compiled without taps.
     with torch._functorch.config.patch(enable_autograd_cache=False):
-        compiled = compile_fx(
-            module, example_inputs, inner_compile=compile_inner, config_patches={**patches, **_ALWAYS}
-        )
+        compiled = inductor(module, example_inputs, inner_compile=compile_inner, config_patches={**patches, **_ALWAYS})
     if not runners:
         raise GraphError(
             f"msdump-inductor: expected Inductor of PyTorch {torch.__version__} to compile the graph, got one "

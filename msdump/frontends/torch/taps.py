@@ -35,7 +35,7 @@ _takers: dict[int, Callable[[int, Any], None]] = {}
 
 _library = torch.library.Library("msdump", "FRAGMENT")  # type: ignore[no-untyped-call]
 # The result leads from each tap to the next, and out of the graph, so that no compiler drops or moves one of them.
-_library.define(
+_library.define(  # type: ignore[no-untyped-call]
     "tap(Tensor x, Tensor? before, int graph, int slot) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout),
 )
@@ -52,7 +52,7 @@ def _tap_shape(x: Any, before: Any, graph: int, slot: int) -> Any:
     return torch.empty(0)
 
 
-_library.impl("tap", _tap, "CompositeExplicitAutograd")
+_library.impl("tap", _tap, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
 torch.library.register_fake("msdump::tap", _tap_shape, lib=_library)
 
 
