@@ -62,7 +62,11 @@ def ptr_to_numpy(ptr: int, shape: Sequence[int], type: int) -> Array:
     except CallError:
         memory = process.memory.array(address, count * dtype.itemsize, "ptr")
         memory.flags.writeable = False
-    return memory.view(dtype).reshape(sizes)
+    try:
+        return memory.view(dtype).reshape(sizes)
+    except ValueError as error:
+        # numpy multiplies the sizes even of an array without elements.
+        raise bad_argument(f"shape: expected sizes that an array of numpy can have, got {sizes}") from error
 
 
 @returns_plain("acl.util.bytes_to_ptr", 0)

@@ -36,6 +36,12 @@ def test_arrays_go_there_and_back(data: Any) -> None:
     ok(acl.rt.free_host(host))
 
 
+def test_sizes_that_numpy_has_no_array_of(caplog: pytest.LogCaptureFixture) -> None:
+    """numpy multiplies the sizes of an array without elements, too."""
+    assert acl.util.ptr_to_numpy(441, (441, 1 << 56, 0), 11).shape == (0,)
+    assert "shape: expected sizes that an array of numpy can have" in caplog.text
+
+
 def test_an_array_over_memory_sees_what_is_written_and_outlives_it() -> None:
     address = ok(acl.rt.malloc_host(24))
     view = acl.util.ptr_to_numpy(address, (2, 3), 11)
