@@ -273,3 +273,15 @@ def test_an_unknown_derivative_is_said(calls: Sequence[Call]) -> None:
     operands, attrs = call.operation([each.astype(np.float64) if is_float(each) else each for each in call.arrays])
     with pytest.raises(GraphError, match=f"{call.op_type}: PyTorch"):
         ms.grad(lambda first: execute(call.op_type, [first, *operands[1:]], attrs)[0].sum())(operands[0])
+
+
+@pytest.mark.parametrize("provider", ["numpy", "torch"])
+@pytest.mark.parametrize("place", [-1, 12])
+def test_places_outside_of_a_tensor_have_no_coordinates(provider: str, place: int) -> None:
+    """Source: real MindSpore 2.7."""
+    choose_providers(provider)
+    try:
+        with pytest.raises(GraphError, match="UnravelIndex"):
+            execute("UnravelIndex", [ms.Tensor([place], ms.int32), ms.Tensor([3, 4], ms.int32)], {})
+    finally:
+        choose_providers("auto")
