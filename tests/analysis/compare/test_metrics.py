@@ -129,7 +129,9 @@ def test_a_tensor_agrees_with_itself(tensor: Array) -> None:
     assert (pair.relative_error, pair.worst_error, pair.mismatched, pair.unequal or 0) == (0, 0, 0, 0)
     with np.errstate(all="ignore"):
         values = tensor.astype(np.float64).astype(np.float32)
-    if tensor.size and np.isfinite(values).all():
+        # CANN computes the range in float32, which overflows where the ends are far apart.
+        is_finite = tensor.size and np.isfinite(values).all() and np.isfinite(values.max() - values.min())
+    if is_finite:
         assert pair.max_absolute_error == 0 and pair.divergence == 0 and pair.mean_relative_error == 0
         if np.linalg.norm(values.astype(np.float64)) < 1e19:
             assert pair.cosine == 1.0

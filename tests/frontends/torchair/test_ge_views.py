@@ -89,6 +89,11 @@ def _steps(data: Any, x: Any) -> list[tuple[str, Any]]:
     return found
 
 
+def _strides(x: Any) -> list[int]:
+    """Those that say where an element lies: an axis of one element has any stride, as GE's tensors have none."""
+    return [stride for size, stride in zip(x.shape, x.stride(), strict=True) if size != 1]
+
+
 def _factorings(number: int) -> list[list[int]]:
     """Shapes of so many elements, some with axes of size 1."""
     found = [[number], [1, number], [number, 1]]
@@ -125,7 +130,7 @@ def test_any_chain_gives_what_eager_gives(data: Any) -> None:
     assert len(_views(merged)) <= len(_views(plain)) + 4
     for actual, also, expected in zip(runnable(merged)([x]), runnable(plain)([x]), function(x), strict=True):
         assert torch.equal(actual, expected) and torch.equal(also, expected)
-        assert actual.stride() == expected.stride() == also.stride()
+        assert _strides(actual) == _strides(expected) == _strides(also)
 
 
 def _all_three(x: Any) -> Any:
