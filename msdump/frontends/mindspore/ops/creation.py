@@ -212,8 +212,10 @@ def _unravel_index(torch: Any, indices: Tensor, dims: Tensor) -> Any:
             f"expected one index or a row of them and a row of dims, got {indices.ndim} and {dims.ndim} axes."
         )
     sizes = torch.flip(torch.cumprod(torch.flip(dims, (0,)), 0), (0,))
-    if indices.device.type != "meta" and bool(((indices < 0) | (indices >= dims.prod())).any()):
-        raise ValueError(f"expected places in the tensor, 0 to {int(dims.prod()) - 1}, got one outside of it.")
+    if indices.device.type != "meta":  # type: ignore[attr-defined]
+        count = int(torch.prod(dims))
+        if bool(((indices < 0) | (indices >= count)).any()):
+            raise ValueError(f"expected places in the tensor, 0 to {count - 1}, got one outside of it.")
     strides = torch.cat([sizes[1:], torch.ones_like(sizes[:1])])
     places = torch.remainder(torch.floor_divide(torch.reshape(indices, (1, -1)), strides[:, None]), dims[:, None])
     return torch.reshape(places, (dims.shape[0], *indices.shape)).to(dims.dtype)
