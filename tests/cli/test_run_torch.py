@@ -78,6 +78,7 @@ def test_a_script_whose_model_nobody_compiles_is_told_so(tmp_path: Path) -> None
     done = run(tmp_path, "net")
     assert done.returncode == 3
     assert "--torch-backend msdump" in done.stderr
+    assert "--torch-eager" in done.stderr
 
 
 def test_an_unknown_backend_is_refused_before_the_script_runs(tmp_path: Path) -> None:
