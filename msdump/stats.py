@@ -22,6 +22,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import DtypeError
 from msdump.stats_kernels import CHUNK, FLOATS, SMALL_BYTES, byte_search, compiled_search, plain_search, row_kernel
+from msdump.termination import in_thread
 
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
@@ -306,7 +307,7 @@ def in_threads(work: Callable[[int, int], None], row_count: int, thread_count: i
         return
     edges = [row_count * share // thread_count for share in range(thread_count + 1)]
     with ThreadPoolExecutor(thread_count - 1) as pool:
-        others = [pool.submit(work, edges[share], edges[share + 1]) for share in range(1, thread_count)]
+        others = [in_thread(pool, work, edges[share], edges[share + 1]) for share in range(1, thread_count)]
         work(edges[0], edges[1])
         for other in others:
             other.result()

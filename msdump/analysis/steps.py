@@ -15,6 +15,7 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir, DumpedFolder, OperatorOrder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.plain_files import unreadable
@@ -260,7 +261,7 @@ def read_statistic_steps(
     iteration: int | Collection[int] | None = None,
     every_run: bool = False,
 ) -> tuple[StatisticSteps, list[tuple[str, FormatError]]]:
-    """All statistics of a dump (statistic.csv, or ACL's csv of one operator), and the files that are damaged.
+    """All statistics of a dump (statistic.csv, ACL's csv of one operator, msprobe's dump.json), and the damaged files.
 
     every_run  as `read_steps`
     """
@@ -270,6 +271,7 @@ def read_statistic_steps(
     readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = [
         *((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files()),
         *((place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()),
+        *((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files()),
     ]
     for place, path, reader in readers:
         key = StepKey(place.rank_id, place.graph_id, place.iteration)
@@ -372,4 +374,5 @@ def _places(dump: DumpDir) -> list[Place]:
     places = dict.fromkeys(file.place for file in dump.files() if not file.place.is_constants)
     places |= dict.fromkeys(place for place, _ in dump.statistic_files())
     places |= dict.fromkeys(place for place, _, _ in dump.statistic_dump_files())
+    places |= dict.fromkeys(place for place, _ in dump.msprobe_files())
     return list(places)

@@ -20,9 +20,10 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import FX, MODEL, OPERATOR, SYNC, Place, parse_place, safe_text
+from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place, parse_place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
@@ -162,6 +163,8 @@ class DumpDir:
     def order_in(self, folder: DumpedFolder) -> OperatorOrder:
         """Execution order of the graph whose tensors lie in a folder."""
         place, graph_id = folder.place, folder.place.graph_id
+        if place.layout == MSPROBE:
+            return self._msprobe_order(os.path.join(os.path.dirname(folder.path), MSPROBE_FILE))
         if graph_id is None:
             return OperatorOrder()
         if place.layout == SYNC:
@@ -201,6 +204,11 @@ class DumpDir:
             for name, original in self._original_names(folder)
             if parse_stats_file_name(original) is not None
         ]
+
+    def msprobe_files(self) -> list[tuple[Place, Path]]:
+        """Every dump.json of msprobe and where it lies."""
+        files = self._side_files(lambda name: name == MSPROBE_FILE)
+        return [(place, path) for place, path in files if place.layout == MSPROBE]
 
     def rank_dirs(self) -> list[Path]:
         """Folders `rank_N` of dumps, at or above or below the folder that was opened; of several runs the last first.
@@ -265,7 +273,8 @@ class DumpDir:
     def _named(self, folder: DumpedFolder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
         for name, original in self._original_names(folder):
-            parsed = parse.parse_dump_name(original)
+            is_msprobe = folder.place.layout == MSPROBE
+            parsed = parse.parse_msprobe_name(original) if is_msprobe else parse.parse_dump_name(original)
             path = os.path.join(folder.path, name)
             if parsed is not None:
                 yield DumpedFile(path, folder.place, parsed, original)
@@ -309,6 +318,21 @@ class DumpDir:
             self._damage(path, unreadable(path, error))
             return OperatorOrder()
         return OperatorOrder(tuple(full_names), _positions(full_names))
+
+    def _msprobe_order(self, path: str) -> OperatorOrder:
+        """Order of the records of a dump.json, which is that in which calls ended."""
+        key = path, 0
+        if key not in self._orders:
+            names: list[str] = []
+            if os.path.lexists(path):
+                try:
+                    names = list(read_msprobe_records(path))
+                except FormatError as error:
+                    self._damage(path, error)
+                except OSError as error:
+                    self._damage(path, unreadable(path, error))
+            self._orders[key] = OperatorOrder(tuple(names), {name: number for number, name in enumerate(names)})
+        return self._orders[key]
 
     def _side_files(self, is_wanted: Any) -> list[tuple[Place, Path]]:
         return [
@@ -406,6 +430,8 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
     if name.startswith(".") and name.endswith(".tmp"):
         return True  # a file that a writer has not published yet
+    if folder.place.layout == MSPROBE:
+        return True
     parent = os.path.basename(folder.path)
     if parent in ("graphs", "execution_order", ".dump_metadata"):
         return True

@@ -16,6 +16,7 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.npy import read_marked_npy, read_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
+from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.packing import packed_size
 from msdump.plain_files import mapping, open_plain, unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -41,7 +42,7 @@ class DumpedFile:
 
     @property
     def form(self) -> str:
-        """ "npy", "bin", "raw" or "overflow"."""
+        """ "npy", "bin", "raw", "overflow" or "pt"."""
         return self.name.form
 
     @property
@@ -85,6 +86,8 @@ class DumpedFile:
                 return [_npy_tensor(self)], []
             if self.form == parse.RAW:
                 return [_raw_tensor(self)], []
+            if self.form == parse.PT:
+                return [_pt_tensor(self)], []
             return _bin_tensors(self)
         except UnknownDtypeError as error:
             return [], [] if self.name.is_argument else [error]
@@ -283,6 +286,28 @@ def _raw_tensor(file: DumpedFile) -> DumpedTensor:
         name.io, name.slot, row.acl_number, format_name, name.shape, None, 0, _NO_BYTES, 0, f"{file.path}, {name.io}"
     )
     return DumpedTensor(file, name.io, name.slot, row.name, name.shape, format_name, 0, actual, block=block)
+
+
+def _pt_tensor(file: DumpedFile) -> DumpedTensor:
+    name, tensor = file.name, read_pt_tensor(file.path)
+    assert name.io is not None and name.slot is not None
+    row = dtypes.dtype(tensor.dtype)
+    assert row.acl_number is not None  # each dtype of torch's storages has one
+    where = f"{file.path}, {name.io}"
+    block = BinTensor(name.io, name.slot, row.acl_number, DEFAULT_FORMAT, tensor.shape, None, 0, _NO_BYTES, 0, where)
+    return DumpedTensor(
+        file,
+        name.io,
+        name.slot,
+        tensor.dtype,
+        tensor.shape,
+        DEFAULT_FORMAT,
+        tensor.offset,
+        tensor.size_bytes,
+        file.known_full_name,
+        name.part,
+        block=block,
+    )
 
 
 def _bin_tensors(file: DumpedFile) -> tuple[list[DumpedTensor], list[FormatError]]:

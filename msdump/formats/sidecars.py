@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError, WriteError
-from msdump.formats._append_file import append_text
+from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Folder, make_dirs, write_file
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.plain_files import read_plain

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
-from msdump.formats._append_file import AppendFile
+from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics, md5_hex, statistics
+from msdump.termination import in_thread
 
 IDENTITY_TITLES = (
     "Op Type",
@@ -216,7 +217,7 @@ class StatisticWriter:
             if identity is not None:
                 asked.add(identity)
             if not is_known and record.size_bytes > _POOLED_BYTES:
-                digests[index] = self._threads().submit(md5_hex, record.data)
+                digests[index] = in_thread(self._threads(), md5_hex, record.data)
         return digests
 
     def _measure(self, record: TensorRecord, pending_digest: Future[str] | None) -> str:

@@ -126,7 +126,7 @@ def _no_tensors(
     text = f"{dump.path}: expected a dump with tensors, got none."
     if dump.damaged:
         return ConfigError(f"{text} {len(dump.damaged)} of its files are damaged; the first: {dump.damaged[0][1]}")
-    if dump.statistic_files() and not any(dump.files()):
+    if (dump.statistic_files() or dump.msprobe_files()) and not any(dump.files()):
         return ConfigError(f"{text} It holds statistics only: compare those with `msdump stat DIR --diff OTHER`.")
     return nothing_selected(dump, expected="a dump with tensors", rank=rank, graph=graph, iteration=iteration)
 

@@ -47,7 +47,7 @@ def compare_statistics(
         table, problems = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
         if not table.steps:
             advice = "`msdump stat DIR --csv OUT` makes one."
-            if not (dump.statistic_files() or dump.statistic_dump_files()):
+            if not (dump.statistic_files() or dump.statistic_dump_files() or dump.msprobe_files()):
                 raise ConfigError(f"{dump.path}: expected a statistic.csv, got none. {advice}")
             raise nothing_selected(
                 dump, expected="a statistic.csv", rank=rank, graph=graph, iteration=iteration, advice=advice

@@ -38,7 +38,7 @@ from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, parse_data_file_n
 from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
 from msdump.records import INPUT, OUTPUT
 
-NPY, BIN, RAW, OVERFLOW = "npy", "bin", "raw", "overflow"
+NPY, BIN, RAW, OVERFLOW, PT = "npy", "bin", "raw", "overflow", "pt"
 
 _CONVERTED = re.compile(
     rf"(?P<dump>.+)\.(?P<io>{INPUT}|{OUTPUT})\.(?P<slot>{NUMBER})"
@@ -69,7 +69,7 @@ def safe_text(name: str) -> str:
 class DumpName:
     """The pieces of a name; None where its form has no such piece.
 
-    form    "npy", "bin", "raw" (bytes whose name tells shape and dtype) or "overflow"
+    form    "npy", "bin", "raw" (bytes whose name tells shape and dtype), "overflow" or "pt" (of torch.save)
     slot    None in bin names: the file holds all tensors of its operator
     part    index in a list of tensors that is one argument
     shape   of raw files
@@ -113,6 +113,43 @@ def parse_dump_name(text: str) -> DumpName | None:
         return DumpName(BIN, "exception_info", f"{numbers[1]}_{numbers[0]}", *numbers)
     name = parse_bin_file_name(text)
     return None if name is None else _of_bin(name)
+
+
+_CALL = re.compile(r"(?P<type>.+)\.[0-9]+\.(?:forward|backward)")
+_MODULE_CALL = re.compile(r"(?:Module|Cell)\.(?:.+\.)?(?P<type>[^.]+)\.(?:forward|backward|parameters_grad)\.[0-9]+")
+_PROBE_TENSOR = re.compile(
+    r"(?:(?P<record>.+)\.(?P<io>input|output|parameters)|(?P<gradients>.+\.parameters_grad\.[0-9]+))"
+    r"\.(?P<slot>[^.]+)(?:\.(?P<part>[0-9]{1,9}))?\.pt"
+)
+
+
+def msprobe_type(record: str) -> str:
+    """Function or class of a record: "Functional.linear" of "Functional.linear.0.forward", "Linear" of a module's."""
+    match = _MODULE_CALL.fullmatch(record) or _CALL.fullmatch(record)
+    return record if match is None else match["type"]
+
+
+def parse_msprobe_name(text: str) -> DumpName | None:
+    """Pieces of the name of a file of msprobe that holds a tensor; None for any other file.
+
+    Source: files that mindstudio-probe 26.2 wrote.
+    """
+    match = _PROBE_TENSOR.fullmatch(text)
+    if match is None:
+        return None
+    record = match["record"] or match["gradients"]
+    io = INPUT if match["io"] in ("input", "parameters") else OUTPUT
+    slot, part = match["slot"], match["part"]
+    is_number = slot.isascii() and slot.isdigit() and len(slot) < 10
+    return DumpName(
+        PT,
+        msprobe_type(record),
+        record,
+        io=io,
+        slot=int(slot) if is_number else _FIRST_KEYWORD + zlib.crc32(slot.encode(errors="replace")) % 10**6,
+        part=None if part is None else int(part),
+        keyword=None if is_number else slot,
+    )
 
 
 def _of_bin(name: BinFileName) -> DumpName:
@@ -188,9 +225,12 @@ def _raw(text: str) -> DumpName | None:
 
 
 SYNC, MODEL, OPERATOR, FX, EXCEPTION, BARE = "sync", "model", "operator", "fx", "exception", "bare"
+MSPROBE = "msprobe"
 _RANK = re.compile(r"rank_([0-9]{1,20})")
 _WORLD = re.compile(r"worldsize([0-9]{1,20})_global_rank([0-9]{1,20})")
 _TIME = re.compile(r"[0-9]{14}")
+_PROBE_STEP = re.compile(r"step([0-9]{1,18})")
+_PROBE_RANK = re.compile(r"rank([0-9]{1,18})?|proc[0-9]{1,18}")
 _NUMBER = re.compile(NUMBER)
 _DEBUG_FILES = "debug_files"
 
@@ -249,6 +289,8 @@ def _parse_place(parts: tuple[str, ...]) -> Place:
             found = _fx_place(parts, first)
         elif part == "extra-info":
             found = _exception_place(parts[first:])
+        elif _PROBE_STEP.fullmatch(part):
+            found = _probe_place(parts[first:])
         else:
             found = None
         if found is not None:
@@ -322,6 +364,14 @@ def _exception_place(tail: tuple[str, ...]) -> Place | None:
     if len(tail) == 3 and tail[1] == "data-dump" and _NUMBER.fullmatch(tail[2]):
         return Place(EXCEPTION, int(tail[2]), int(tail[2]))
     return None
+
+
+def _probe_place(tail: tuple[str, ...]) -> Place | None:
+    """`step3/rank0`, or `step3/proc1234` of a process without ranks.   Source: msprobe"""
+    rank = _PROBE_RANK.fullmatch(tail[1]) if len(tail) in (2, 3) else None
+    if rank is None:
+        return None
+    return Place(MSPROBE, None if rank[1] is None else int(rank[1]), iteration=int(tail[0][4:]))
 
 
 def _or_first(number: int | None) -> int:

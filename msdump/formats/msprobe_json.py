@@ -1,0 +1,150 @@
+"""`dump.json` of msprobe: statistics of the tensors of one step of one rank, as rows.
+
+    {"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": {
+        "Functional.linear.0.forward": {"input_args": [...], "input_kwargs": {...}, "output": [...]},
+        "Module.fc1.Linear.forward.0": {..., "parameters": {"weight": {...}}},
+        "Module.fc1.Linear.parameters_grad.0": {"weight": [...]}}}
+
+A leaf that is a tensor tells type, dtype, shape, Max, Min, Mean and Norm, and may tell md5, which holds a CRC-32 where
+it has 8 digits: that is no proof of equal bytes, and is left out.
+
+Source: files that mindstudio-probe 26.2 wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msdump import dtypes
+from msdump.errors import FormatError
+from msdump.formats.paths.parse import msprobe_type
+from msdump.formats.statistic_csv import StatisticRow
+from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.records import INPUT, OUTPUT
+
+MSPROBE_FILE = "dump.json"
+_DATA = "data"
+# In the order in which the slots of a side are counted.
+_SIDES = (
+    (INPUT, ("input_args", "input_kwargs", "input", "parameters")),
+    (OUTPUT, ("output",)),
+)
+_GRADIENTS = ".parameters_grad."
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_NUMBERS = {"NaN": math.nan, "nan": math.nan, "inf": math.inf, "Infinity": math.inf, "-inf": -math.inf}
+_MAX_DEPTH = 20
+_MAX_TEXT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A tensor of a record.   slot: its number among all leaves of its side"""
+
+    io: str
+    slot: int
+    content: Mapping[str, Any]
+
+
+def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Records by name, in the order of the file.   Raises: FormatError; OSError."""
+    try:
+        content = json.loads(read_plain(path, GRAPH_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{os.fspath(path)}: expected JSON, got something else: {error}. Was it cut off?") from error
+    records = content.get(_DATA) if isinstance(content, dict) else None
+    if not isinstance(records, dict):
+        raise FormatError(
+            f'{os.fspath(path)}: expected an object with "{_DATA}", as msprobe writes it, got {str(content)[:80]}.'
+        )
+    return records
+
+
+def read_msprobe_json(path: str | os.PathLike[str]) -> list[StatisticRow]:
+    """One row for each tensor, in the order of the records, which is that in which calls ended.
+
+    Names are those of the records, types those of the functions or modules. Counts are not told by such files.
+    Raises: FormatError; OSError.
+    """
+    rows: list[StatisticRow] = []
+    for position, (name, record) in enumerate(read_msprobe_records(path).items()):
+        if not isinstance(record, dict):
+            raise FormatError(f"{Path(path)}, record {name[:80]!r}: expected an object, got {str(record)[:80]}.")
+        rows += [_row(path, name, position, leaf) for leaf in _leaves(name, record)]
+    return rows
+
+
+def _leaves(name: str, record: Mapping[str, Any]) -> Iterator[_Leaf]:
+    sides = ((OUTPUT, tuple(record)),) if _GRADIENTS in name else _SIDES
+    for io, keys in sides:
+        slot = 0
+        for key in (key for key in keys if key in record):
+            for content in _flat(record[key], 0):
+                if content is not None:
+                    yield _Leaf(io, slot, content)
+                slot += 1
+
+
+def _flat(value: Any, depth: int) -> Iterator[Mapping[str, Any] | None]:
+    """Tensors of a value; None for what is none, but has a place among them."""
+    if isinstance(value, dict) and "type" not in value and depth < _MAX_DEPTH:
+        for item in value.values():
+            yield from _flat(item, depth + 1)
+    elif isinstance(value, list) and depth < _MAX_DEPTH:
+        for item in value:
+            yield from _flat(item, depth + 1)
+    elif isinstance(value, dict) and "dtype" in value and "shape" in value and "Max" in value:
+        yield value
+    else:
+        yield None
+
+
+def _row(path: str | os.PathLike[str], name: str, position: int, leaf: _Leaf) -> StatisticRow:
+    where = f"{Path(path)}, record {name[:80]!r}, {leaf.io} {leaf.slot}"
+    content = leaf.content
+    shape = content["shape"]
+    is_shape = isinstance(shape, list) and all(type(size) is int and 0 <= size < 1 << 62 for size in shape)
+    if not is_shape or not isinstance(content["dtype"], str):
+        raise FormatError(f"{where}: expected dtype and shape of a tensor, got {str(content)[:120]}.")
+    dtype = content["dtype"].rsplit(".", 1)[-1].lower()[:_MAX_TEXT]
+    count = math.prod(shape)
+    size = count * dtypes.dtype(dtype).bits // 8 if dtype in dtypes.BY_NAME else 0
+    md5 = content.get("md5")
+    return StatisticRow(
+        op_type=msprobe_type(name),
+        op_name=name,
+        task_id=0,
+        stream_id=0,
+        timestamp_us=position,
+        io=leaf.io,
+        slot=leaf.slot,
+        size_bytes=size,
+        dtype=dtype,
+        shape=tuple(shape),
+        max=_number(where, content, "Max"),
+        min=_number(where, content, "Min"),
+        avg=_number(where, content, "Mean"),
+        l2norm=_number(where, content, "Norm"),
+        count=count,
+        md5=md5 if isinstance(md5, str) and _MD5.fullmatch(md5) else None,
+    )
+
+
+def _number(where: str, content: Mapping[str, Any], key: str) -> float | None:
+    value = content.get(key)
+    if isinstance(value, str) and value in _NUMBERS:
+        return _NUMBERS[value]
+    if value is None or isinstance(value, str):
+        return None
+    if not isinstance(value, (int, float)):
+        raise FormatError(f"{where}: expected a number as {key}, got {str(value)[:80]}.")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,142 @@
+"""dump.json of msprobe: what mindstudio-probe 26.2 wrote is read, and what is damaged is said."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msdump.errors import FormatError
+from msdump.formats.msprobe_json import read_msprobe_json
+from msdump.formats.paths.parse import MSPROBE, parse_msprobe_name, parse_place
+from msdump.records import INPUT, OUTPUT
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "msprobe"
+NAN = GOLDEN / "nan" / "step0" / "proc1" / "dump.json"
+
+
+def test_rows_of_a_real_file() -> None:
+    rows = read_msprobe_json(NAN)
+    by_name = {(row.op_name, row.io, row.slot): row for row in rows}
+    assert len(by_name) == len(rows) == 52
+    log = by_name["Torch.log.0.forward", INPUT, 0], by_name["Torch.log.0.forward", OUTPUT, 0]
+    assert (log[0].op_type, log[0].dtype, log[0].shape, log[0].size_bytes) == ("Torch.log", "float32", (3, 8), 96)
+    assert (log[0].max, log[0].min, log[0].avg) == (0.6121315956115723, -1.0, -0.7937090992927551)
+    for number in (log[1].max, log[1].min, log[1].avg, log[1].l2norm):
+        assert number is not None and math.isnan(number)
+    module = [row for row in rows if row.op_name == "Module.fc1.Linear.forward.0"]
+    assert [(row.io, row.slot, row.shape) for row in module] == [
+        (INPUT, 0, (3, 4)), (INPUT, 1, (8, 4)), (INPUT, 2, (8,)), (OUTPUT, 0, (3, 8)),
+    ]  # fmt: skip
+    assert {row.op_type for row in module} == {"Linear"}
+    gradients = [row for row in rows if "parameters_grad" in row.op_name]
+    assert {row.io for row in gradients} == {OUTPUT} and len(gradients) == 4
+    # The second input of a backward that has no gradient keeps its place.
+    backward = [row.slot for row in rows if row.op_name == "Functional.linear.0.backward" and row.io == OUTPUT]
+    assert backward == [0, 2]
+
+
+def test_a_checksum_is_no_md5() -> None:
+    assert {row.md5 for row in read_msprobe_json(GOLDEN / "crc" / "step0" / "proc1" / "dump.json")} == {None}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Keys that lead to each value inside of a value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*above, key)
+        yield from places(inner, (*above, key))
+
+
+CONTENT = NAN.read_text(encoding="utf-8")
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(list(places(json.loads(CONTENT)))), JSON)
+def test_any_value_anywhere_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any
+) -> None:
+    content = holder = json.loads(CONTENT)
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    path = tmp_path_factory.mktemp("damaged") / "dump.json"
+    path.write_text(json.dumps(content))
+    try:
+        rows = read_msprobe_json(path)
+    except FormatError as error:
+        text = str(error)
+    else:
+        text = str(path)
+        assert all(row.io in (INPUT, OUTPUT) and row.slot >= 0 for row in rows)
+    assert str(path) in text
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b'{"data": 5}', b'{"data": {"x": 1}}', b"[" * 9000, b"\xff"]
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"dump\.json"):
+        read_msprobe_json(path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "rank", "iteration"),
+    [
+        ("step3/rank12", 12, 3),
+        ("step0/proc77", None, 0),
+        ("step1/rank", None, 1),
+        ("a/step2/rank0/dump_tensor_data", 0, 2),
+    ],
+)
+def test_places(folder: str, rank: int | None, iteration: int) -> None:
+    place = parse_place(("", *folder.split("/")))
+    assert (place.layout, place.rank_id, place.iteration) == (MSPROBE, rank, iteration)
+
+
+@pytest.mark.parametrize("folder", ["step/rank0", "stepx/rank0", "step3", "step3/rankx", "step3/rank0/a/b"])
+def test_places_of_others(folder: str) -> None:
+    assert parse_place(("", *folder.split("/"))).layout != MSPROBE
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Functional.linear.0.forward.input.1.pt", ("Functional.linear.0.forward", INPUT, 1, None, None)),
+        ("Tensor.split.2.backward.output.0.3.pt", ("Tensor.split.2.backward", OUTPUT, 0, 3, None)),
+        (
+            "Module.a.b.Linear.forward.0.parameters.weight.pt",
+            ("Module.a.b.Linear.forward.0", INPUT, None, None, "weight"),
+        ),
+        (
+            "Module.a.Linear.parameters_grad.0.bias.pt",
+            ("Module.a.Linear.parameters_grad.0", OUTPUT, None, None, "bias"),
+        ),
+    ],
+)
+def test_names(name: str, expected: tuple[Any, ...]) -> None:
+    parsed = parse_msprobe_name(name)
+    assert parsed is not None
+    slot = parsed.slot if expected[2] is not None else None
+    assert (parsed.op_name, parsed.io, slot, parsed.part, parsed.keyword) == expected
+
+
+@given(st.text(max_size=40) | st.text(alphabet="ab.0input/", max_size=30).map(lambda text: f"{text}.pt"))
+def test_other_names(text: str) -> None:
+    parsed = parse_msprobe_name(text)
+    assert parsed is None or text.startswith(parsed.op_name)
