@@ -64,6 +64,20 @@ def unset_keys(ops: Iterable[tuple[str, Sequence[Key], Sequence[Key]]]) -> froze
     return frozenset(unset)
 
 
+# -- collectives: who brings values of other processes -----------------------------------------------------------------
+
+# Source: MindSpore, GE (with Hcom before the name), c10d and its functional operators.
+_COLLECTIVE = re.compile(
+    r"_?c10d(_functional(_autograd)?)?_\w+|(Hcom)?(All(Reduce|Gather|toAll)(V|VC)?|Reduce(Scatter)?|Broadcast|Receive)"
+    r"|Collective(Gather|Scatter)|NeighborExchange(V2)?|BatchISendIRecv"
+)
+
+
+def is_collective(op_type: str) -> bool:
+    """True for an operator whose results other processes have a part in; spelt as for `makes_unset`."""
+    return _COLLECTIVE.fullmatch(op_type.replace(".", "_")) is not None
+
+
 # -- infinities: who puts one into a tensor, and who stops one ---------------------------------------------------------
 
 # What an operator does with an Inf that it reads. NEUTRAL: it looks, and says nothing of whether the Inf was meant.

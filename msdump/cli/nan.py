@@ -146,6 +146,7 @@ def _print_growth(growth: Growth) -> None:
 _SHOWN = 10
 _HEADS = {
     "came in": "came in from outside; the first operator that reads it",
+    "received": "brought from another process by a collective",
     "unknown": "made by an operator whose inputs are not in the dump, or by one before it",
 }
 _STAGES = {
@@ -158,4 +159,7 @@ def _tensor_text(tensor: BadTensor) -> str:
     shape = list(tensor.tensor.shape)
     if tensor.nan is None or tensor.inf is None:
         return f"{tensor.tensor.dtype} {shape}, not finite"
+    if not tensor.health.is_counted:
+        kinds = " and ".join(kind for kind, count in (("NaN", tensor.nan), ("Inf", tensor.inf)) if count)
+        return f"{tensor.tensor.dtype} {shape}, holds {kinds}"
     return f"{tensor.tensor.dtype} {shape}, {tensor.nan} NaN, {tensor.inf} Inf"

@@ -13,6 +13,7 @@ from msdump.analysis._payload import Key, Progress, each_on_all_cores, key_of
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.paths.parse import MSPROBE
 from msdump.plain_files import unreadable
 from msdump.stats import has_non_finite, statistics
 
@@ -25,12 +26,14 @@ class Health:
 
     nan, negative_inf, positive_inf   counts; None where only their presence is known
     largest   absolute value of the finite elements; None where there are none or they have no order
+    is_counted  False: the counts are 1 where there are some
     """
 
     nan: int | None = 0
     negative_inf: int | None = 0
     positive_inf: int | None = 0
     largest: float | None = None
+    is_counted: bool = True
 
     @property
     def inf(self) -> int | None:
@@ -75,6 +78,9 @@ class HealthTable:
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)
+            if tensor.file.place.layout == MSPROBE:
+                self._by_key[key_of(tensor)] = _health_of_extremes(getattr(row, "max", None), getattr(row, "min", None))
+                continue
             nan, *infinities = (getattr(row, name, None) for name in ("nan", "negative_inf", "positive_inf"))
             # Of complex numbers there is nothing but their count.
             is_counted = tensor.dtype not in dtypes.BY_NAME or dtypes.dtype(tensor.dtype).kind != dtypes.COMPLEX
@@ -134,6 +140,18 @@ def _health(array: Array) -> Health:
             wide, top = array.astype(np.float32), float(np.nanmax(values))
             return Health(numbers.nan, int((wide == -top).sum()), int((wide == top).sum()), largest)
     return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest)
+
+
+def _health_of_extremes(largest: float | None, smallest: float | None) -> Health:
+    """What the largest and the smallest value tell, which are NaN where an element is."""
+    extremes = [value for value in (largest, smallest) if value is not None]
+    return Health(
+        int(any(map(math.isnan, extremes))),
+        int(-math.inf in extremes),
+        int(math.inf in extremes),
+        _largest(*extremes),
+        is_counted=False,
+    )
 
 
 def _largest(*extremes: float | int | None) -> float | None:

@@ -24,7 +24,7 @@ from msdump.operator_traits import NEUTRAL, STOPS, effect_on_inf, places_constan
 from msdump.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
-MADE, CAME_IN, UNKNOWN, CONSTANT = "made", "came in", "unknown", "constant"
+MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"
 _Place = tuple[int, Slot]
 # How PyTorch names tensors that a traced function holds, which are no arguments.
 _TORCH_CONSTANTS = ("_tensor_constant", "_frozen_param", "lifted_tensor_")

@@ -7,6 +7,7 @@ report.first_nan.operator.label, report.first_nan.line, report.first_nan.infecte
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from msdump.analysis.find._infinity_flow import (
     CAME_IN,
     CONSTANT,
     MADE,
+    RECEIVED,
     UNKNOWN,
     BadTensor,
     InfinityFlow,
@@ -42,6 +44,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
+from msdump.operator_traits import is_collective
 from msdump.records import OUTPUT
 
 STEEP = 100.0  # times the value of the iteration before
@@ -117,7 +120,7 @@ class NonFinite:
 
     operator    the first operator that has one
     how         "made": of inputs without one; "came in": an input has one that no operator of the step made;
-                "unknown": the dump does not hold its inputs
+                "received": a collective brought it from another process; "unknown": the dump does not hold its inputs
     line        of the user's script, where a graph file tells it
     tensors     of that operator: its bad outputs, or the input that brought them
     parameter   name of the parameter or data input that brought them, where a graph file tells it
@@ -241,15 +244,22 @@ def find_non_finite(
         _Search(step, health, graphs, stages, tensors) for step, tensors in zip(steps_with_inputs, unset, strict=True)
     ]
     return NonFiniteReport(
-        tuple(search.nan for search in searches if search.nan is not None),
-        tuple(search.inf for search in searches if search.inf is not None),
+        _in_time(search.nan for search in searches),
+        _in_time(search.inf for search in searches),
         len(steps),
         len(health),
         (*dump.damaged, *damaged, *graphs.damaged),
         tuple(benign for search in searches for benign in search.benign),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
-        tuple(search.first for search in searches if search.first is not None),
+        _in_time(search.first for search in searches),
     )
+
+
+def _in_time(results: Iterable[NonFinite | None]) -> tuple[NonFinite, ...]:
+    """In the order of their steps; in each iteration, what came from another process behind what that one has made."""
+    present = (result for result in results if result is not None)
+    iterations = (list(group) for _, group in itertools.groupby(present, key=lambda result: result.step.iteration))
+    return tuple(result for group in iterations for result in sorted(group, key=lambda each: each.how == RECEIVED))
 
 
 def _when(step: Step) -> tuple[int, ...]:
@@ -310,6 +320,8 @@ class _Search:
         inputs = [bad for bad in flow.inputs[index] if _is_of(kind, bad) and flow.is_harmful(index, bad)]
         outputs = [bad for bad in flow.outputs[index] if _is_of(kind, bad) and flow.is_harmful(index, bad)]
         how = CAME_IN if inputs else MADE if flow.has_inputs(index) else UNKNOWN
+        if not inputs and is_collective(operator.op_type):
+            how = RECEIVED
         parameter = None
         if inputs:
             origin = flow.origin(index, inputs[0].slot)

@@ -188,3 +188,15 @@ def test_complex_numbers_have_no_counts_and_damage_nothing(tmp_path: Path) -> No
     assert not damaged
     found = find_non_finite(statistics)
     assert found.damaged == () and found.first is not None and found.first.operator.op_name == "Log-op2"
+
+
+def test_what_a_collective_brought_stands_behind_what_another_rank_made(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("D/AllReduce-op1", {IN: GOOD, OUT: BAD})], iteration=4, rank=0)
+    write_dump(tmp_path, [("D/Log-op1", {IN: GOOD, OUT: BAD})], iteration=4, rank=1)
+    write_dump(tmp_path, [("D/c10d_allreduce__default-op1", {IN: GOOD, OUT: BAD})], iteration=5, rank=0)
+    report = find_non_finite(tmp_path)
+    assert [(each.step.rank_id, each.step.iteration, each.how) for each in report.steps] == [
+        (1, 4, "made"),
+        (0, 4, "received"),
+        (0, 5, "received"),
+    ]
