@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import WriteError
-from msdump.formats._append_file import AppendFile, append_text
+from msdump.formats.append_file import AppendFile, append_text
 from msdump.formats.atomic import Folder
 from msdump.formats.sidecars import append_history
 from msdump.formats.statistic_csv import StatisticWriter

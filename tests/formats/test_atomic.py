@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import WriteError
 from msdump.formats import atomic
-from msdump.formats._append_file import append_text
+from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Buffer, Folder, link_or_copy, make_dirs, write_file
 
 ROOT = Path(__file__).parents[2]
