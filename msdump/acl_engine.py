@@ -15,16 +15,17 @@ from msdump.config.plan import Plan
 from msdump.config.selection import Choice, Operator
 from msdump.dumpers.capture import AclWatchedGraph, Clock, graph_operators
 from msdump.dumpers.delivery import Delivery
+from msdump.dumpers.dumper import NoDumper
 from msdump.dumpers.exception import AclExceptionDumper
 from msdump.dumpers.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter
 from msdump.dumpers.memory_watcher import Watcher
 from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.rotation import Rotation
 from msdump.dumpers.staging import staging_budget
+from msdump.dumpers.step_folders import claim_time
 from msdump.dumpers.streaming import AclOperatorDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import WriterPool
-from msdump.engine import claim_time
 from msdump.errors import DumpError
 from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
@@ -82,6 +83,7 @@ class AclDump(ProcessOwned):
         self._exceptions: list[AclExceptionDumper] = []
         self._lock = threading.Lock()
         self._noting_seconds = 0.0
+        self._makers: dict[Observer, Callable[[], Observer]] = {}
 
     def observe_model(
         self,
@@ -99,20 +101,41 @@ class AclDump(ProcessOwned):
         if self.has_ended:
             return ()
         if plan.trigger.exception:
-            return self._keep(self._exception())
+            return self._keep(self._exception)
         if not plan.trigger.overflow and not plan.which.matching(model_names):
             for text in plan.which.advice((), model_names):
                 log.warning("%s", text)
             return ()
         folder = ModelFolder(self._folders, model_names[0] if model_names else "model", model_id, plan)
-        if plan.trigger.overflow:
-            return self._keep(self._overflow(folder, model_id))
-        return self._keep(self._ordinary(folder, model_names, originals))
+        rotation = self._guard.new_rotation()
+
+        def make() -> Observer:
+            folder.follow(self.plan)
+            if self.plan.trigger.overflow:
+                return self._overflow(folder, model_id, rotation)
+            if self.plan.which.matching(model_names):
+                return self._ordinary(folder, model_names, originals, rotation)
+            return NoDumper(self._tally)
+
+        return self._keep(make)
+
+    def successor(self, observer: Observer) -> Observer:
+        """Who watches the same model, or operator, as the plan says now. The one before has written what it had."""
+        with self._lock:
+            make = self._makers.pop(observer)
+            self._observers.remove(observer)
+        observer.close()
+        self.flush()
+        for writer in observer.writers if isinstance(observer, AclOperatorDumper) else ():
+            with self._tally.stop_on_failure():
+                writer.close()
+        (following,) = self._keep(make)
+        return following
 
     def observe_operators(self) -> tuple[Observer, ...]:
         """Who watches operators that are called one by one; () when `dump_op_switch` is off and none is to raise."""
         if not self.has_ended and self.plan.trigger.exception:
-            return self._keep(self._exception())
+            return self._keep(self._exception)
         if self.has_ended or not self.plan.which.takes_single_operators:
             return ()
         folder = OperatorFolder(self._folders)
@@ -121,15 +144,18 @@ class AclDump(ProcessOwned):
             operators = [Operator(node.op_type, node.full_name) for node in graph.kernels]
             return AclWatchedGraph(graph, self.plan, [Choice()] * len(operators))
 
-        # A call is no iteration: all of them stay.
-        writers = [self._writer(folder)]
-
         def begins(_: int) -> bool:
             self._note_run("operators")
             return self.may_dump()
 
-        parts = watch, begins, writers, self._delivery, self._tally, self._clock
-        return self._keep(AclOperatorDumper(*parts))
+        def make() -> Observer:
+            if not self.plan.which.takes_single_operators:
+                return NoDumper(self._tally)
+            # A call is no iteration: all of them stay.
+            writers = [self._writer(folder)]
+            return AclOperatorDumper(watch, begins, writers, self._delivery, self._tally, self._clock)
+
+        return self._keep(make)
 
     def count_skipped(self, count_by_reason: Mapping[str, int]) -> None:
         """Values that a frontend cannot show to anybody, for the report: once for a model, however often it runs."""
@@ -181,7 +207,11 @@ class AclDump(ProcessOwned):
     # -- scenes -----------------------------------------------------------------------------------
 
     def _ordinary(
-        self, folder: ModelFolder, model_names: Sequence[str], originals: Mapping[str, tuple[str, ...]]
+        self,
+        folder: ModelFolder,
+        model_names: Sequence[str],
+        originals: Mapping[str, tuple[str, ...]],
+        rotation: Rotation | None,
     ) -> Observer:
         names_before: dict[str, tuple[str, ...]] = {}
         for original, names in originals.items():
@@ -202,14 +232,13 @@ class AclDump(ProcessOwned):
             self._note_run(folder.model_name)
             return self.may_dump() and folder.begins(iteration)
 
-        writers = [self._writer(folder, self._guard.new_rotation())]
+        writers = [self._writer(folder, rotation)]
         parts = watch, begins, writers, self._delivery, self._tally, self._clock
         if self.plan.trigger.is_watcher:
             return Watcher(self.plan.which, names_before, *parts)
         return AclOperatorDumper(*parts)
 
-    def _overflow(self, folder: ModelFolder, model_id: int) -> Observer:
-        rotation = self._guard.new_rotation()
+    def _overflow(self, folder: ModelFolder, model_id: int, rotation: Rotation | None) -> Observer:
         writer, debug = self._writer(folder, rotation), self._writer(folder, rotation)
 
         def count(graph: Graph, iteration: int) -> None:
@@ -232,10 +261,12 @@ class AclDump(ProcessOwned):
         measuring.note_run(name, self)
         self._noting_seconds += time.perf_counter() - began
 
-    def _keep(self, *observers: Observer) -> tuple[Observer, ...]:
+    def _keep(self, make: Callable[[], Observer]) -> tuple[Observer, ...]:
+        observer = make()
         with self._lock:
-            self._observers.extend(observers)
-        return observers
+            self._observers.append(observer)
+            self._makers[observer] = make
+        return (observer,)
 
     def _writer(self, folder: ModelFolder | OperatorFolder, rotation: Rotation | None = None) -> Writer:
         """Of tensors or, when the plan asks for them, of statistics.
@@ -316,6 +347,12 @@ class ModelFolder:
         self._plan = plan
         self._counts = plan.when.is_every
         self._index_by_iteration: dict[int, int] = {}
+
+    def follow(self, plan: Plan) -> None:
+        """Take another plan, under which each iteration has its own number: folders of two plans are not to be one."""
+        if plan is not self._plan:
+            self._plan = plan
+            self._counts = False
 
     def begins(self, iteration: int) -> bool:
         """Whether an iteration is dumped; if so it has a folder from now on."""

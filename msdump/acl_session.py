@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msdump import measuring
-from msdump.graph.run import FinishedStep, Observer
-from msdump.records import OpEvent, OpInfo
+from msdump.graph.run import Gate, Observer
 from msdump.report import MODELS, Report, merged
 from msdump.sessions import Session, begin, close_all
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.dumpers.writer_pool import WriterPool
     from msdump.formats.acl_chunks import DumpChunk
-    from msdump.graph.graph import Graph, Value
+    from msdump.reloading import Reloader
 
 log = logging.getLogger("msdump")
 
 Deliver = Callable[["DumpChunk"], None]
 
 
-def plan_of(source: Source) -> Plan | None:
+def plan_of(source: Source, current: Path | None = None) -> Plan | None:
     """What an acl.json asks for, as `load_acl_config`; None when it asks for nothing.
 
+    current   as of `plan_acl`
     What is odd but no error goes to the log.   Raises: AclConfigError.
     """
     from msdump.config.acl import load_acl_config, plan_acl
@@ -37,7 +38,7 @@ def plan_of(source: Source) -> Plan | None:
     config = load_acl_config(source)
     for warning in config.warnings:
         log.warning(warning)
-    return plan_acl(config)
+    return plan_acl(config, current)
 
 
 class _Process:
@@ -59,7 +60,9 @@ def settle_with(settle: Callable[[], object]) -> None:
 
 def open_session(plan: Plan) -> AclSession:
     """Begin what a plan asks for."""
-    return begin(AclSession(plan, _Process.deliver, _Process.settle))
+    session = begin(AclSession(plan, _Process.deliver, _Process.settle))
+    session.follow_file()
+    return session
 
 
 class AclSession(Session):
@@ -84,21 +87,39 @@ class AclSession(Session):
         self._deliver = deliver
         self._settle = settle
         self._dump_by_device: dict[int, AclDump] = {}
-        self._gates: list[_Gate] = []
+        self._gates: list[Gate] = []
         self._lock = threading.Lock()
         self._final: Report | None = None
+        self._reloader: Reloader | None = None
+        self._plan_of_gate: dict[Gate, Plan] = {}
+        self._has_taken_operators = False
+
+    def follow_file(self) -> None:
+        """Read the file of the plan again when it changes. Models that are watched now, and later, follow it."""
+        from msdump.reloading import Reloader
+
+        path, current = self.plan.source.given, Path.cwd()
+        if path is not None:
+            self._reloader = Reloader(self.plan.source, lambda: plan_of(path, current))
 
     def observe_model(
-        self, model_id: int, names: Sequence[str], originals: Mapping[str, tuple[str, ...]], device_id: int
+        self, model_id: int, names: Sequence[str], originals: Mapping[str, tuple[str, ...]], device_id: int = 0
     ) -> tuple[Observer, ...]:
         """Who watches a model that is loaded now; () when nothing of it is dumped."""
-        return self._gated(self.dump(device_id).observe_model(model_id, names, originals))
+        return self._gated(device_id, lambda dump: dump.observe_model(model_id, names, originals))
+
+    def takes_operators(self) -> bool:
+        """Whether operators that are called by themselves are dumped, or were before the file changed."""
+        if not self._has_taken_operators:
+            self._has_changed()
+            self._has_taken_operators = self.plan.which.takes_single_operators or self.plan.trigger.exception != ""
+        return self._has_taken_operators
 
     def observe_operators(self, device_id: int) -> tuple[Observer, ...]:
         """Who watches an operator that is called by itself; () when that is not asked for."""
-        return self._gated(self.dump(device_id).observe_operators())
+        return self._gated(device_id, lambda dump: dump.observe_operators())
 
-    def count_skipped(self, count_by_reason: Mapping[str, int], device_id: int) -> None:
+    def count_skipped(self, count_by_reason: Mapping[str, int], device_id: int = 0) -> None:
         """Values of a model that no file can hold, for the report."""
         self.dump(device_id).count_skipped(count_by_reason)
 
@@ -148,15 +169,46 @@ class AclSession(Session):
             gate.is_open = False
         try:
             close_all(self.dumps)
+            if self._reloader is not None:
+                self._reloader.close()
         finally:
             # What the dumps hold of models is not to outlive them.
             self._final = self.report()
-            self._dump_by_device, self._gates = {}, []
+            self._dump_by_device, self._gates, self._plan_of_gate = {}, [], {}
+            self._reloader = None
 
-    def _gated(self, observers: Sequence[Observer]) -> tuple[Observer, ...]:
-        gates = tuple(map(_Gate, observers))
+    def _gated(self, device_id: int, observe: Callable[[AclDump], Sequence[Observer]]) -> tuple[Observer, ...]:
+        dump = self.dump(device_id)
+        plan, observers = self.plan, observe(dump)
+        if not observers and self._has_changed():
+            plan, observers = self.plan, observe(dump)
+        gates = tuple(Gate(each, partial(self._renew, dump)) for each in observers)
         self._gates += gates
+        self._plan_of_gate |= dict.fromkeys(gates, plan)
         return gates
+
+    def _renew(self, dump: AclDump, gate: Gate) -> None:
+        """A model is about to run: where the file has changed, who watches it follows."""
+        if self._reloader is None:
+            return
+        self._has_changed()
+        plan = self._plan_of_gate.get(gate)
+        if plan is not None and plan is not self.plan:
+            self._plan_of_gate[gate] = self.plan
+            gate.replace(dump.successor(gate.observer))
+
+    def _has_changed(self) -> bool:
+        """Look at the file; whether another plan is in force from now on."""
+        if self._reloader is None or self.is_foreign:
+            return False
+        with self._lock:
+            plan = None if any(dump.error for dump in self.dumps) else self._reloader.poll(self.plan)
+            if plan is not None:
+                log.warning("%s: read again, in force from the next run of each model.", plan.source.given)
+                self.plan = plan
+                for each in self._dump_by_device.values():
+                    each.plan = plan
+            return plan is not None
 
 
 def _root(plan: Plan) -> Path:
@@ -166,39 +218,3 @@ def _root(plan: Plan) -> Path:
     if plan.trigger.exception:
         folder = exception_folder(AclEnvironment.from_os(), folder, Path.cwd())
     return measuring.redirected(folder)
-
-
-class _Gate:
-    """Lets calls through until the dump ends: models live longer than the dump that was in force for them."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-        self.needs_all_values = observer.needs_all_values
-        self.is_open = True
-
-    def on_graph(self, graph: Graph) -> Sequence[int]:
-        return self._observer.on_graph(graph) if self.is_open else [0] * len(graph.op_infos())
-
-    def on_operator(self, graph: Graph, op: OpInfo) -> int:
-        return self._observer.on_operator(graph, op) if self.is_open else 0
-
-    def on_parameter(self, graph: Graph, value: Value) -> None:
-        self._observer.on_parameter(graph, value)
-
-    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
-        return self.is_open and self._observer.on_iteration_begin(graph, iteration)
-
-    def before_op(self, event: OpEvent) -> None:
-        self._observer.before_op(event)
-
-    def after_op(self, event: OpEvent) -> None:
-        self._observer.after_op(event)
-
-    def on_iteration_end(self, step: FinishedStep) -> None:
-        self._observer.on_iteration_end(step)
-
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        self._observer.on_error(event, error)
-
-    def close(self) -> None:
-        self._observer.close()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msdump import measuring
 from msdump.config.environment import disk_limits
-from msdump.config.plan import ASYNC, DUMP_INPUT, DUMP_OUTPUT, Plan
-from msdump.config.selectors import FullNameSelector, OpTypeSelector
+from msdump.config.plan import ASYNC, Plan, RecorderPlan
+from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
@@ -25,26 +24,28 @@ from msdump.dumpers.limits import (
     Footprint,
     LimitedWriter,
 )
-from msdump.dumpers.overflow import OverflowDumper
+from msdump.dumpers.overflow import Overflow, OverflowDumper
 from msdump.dumpers.recorders import GraphFilesDumper
 from msdump.dumpers.staging import staging_budget
+from msdump.dumpers.step_folders import RunFolders, StepFolders
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
-from msdump.formats.atomic import claim_dir
 from msdump.formats.folders import FolderHold
 from msdump.formats.opdebug import OpdebugJsonWriter
-from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time, npy_file_name
+from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncLayout
-from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json, write_metadata
+from msdump.formats.sidecars import write_metadata
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.graph.graph import Graph
-from msdump.graph.run import Observer
+from msdump.graph.run import Gate, Observer
+from msdump.recording.opening import RingParts, open_ring
+from msdump.recording.recorder import Recorder
 from msdump.records import TensorRecord
+from msdump.reloading import Reloader
 from msdump.report import GRAPHS, Report
 from msdump.sessions import Session, lock, remarks
 
@@ -58,11 +59,25 @@ _OTHER_RANKS = "Give each process a RANK_ID of its own, or a `path` of its own."
 Directory = Callable[[TensorRecord], Path]
 
 
+@dataclass(frozen=True)
+class Wired:
+    """What carries out a plan.   pool: as of `GraphSession`"""
+
+    observer: Observer
+    writers: tuple[Writer, ...]
+    pool: WriterPool | None = None
+
+
+Wire = Callable[[Plan], Wired]
+
+
 class GraphSession(Session):
     """The dump of all graphs of MindSpore or PyTorch in this process.
 
     pool   threads that write while the script goes on; None when there are none
     hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
+    wire   carries out another plan, in the same folders, where the configuration changes; None: it does not
+    recorder  keeps steps of the dump, whose folder is a ring; None for an ordinary dump
     """
 
     fork_advice = "fork it before the first graph is compiled, with a RANK_ID of its own"
@@ -75,27 +90,57 @@ class GraphSession(Session):
         tally: Tally,
         pool: WriterPool | None = None,
         hold: FolderHold | None = None,
+        wire: Wire | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__()
         self.plan = plan
+        self.recorder = recorder
         self.observers = observers
         self.pool = pool
         self.has_threads = pool is not None
         self._writers = writers
         self._tally = tally
         self._hold = hold
+        self._wire = wire
+        self._reloader: Reloader | None = None
+        self._pending: Plan | None = None
+        self._at_change: list[Callable[[], AbstractContextManager[bool]]] = []
+        # Of writers that another plan's have taken the place of.
+        self._written = WriteCounts()
         self._next_iteration = plan.when.initial_iteration
         self._started = time.perf_counter()
         self._final: Report | None = None
         self._before_end: list[Callable[[], None]] = []
+        self._step_ends: list[Callable[[], None]] = []
+        if recorder is not None:
+            recorder.flush = self._drain
+
+    def call_when_step_ends(self, function: Callable[[], None]) -> None:
+        """Call it when the script says that a step has ended."""
+        self._step_ends.append(function)
+
+    def end_step(self) -> None:
+        """The script says that a step has ended."""
+        for function in self._step_ends:
+            function()
 
     def call_before_end(self, function: Callable[[], None]) -> None:
         """Call it before the observers are closed: it has more to show them."""
         self._before_end.append(function)
 
+    def reload_with(self, reloader: Reloader) -> None:
+        """Ask it before each iteration for another plan."""
+        self._reloader = reloader
+
+    def call_at_change(self, function: Callable[[], AbstractContextManager[bool]]) -> None:
+        """The plan changes inside of what it gives, where that is true; else before a later iteration: something runs
+        that the plan before is to see the end of."""
+        self._at_change.append(function)
+
     @property
     def folder(self) -> str:
-        return str(self.plan.where.path)
+        return str(self.plan.where.path if self.recorder is None else self.recorder.path)
 
     @property
     def pools(self) -> Sequence[WriterPool]:
@@ -116,7 +161,32 @@ class GraphSession(Session):
         with lock:
             measuring.note_run("session", self)
             self._next_iteration += 1
+            if self._reloader is not None and not self.is_foreign and not self.has_ended:
+                self._pending = self._reloader.poll(self._pending or self.plan) or self._pending
+                self.catch_up()
             return self._next_iteration - 1
+
+    def continue_at(self, iteration: int) -> None:
+        """The next run has this number, unless the runs have come further already."""
+        with lock:
+            self._next_iteration = max(self._next_iteration, iteration)
+
+    def catch_up(self) -> None:
+        """Put a plan in force that waits for the end of an iteration."""
+        plan = self._pending
+        if plan is None or self._wire is None or self.error:
+            return
+        with lock, ExitStack() as stack:
+            if not all(stack.enter_context(function()) for function in self._at_change):
+                return
+            gate = self.observers[0]
+            assert isinstance(gate, Gate)
+            gate.observer.close()
+            self._written = sum((writer.counts for writer in self._writers), self._written)
+            wired = self._wire(plan)
+            self._pending, self.plan, self._writers, self.pool = None, plan, wired.writers, wired.pool
+            gate.replace(wired.observer)
+            log.warning("%s: read again, in force from iteration %d.", plan.source.given, self._next_iteration - 1)
 
     def counts(self) -> measuring.Counts:
         """As `report`, for a dry run."""
@@ -130,6 +200,8 @@ class GraphSession(Session):
     def leave_to_parent(self) -> None:
         if self._hold is not None:
             self._hold.leave_to_parent()
+        if self.recorder is not None:
+            self.recorder.leave_to_parent()
         self._tally.error = "The session belongs to the process that this one was forked from."
 
     def _finish(self) -> None:
@@ -138,11 +210,19 @@ class GraphSession(Session):
                 function()
             for observer in self.observers:
                 observer.close()
+            if self._reloader is not None:
+                self._reloader.close()
         finally:
+            if self.recorder is not None:
+                self.recorder.close()
+                self._tally.error = self._tally.error or self.recorder.error
             self._final = self.report()
             # The session stays on the list; what its dumpers hold of graphs and tensors does not.
             self.observers, self._writers, self.pool = (), (), None
             self._before_end.clear()
+            self._at_change.clear()
+            self._step_ends.clear()
+            self._wire = self._reloader = self._pending = None
             self._tally = Tally(error=self._tally.error)
         if self._final.error:
             raise DumpError(
@@ -152,33 +232,23 @@ class GraphSession(Session):
 
     def report(self) -> Report:
         if self._final is not None:
-            return replace(self._final, outside=remarks())
-        written = sum((writer.counts for writer in self._writers), WriteCounts())
+            return replace(self._final, outside=self._outside())
+        written = sum((writer.counts for writer in self._writers), self._written)
         unmatched = self.plan.which.unmatched(self._tally.names_seen)
         return replace(
             self._tally.report(self.folder, GRAPHS, written, str(self.plan.when.iterations)),
             unmatched=tuple(f"{text}. {advice}".rstrip(". ") for text, advice in unmatched.items()),
-            advice=self._advice(),
+            advice=self._tally.why_nothing(self.plan),
             run_seconds=time.perf_counter() - self._started,
-            outside=remarks(),
+            outside=self._outside(),
         )
 
-    def _advice(self) -> tuple[str, ...]:
-        """Why no operator of any step was chosen."""
-        if not self._tally.iterations_dumped:
-            asked, count = self.plan.when.iterations, self._tally.iterations_run
-            if not count:
-                return ("No iteration ran: the script called no cell, no gradient and no function under jit.",)
-            if any(number in asked for number in range(count)):
-                return (f"{count} iterations began, and none of those in '{asked}' came to its end.",)
-            return (f"No iteration that ran is in '{asked}': {count} ran, and the first one is 0.",)
-        if self._tally.operators_selected:
-            return ()
-        if self.plan.which.takes_marked:
-            advice = "`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run."
-        else:
-            advice = "No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means."
-        return (advice,)
+    def _outside(self) -> tuple[str, ...]:
+        return (*(() if self.recorder is None else self.recorder.lines), *remarks())
+
+    def _drain(self, timeout: float | None) -> None:
+        for pool in self.pools:
+            pool.drain(timeout)
 
 
 def start(plan: Plan) -> GraphSession:
@@ -187,11 +257,32 @@ def start(plan: Plan) -> GraphSession:
     Raises: ConfigError for a wrong limit or budget, or when another process dumps the same rank into the same folder
             now; WriteError when a folder cannot be made.
     """
-    guard = DiskGuard(plan.where.path, disk_limits())
+    if plan.recorder is not None:
+        return _start_recorder(plan, plan.recorder)
+    guard = DiskGuard(plan.where.path, disk_limits(), is_shared=True)
     return _start_async(plan, guard) if plan.how.engine == ASYNC else _start_sync(plan, guard)
 
 
-def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
+def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
+    """Raises: as `start`; ConfigError for a ring without room."""
+    ring = open_ring(plan.where.path, plan.where.rank_id, wish)
+    is_async = plan.how.engine == ASYNC
+    inner = replace(plan, where=replace(plan.where, path=ring.place.tree if is_async else ring.place.home))
+    try:
+        limits = replace(disk_limits(), budget_bytes=ring.budget_bytes, keep_iterations=None)
+        parts = RingParts.make(inner, ring.recorder, wish)
+        guard = DiskGuard(
+            inner.where.path, limits, make_room=parts.make_room, budget_name="the budget of the recorder's ring"
+        )
+        session = (_start_async if is_async else _start_sync)(inner, guard, parts)
+    except BaseException:
+        ring.place.leave(is_empty=True)
+        raise
+    ring.recorder.begin()
+    return session
+
+
+def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
     layout = SyncLayout(plan.where.path, plan.where.rank_id, plan.where.net_name)
     hold = FolderHold.make(layout.metadata_dir.parent, _OTHER_RANKS)
     if not write_metadata(layout.metadata_dir, plan.source.text, plan.how.device_target, MS_VERSION, plan.how.kernels):
@@ -202,147 +293,100 @@ def _start_sync(plan: Plan, guard: DiskGuard) -> GraphSession:
     def directory(record: TensorRecord) -> Path:
         return layout.data_dir(record.graph_id, record.iteration)
 
-    writers: list[Writer] = []
-    if plan.saved.tensors:
-        arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.saved.is_host_layout)
-        writers.append(LimitedWriter(arrays, guard, DEVICE_NPY_FOOTPRINT, directory))
-    if plan.saved.statistics:
-        statistics = StatisticWriter(directory, plan.saved.columns)
-        writers.append(LimitedWriter(statistics, guard, STATISTIC_FOOTPRINT, directory))
-    constants = LimitedWriter(npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id)), guard, NPY_FOOTPRINT)
-    tally = Tally()
-    dumper = SyncDumper(plan, layout, writers, constants, tally)
-    return GraphSession(plan, (dumper,), (*writers, constants), tally, hold=hold)
+    tally, clock = Tally() if ring is None else ring.tally, Clock()
+    dumper: SyncDumper | None = None
+
+    def wire(plan: Plan) -> Wired:
+        nonlocal dumper
+        writers: list[Writer] = []
+        if plan.saved.tensors:
+            arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.saved.is_host_layout)
+            writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring))
+        if plan.saved.statistics:
+            statistics = StatisticWriter(directory, plan.saved.columns)
+            writers.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring))
+        arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
+        constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
+        marked = writers if ring is None else [*writers, ring.marker]
+        dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper)
+        return Wired(dumper, (*writers, constants))
+
+    return _session(plan, wire, tally, (), hold, ring)
 
 
-def _start_async(plan: Plan, guard: DiskGuard) -> GraphSession:
+def _session(
+    plan: Plan,
+    wire: Wire,
+    tally: Tally,
+    others: tuple[Observer, ...],
+    hold: FolderHold | None,
+    ring: RingParts | None,
+) -> GraphSession:
+    wired = wire(plan)
+    if ring is None:
+        return GraphSession(plan, (Gate(wired.observer), *others), wired.writers, tally, wired.pool, hold, wire)
+    observers = (ring.observer, wired.observer, *others)
+    return GraphSession(plan, observers, wired.writers, tally, wired.pool, hold, recorder=ring.recorder)
+
+
+def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
     budget = staging_budget()
-    folders = _AclFolders(plan) if plan.how.is_acl_dump else _PlainFolders(plan)
+    folders = StepFolders(plan) if plan.how.is_acl_dump else RunFolders(plan)
     guard.expect_folder(folders.home)
-    writers, data_offsets = _async_writers(plan, guard, folders.directory)
-    tally = Tally()
+    tally, clock = Tally() if ring is None else ring.tally, Clock()
+    overflows: list[Overflow] = []
     graphs: tuple[Observer, ...] = ()
     if plan.how.has_graph_files:
         graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name), tally),)
-    if plan.trigger.exception:
-        return GraphSession(plan, (ExceptionDumper(plan, writers, tally), *graphs), writers, tally)
-    if plan.trigger.overflow:
-        opdebug = _opdebug_writer(plan, guard, folders.directory)
-        overflow = OverflowDumper(plan, writers, opdebug, tally, on_step=folders.begin_step)
-        return GraphSession(plan, (overflow, *graphs), (*writers, opdebug), tally)
-    dumper = AsyncDumper(plan, writers, tally, budget, data_offsets=data_offsets, on_step=folders.begin_step)
-    return GraphSession(plan, (dumper, *graphs), writers, tally, dumper.pool)
+
+    def wire(plan: Plan) -> Wired:
+        folders.plan = plan
+        writers, offsets = _async_writers(plan, guard, folders.directory, ring)
+        if plan.trigger.exception:
+            return Wired(ExceptionDumper(plan, writers, tally, clock), writers)
+        if plan.trigger.overflow:
+            opdebug = _opdebug_writer(plan, guard, folders.directory)
+            overflow = OverflowDumper(plan, writers, opdebug, tally, clock, folders.begin_step)
+            overflow.found = overflows
+            return Wired(overflow, (*writers, opdebug))
+        marked = writers if ring is None else (*writers, ring.marker)
+        dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
+        return Wired(dumper, writers, dumper.pool)
+
+    return _session(plan, wire, tally, graphs, None, ring)
 
 
 def _async_writers(
-    plan: Plan, guard: DiskGuard, directory: Directory
+    plan: Plan, guard: DiskGuard, directory: Directory, ring: RingParts | None
 ) -> tuple[tuple[Writer, ...], Callable[[Sequence[TensorRecord]], Sequence[int]]]:
     """Writers that the plan asks for, and where data begins in their files.
 
     Files get the modes of the engine that MindSpore hands such dumps to, and go past the page cache.
     """
 
-    def limited(writer: Writer, footprint: Footprint) -> Writer:
-        return LimitedWriter(writer, guard, footprint, directory)
-
     if plan.saved.file_format == "bin":
         binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.saved.is_host_layout, is_direct=True)
         offsets = functools.partial(bin.data_offsets, is_host_format=plan.saved.is_host_layout)
-        return (limited(binary, BIN_FOOTPRINT),), offsets
+        return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring),), offsets
     writers: list[Writer] = []
     if plan.saved.tensors:
         arrays = npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True)
-        writers.append(limited(arrays, NPY_FOOTPRINT))
+        writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
         rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, md5_threads=0)
-        writers.append(limited(rows, STATISTIC_FOOTPRINT))
+        writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring))
     return tuple(writers), npy.data_offsets
+
+
+def _limited(
+    writer: Writer, guard: DiskGuard, footprint: Footprint, directory: Directory, ring: RingParts | None
+) -> Writer:
+    rotation = None if ring is None else ring.statistics if footprint is STATISTIC_FOOTPRINT else ring.tensors
+    return LimitedWriter(writer, guard, footprint, directory, rotation)
 
 
 def _opdebug_writer(plan: Plan, guard: DiskGuard, directory: Directory) -> Writer:
     if plan.saved.file_format == "bin":
         return LimitedWriter(bin.BinWriter(directory, _ASYNC_MODE), guard, BIN_FOOTPRINT, directory)
     return LimitedWriter(OpdebugJsonWriter(directory, _ASYNC_MODE), guard, NPY_FOOTPRINT, directory)
-
-
-def claim_time(root: Path, device_id: int) -> str:
-    """Name of a time folder in which nobody else has this device, whose folder is made.
-
-    Another process, or a run before in the same second, would give its files the same names.
-    Raises: WriteError.
-    """
-    moment = datetime.datetime.now()
-    while not claim_dir(root / format_time(moment) / str(device_id)):
-        moment += datetime.timedelta(seconds=1)
-    return format_time(moment)
-
-
-def _model_name(graph_id: int) -> str:
-    """The name that a graph has in its own files."""
-    return f"kernel_graph_{graph_id}"
-
-
-class _PlainFolders:
-    """One time folder for the whole run.   Source: MindSpore, asynchronous dump in graph mode."""
-
-    def __init__(self, plan: Plan) -> None:
-        path, device_id = plan.where.path, plan.where.device_id
-        self._layout = PlainLayout(path, claim_time(path, device_id), device_id)
-        self.home = self._layout.device_dir
-        # Another run has another time, and graphs of its own.
-        self.graphs_home = self.home.parent
-
-    def directory(self, record: TensorRecord) -> Path:
-        return self._layout.data_dir(_model_name(record.graph_id), record.graph_id, record.iteration)
-
-    def begin_step(self, graph: Graph, iteration: int) -> None:
-        """Nothing: the folder of an iteration is made with its first file."""
-
-
-class _AclFolders:
-    """A folder and a time for each step, and the JSON file that tells ACL about it.
-
-    Source: MindSpore, dump through ACL; without model folders when operators are launched one by one (O0).
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._models = AclLayout(plan.where.path, plan.where.device_id)
-        self._operators = AclOperatorLayout(plan.where.path, plan.where.device_id)
-        self._json = acl_json_path(plan.where.path, plan.where.device_id)
-        self._dynamic: dict[tuple[int, int], bool] = {}
-        self._times: dict[int, str] = {}
-        self._lock = threading.Lock()
-        self.home = self.graphs_home = plan.where.path
-        write_acl_json(self._json, initial_acl_json(plan.where.path))
-
-    def directory(self, record: TensorRecord) -> Path:
-        graph_id, step_id = record.graph_id, record.iteration
-        time = self._time_of(step_id)
-        if self._plan.how.jit_level == "O0":
-            # An exception is dumped in a step that nobody announced.
-            is_dynamic = self._dynamic.get((graph_id, step_id), False)
-            return self._operators.data_dir(step_id, time, step_id if is_dynamic else None)
-        return self._models.data_dir(step_id, time, _model_name(graph_id), graph_id, step_id)
-
-    def _time_of(self, step_id: int) -> str:
-        """Made with the first file: a step without any, such as one that does not overflow, leaves no folder."""
-        time = self._times.get(step_id)
-        if time is None:
-            with self._lock:
-                time = self._times.get(step_id)
-                if time is None:
-                    root = self._plan.where.path / str(step_id)
-                    time = self._times[step_id] = claim_time(root, self._plan.where.device_id)
-        return time
-
-    def begin_step(self, graph: Graph, iteration: int) -> None:
-        """Raises: WriteError."""
-        plan = self._plan
-        self._dynamic[graph.graph_id, iteration] = graph.is_dynamic
-        dump_mode = {DUMP_INPUT: "input", DUMP_OUTPUT: "output"}.get(plan.operands.mask, "all")
-        selectors = plan.which.selectors or ()
-        layers = [rule.text for rule in selectors if isinstance(rule, FullNameSelector | OpTypeSelector)]
-        folder = plan.where.path / str(iteration)
-        write_acl_json(self._json, step_acl_json(folder, dump_mode, layers, plan.trigger.op_debug_mode))

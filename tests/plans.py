@@ -30,6 +30,8 @@ def changed(plan: Plan, **changes: Any) -> Plan:
         plan = replace(plan, trigger=trigger)
     for part in fields(plan):
         value = getattr(plan, part.name)
+        if value is None:
+            continue
         names = {each.name for each in fields(value)} & changes.keys()
         plan = replace(plan, **{part.name: replace(value, **{name: changes.pop(name) for name in names})})
     assert not changes, f"no part of a Plan has {', '.join(changes)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,10 @@ def load_acl_config(source: Source) -> AclConfig:
         source = mapping_as_file(source, "acl.json")
     elif isinstance(source, JsonFile) and measuring.acl_json is not None:
         source = source.path
-    file = acl_file(source.text, source.path) if isinstance(source, JsonFile) else read_acl_file(source)
+    if isinstance(source, JsonFile):
+        file = replace(acl_file(source.text, source.path), given=source.given, stamp=source.stamp)
+    else:
+        file = read_acl_file(source)
     return parse_acl_config(file)
 
 

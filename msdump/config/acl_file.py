@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from msdump import measuring
-from msdump.config.json_file import JsonFile, parse_json, shown
+from msdump.config.json_file import JsonFile, parse_json, shown, stamp_of
 from msdump.errors import ConfigError
 
 INVALID_PARAM = 100000
@@ -92,6 +93,8 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
             INVALID_PARAM,
             NULL,
         )
+    given = Path(os.path.abspath(path))
+    stamp = stamp_of(given)
     real_path = _real_path(path)
     try:
         _check_size(_size(real_path), real_path)
@@ -101,7 +104,7 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
         raise file_refusal(
             INVALID_FILE, real_path, "the file cannot be read", "a file that can be read", reason
         ) from error
-    return acl_file(text, real_path)
+    return replace(acl_file(text, real_path), given=given, stamp=stamp)
 
 
 def acl_file(text: bytes, path: Path) -> JsonFile:

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,14 +18,32 @@ _SHOWN_CHARACTERS = 80
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
+Stamp = tuple[int, ...]
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
+    """What changes when a file is written, replaced, or reached by another link: one `stat`; None: it is not there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
+
+
 @dataclass(frozen=True)
 class JsonFile:
-    """One file that was read: real path, its bytes, what they mean, and keys that came twice in one object."""
+    """One file that was read: real path, its bytes, what they mean, and keys that came twice in one object.
+
+    given   absolute path as the user wrote it, which a link may lead elsewhere later; None: it came from no file
+    stamp   of the file just before it was read, see `stamp_of`
+    """
 
     path: Path
     text: bytes
     value: Any
     duplicate_keys: tuple[str, ...] = ()
+    given: Path | None = field(default=None, compare=False)
+    stamp: Stamp | None = field(default=None, compare=False)
 
 
 def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
@@ -34,6 +52,8 @@ def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
     Raises: ConfigError: no such file, a name that does not end in .json, a file that cannot be read, no JSON.
     Source: MindSpore; the first lines are its own, in its order.
     """
+    given = Path(os.path.abspath(path))
+    stamp = stamp_of(given)
     real_path = _real_path(path)
     _check_suffix(real_path)
     try:
@@ -44,7 +64,7 @@ def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
             f"{real_path}: expected a file that can be read, got: {error.strerror}."
         ) from error
     value, duplicate_keys = parse_json(text, real_path)
-    return JsonFile(real_path, text, value, duplicate_keys)
+    return JsonFile(real_path, text, value, duplicate_keys, given, stamp)
 
 
 def mapping_as_file(config: Mapping[str, Any], name: str) -> JsonFile:

@@ -165,7 +165,8 @@ class WatchedGraph(GraphMemory):
     """
 
     def __init__(self, graph: Graph, plan: Plan, takes_empty: bool = False) -> None:
-        self.ops = graph.op_infos()
+        # An open graph tells of its operators one by one, also where it has some already.
+        self.ops = [] if graph.is_open else graph.op_infos()
         super().__init__(graph, self.ops)
         self.masks = plan.masks([op.full_name for op in self.ops], [op.is_marked for op in self.ops])
         self.operands: list[tuple[Operand, ...]] = [
@@ -176,7 +177,7 @@ class WatchedGraph(GraphMemory):
         self.final_keys = graph.final_keys()
         self.parameters: list[Value] = []
         self.constants: list[tuple[int, Value]] = []
-        if plan.operands.outputs:
+        if plan.operands.outputs and not graph.is_open:
             inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
             self.parameters = [value for value in inputs if plan.dumps_parameter(value.name)]
             self.constants = list(enumerate(graph.constants)) if plan.dumps_constants else []

@@ -93,3 +93,16 @@ class Dumper(ABC):
     def _dumping(self, records: int = 0, text: str = "") -> Attempt:
         """Work of the dump, which takes its time and may fail, as `Tally.stop_on_failure`."""
         return self._tally.stop_on_failure(records, text, is_timed=True)
+
+
+class NoDumper(Dumper):
+    """In the place of a dumper, where a plan dumps nothing of a model that an earlier one dumped."""
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return [0] * len(graph.op_infos())
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return False
+
+    def _is_dumped(self, graph: Graph, iteration: int) -> bool:
+        return False

@@ -64,9 +64,23 @@ class DiskGuard:
 
     root    folder of the dump
     usage   asks the disk; injected by tests
+    is_shared  as of Rotation
+    budget_name  in messages
+    make_room  called when a write does not fit, before it is refused; returns the bytes that it removed, 0: it cannot
     """
 
-    def __init__(self, root: Path, limits: DiskLimits, usage: Callable[[Path], DiskUsage] = disk_usage) -> None:
+    def __init__(
+        self,
+        root: Path,
+        limits: DiskLimits,
+        usage: Callable[[Path], DiskUsage] = disk_usage,
+        is_shared: bool = False,
+        make_room: Callable[[], int] = lambda: 0,
+        budget_name: str = BUDGET,
+    ) -> None:
+        self._budget_name = budget_name
+        self._is_shared = is_shared
+        self._make_room = make_room
         self._root = root
         self._limits = limits
         self._usage = usage
@@ -80,7 +94,7 @@ class DiskGuard:
     def new_rotation(self) -> Rotation | None:
         """For writers whose iterations are counted apart from those of others; None: all iterations are kept."""
         keep = self._limits.keep_iterations
-        return None if keep is None else Rotation(self._root, keep)
+        return None if keep is None else Rotation(self._root, keep, is_shared=self._is_shared)
 
     def watch(self, writer: HasCounts) -> None:
         """Count what this writer puts on the disk."""
@@ -105,10 +119,18 @@ class DiskGuard:
                 f"{self._home}: expected the folder of this dump, got none: it was removed or renamed, and what it "
                 "held with it. Do not change the folders while the dump runs."
             )
-        with self._lock:
-            self._check_budget(size_bytes)
-            self._check_floor(size_bytes)
-            self._reserved += size_bytes
+        while True:
+            try:
+                with self._lock:
+                    self._check_budget(size_bytes)
+                    self._check_floor(size_bytes)
+                    self._reserved += size_bytes
+                return
+            except WriteError:
+                freed = self._make_room()
+                if not freed:
+                    raise
+                self.give_back(freed)
 
     def release(self, size_bytes: int) -> None:
         """The write is done, and counted by its writer, or has failed."""
@@ -126,8 +148,8 @@ class DiskGuard:
         # A further name of a file takes nothing, and rooms are held generously: they may be a little too large already.
         if budget is not None and size_bytes and used + size_bytes > budget:
             raise WriteError(
-                f"{self._root}: expected at most {budget} bytes of dump ({BUDGET}), got {used} and {size_bytes} more "
-                f"to write. Raise the budget, dump less, or set {KEEP}."
+                f"{self._root}: expected at most {budget} bytes of dump ({self._budget_name}), got {used} and "
+                f"{size_bytes} more to write. Raise the budget, dump less, or set {KEEP}."
             )
 
     def _check_floor(self, size_bytes: int) -> None:
@@ -232,6 +254,8 @@ class LimitedWriter:
         finally:
             self._guard.release(sum(each.promised_bytes for each in self._open.values()))
             self._open.clear()
+            if self._rotation is not None:
+                self._rotation.leave(self)
 
 
 class _OpenIteration:

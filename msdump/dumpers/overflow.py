@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,42 +68,20 @@ class Overflow:
     slots: tuple[int, ...]
 
 
-class OverflowDumper(Dumper):
-    """Observer that looks at every float output once and writes the operators that overflow, at once.
+class OverflowFinder(Dumper):
+    """Observer that looks at every float output once, and finds the operators that overflow.
 
     Memory that no operator has written yet overflows nothing, whatever lies there.
-    writers   get the records of an operator that overflowed
-    opdebug   gets the record of its overflow file
-    on_step   called before a watched iteration begins
-    model_id  in overflow files; None: a graph is a model of its own
-    `found` lists the overflows; after `overflow_number` of them no step is watched any more.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        writers: Sequence[Writer],
-        opdebug: Writer,
-        tally: Tally,
-        clock: Clock | None = None,
-        on_step: Callable[[Graph, int], None] | None = None,
-        model_id: int | None = None,
-    ) -> None:
-        super().__init__(tally, clock, model_id)
+    def __init__(self, plan: Plan, tally: Tally, clock: Clock | None = None, model: Hashable = None) -> None:
+        super().__init__(tally, clock, model)
         self._plan = plan
-        self._writers = tuple(writers)
-        self._opdebug = opdebug
-        self._on_step = on_step
-        self._model_id = model_id
         self._watched: dict[int, WatchedGraph] = {}
         self._floats: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._copies = InputCopies()
         self._unset: dict[int, frozenset[TensorKey]] = {}
         self._states: dict[TensorKey, int] = {}
-        self._has_dumped = False
-        self.found: list[Overflow] = []
-        # Shared where several models are watched.
-        tally.overflows = tally.overflows or []
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -153,44 +132,28 @@ class OverflowDumper(Dumper):
             if slots:
                 slots = self._overflowing(event, slots)
             if slots:
-                self._dump(event, slots)
+                self._found(event, slots)
 
-    def on_iteration_end(self, step: FinishedStep) -> None:
-        self._end_iteration(step.graph.graph_id, step.iteration)
+    # -- for finders ------------------------------------------------------------------------------
 
-    def on_error(self, event: OpEvent, error: BaseException) -> None:
-        """A kernel that raises is what mode 4 is for; what overflowed before is on disk."""
-        self._end_iteration(event.op.graph_id, event.iteration)
+    @abstractmethod
+    def _found(self, event: OpEvent, slots: tuple[int, ...]) -> None:
+        """An operator has overflowed; `slots` are the outputs that show it."""
+
+    def _passed_on(self, event: OpEvent, slots: tuple[int, ...]) -> None:
+        """An operator has read Inf or NaN that is an overflow's, and its outputs hold some."""
 
     # -- parts ------------------------------------------------------------------------------------
 
     def _is_watched(self, op: OpInfo, mask: int, outputs: Sequence[int]) -> bool:
         return mask != 0 and outputs != () and is_watched_type(op.op_type, self._plan.trigger.overflow)
 
-    def _is_over(self) -> bool:
-        return super()._is_over() or 0 < self._plan.trigger.overflow_number <= len(self.found)
-
     def _is_dumped(self, graph: Graph, iteration: int) -> bool:
         return self._plan.when.dumps(iteration)
 
     def _forget(self, graph: Graph) -> None:
-        self._states = dict.fromkeys(self._unset[graph.graph_id], _FINITE)
-        self._has_dumped = False
-
-    def _begin(self, graph: Graph, iteration: int) -> bool:
-        if self._on_step is not None:
-            self._on_step(graph, iteration)
-        return True
-
-    def _end_iteration(self, graph_id: int, iteration: int) -> None:
-        for writer in (*self._writers, self._opdebug) if self._has_dumped else ():
-            with self._tally.stop_on_failure():
-                writer.end_iteration(graph_id, iteration)
-
-    def _close(self) -> None:
-        for writer in (*self._writers, self._opdebug):
-            with self._tally.stop_on_failure():
-                writer.close()
+        # A graph that nobody will look at was not shown before.
+        self._states = dict.fromkeys(self._unset.get(graph.graph_id, ()), _FINITE)
 
     def _state(self, info: TensorInfo, array: Array) -> int:
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
@@ -208,6 +171,7 @@ class OverflowDumper(Dumper):
         inputs, _ = self._floats[op.graph_id][op.index]
         read = [self._state(op.inputs[slot], self._as_read(event, slot)) for slot in inputs]
         if _BROKEN in read:
+            self._passed_on(event, slots)
             return ()
         if _PLACED not in read and not places_constant(op.op_type):
             return slots
@@ -220,7 +184,69 @@ class OverflowDumper(Dumper):
         kept = self._copies.arrays.get(event.op.inputs[slot].key) if event.op.mutates else None
         return event.inputs[slot] if kept is None else kept
 
-    def _dump(self, event: OpEvent, slots: tuple[int, ...]) -> None:
+
+class OverflowDumper(OverflowFinder):
+    """Observer that writes the operators that overflow, at once.
+
+    writers   get the records of an operator that overflowed
+    opdebug   gets the record of its overflow file
+    on_step   called before a watched iteration begins
+    model_id  in overflow files; None: a graph is a model of its own
+    `found` lists the overflows; after `overflow_number` of them no step is watched any more.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        writers: Sequence[Writer],
+        opdebug: Writer,
+        tally: Tally,
+        clock: Clock | None = None,
+        on_step: Callable[[Graph, int], None] | None = None,
+        model_id: int | None = None,
+    ) -> None:
+        super().__init__(plan, tally, clock, model_id)
+        self._writers = tuple(writers)
+        self._opdebug = opdebug
+        self._on_step = on_step
+        self._model_id = model_id
+        self._has_dumped = False
+        self.found: list[Overflow] = []
+        # Shared where several models are watched.
+        tally.overflows = tally.overflows or []
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self._end_iteration(step.graph.graph_id, step.iteration)
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        """A kernel that raises is what mode 4 is for; what overflowed before is on disk."""
+        self._end_iteration(event.op.graph_id, event.iteration)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _is_over(self) -> bool:
+        return super()._is_over() or 0 < self._plan.trigger.overflow_number <= len(self.found)
+
+    def _forget(self, graph: Graph) -> None:
+        super()._forget(graph)
+        self._has_dumped = False
+
+    def _begin(self, graph: Graph, iteration: int) -> bool:
+        if self._on_step is not None:
+            self._on_step(graph, iteration)
+        return True
+
+    def _end_iteration(self, graph_id: int, iteration: int) -> None:
+        for writer in (*self._writers, self._opdebug) if self._has_dumped else ():
+            with self._tally.stop_on_failure():
+                writer.end_iteration(graph_id, iteration)
+
+    def _close(self) -> None:
+        for writer in (*self._writers, self._opdebug):
+            with self._tally.stop_on_failure():
+                writer.close()
+
+    def _found(self, event: OpEvent, slots: tuple[int, ...]) -> None:
         op = event.op
         watched = self._watched[op.graph_id]
         operands = [operand for operand in watched.operands[op.index] if 0 not in operand.info.shape]

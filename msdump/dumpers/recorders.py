@@ -92,7 +92,8 @@ class GraphFilesDumper(Dumper):
         if not self._is_over() and not graph.is_open:
             with self._dumping():
                 self._recorder.record(graph)
-        return [0] * len(graph.kernels)
+        # Operators of an open graph are told one by one.
+        return [] if graph.is_open else [0] * len(graph.kernels)
 
     def on_operator(self, graph: Graph, op: OpInfo) -> int:
         self._grown.add(graph.graph_id)

@@ -30,6 +30,7 @@ class _Iteration:
     def __init__(self) -> None:
         self.names: dict[Path, set[str]] = {}
         self.finished_by: set[object] = set()
+        self.is_complete = False
 
 
 class Rotation:
@@ -37,15 +38,22 @@ class Rotation:
 
     root   folder of the dump; nothing above it is touched
     keep   how many complete iterations stay; one that is being written comes on top
+    common_files  names of files that a folder has once and that go with its iteration
+    is_shared     the graphs of a step have one number, and are one iteration, which counts as complete with the first
+                  of them; else each graph counts its own
 
     A file is removed when its name is that of a record that this process wrote into this folder in that iteration.
     statistic.csv and mapping.csv go when the folder did not have them before. Folders go when they are empty and
     belong to no other iteration.
     """
 
-    def __init__(self, root: Path, keep: int) -> None:
+    def __init__(
+        self, root: Path, keep: int, common_files: Sequence[str] = _COMMON_FILES, is_shared: bool = False
+    ) -> None:
         self._root = root
         self._keep = keep
+        self._common_files = common_files
+        self._is_shared = is_shared
         self._writers: set[object] = set()
         self._iterations: dict[_Name, _Iteration] = {}
         self._owner: dict[Path, _Name | None] = {}
@@ -56,6 +64,13 @@ class Rotation:
         """An iteration is complete when everybody who joined has ended it."""
         self._writers.add(writer)
 
+    def leave(self, writer: object) -> None:
+        """The writer is closed: what is complete now stays so, and later iterations do not wait for it."""
+        with self._lock:
+            for iteration in self._iterations.values():
+                iteration.is_complete |= iteration.finished_by >= self._writers
+            self._writers.discard(writer)
+
     def expect(self, folder: Path, file_names: Iterable[str], graph_id: int, number: int) -> None:
         """Files of these names are about to appear in a folder, in iteration `number` of a graph."""
         name = (graph_id, number)
@@ -64,7 +79,7 @@ class Rotation:
             names = iteration.names.get(folder)
             if names is None:
                 names = iteration.names[folder] = {
-                    common for common in _COMMON_FILES if not os.path.lexists(folder / common)
+                    common for common in self._common_files if not os.path.lexists(folder / common)
                 }
                 for place in self._below_root(folder):
                     self._owner[place] = name if self._owner.setdefault(place, name) == name else None
@@ -80,10 +95,29 @@ class Rotation:
             ended = self._iterations.get((graph_id, iteration))
             if ended is not None:
                 ended.finished_by.add(writer)
-            complete = [name for name, each in self._iterations.items() if each.finished_by >= self._writers]
-            for name in _in_order(complete)[: -self._keep]:
+            for name in self._oldest(self._keep):
                 freed += self._remove(name, self._iterations.pop(name))
         return freed
+
+    def drop_oldest(self) -> int:
+        """Remove the oldest of the complete iterations; returns the bytes that this freed, 0 where one alone is left.
+
+        Raises: WriteError when something cannot be removed.
+        """
+        with self._lock:
+            names = self._oldest(1)
+            oldest = [name for name in names if name[1] == names[0][1]] if self._is_shared else names[:1]
+            return sum(self._remove(name, self._iterations.pop(name)) for name in oldest)
+
+    def _oldest(self, keep: int) -> list[_Name]:
+        """The complete iterations but the last `keep` of them."""
+        complete = [
+            name for name, each in self._iterations.items() if each.is_complete or each.finished_by >= self._writers
+        ]
+        if not self._is_shared:
+            return _in_order(complete)[:-keep]
+        kept = sorted({number for _, number in complete})[-keep:]
+        return [name for name in complete if name[1] < kept[0]] if kept else []
 
     def _below_root(self, folder: Path) -> Iterator[Path]:
         """The folder and those above it, deepest first."""

@@ -65,6 +65,11 @@ class StreamingDumper(Dumper, Generic[W]):
         # By graph id. Another thread may end the dump while a model runs, so it is asked for once in a call.
         self._running: dict[int, Running[W]] = {}
 
+    @property
+    def writers(self) -> tuple[Writer, ...]:
+        """They are closed by the owner of `delivery`, or by whoever puts another dumper in this one's place."""
+        return self._writers
+
     def on_iteration_end(self, step: FinishedStep) -> None:
         running = self._running.get(step.graph.graph_id)
         if running is not None:

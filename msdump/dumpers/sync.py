@@ -21,6 +21,7 @@ from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
 from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
+from msdump.termination import in_thread
 
 log = logging.getLogger("msdump")
 
@@ -33,6 +34,7 @@ class SyncDumper(Dumper):
 
     writers      get the records of every operator of a dumped iteration
     constants    gets the constants of each graph, once
+    earlier      the dumper whose place this one takes, which knows what of graphs is written and said
     """
 
     needs_all_values = True
@@ -45,8 +47,12 @@ class SyncDumper(Dumper):
         constants: Writer,
         tally: Tally,
         clock: Clock | None = None,
+        earlier: SyncDumper | None = None,
     ) -> None:
         super().__init__(tally, clock)
+        self._described: set[int] = set() if earlier is None else earlier._described
+        self._with_constants: set[int] = set() if earlier is None else earlier._with_constants
+        self._told_of: set[tuple[int, str]] = set() if earlier is None else earlier._told_of
         self._plan = plan
         self._layout = layout
         self._writers = tuple(writers)
@@ -60,8 +66,10 @@ class SyncDumper(Dumper):
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan, any(writer.takes_empty for writer in self._writers))
         self._watched[graph.graph_id] = watched
+        watched.has_constants_on_disk = graph.graph_id in self._with_constants
         self._tally.count_graph(graph, watched.masks)
-        if not self._is_over() and not graph.is_open:
+        if not self._is_over() and not graph.is_open and graph.graph_id not in self._described:
+            self._described.add(graph.graph_id)
             with self._dumping():
                 self._recorder.record(graph)
         self._report_strings(watched, graph)
@@ -156,7 +164,7 @@ class SyncDumper(Dumper):
                 attempt.count_written(1)
             else:
                 self._tally.count_skipped("empty tensor")
-        jobs = [self._threads.submit(self._write_batch, batch, attempt) for batch in batches(first)]
+        jobs = [in_thread(self._threads, self._write_batch, batch, attempt) for batch in batches(first)]
         try:
             for job in jobs:
                 job.result()
@@ -190,6 +198,8 @@ class SyncDumper(Dumper):
         if watched.has_constants_on_disk:
             return
         watched.has_constants_on_disk = True
+        if watched.constants:
+            self._with_constants.add(graph_id)
         records = [
             parameter_record(
                 f"data-{number}", value.type.dtype, value.constant, None, iteration, graph_id, self._clock.next_us()
@@ -202,8 +212,11 @@ class SyncDumper(Dumper):
 
     def _report_strings(self, watched: WatchedGraph, graph: Graph) -> None:
         """A string cannot be saved: an error is logged, other data is not affected.   Source: MindSpore dump guide."""
-        for node, mask in zip(graph.kernels, watched.masks, strict=True):
-            if node.primitive.attrs.get("strings") and mask & DUMP_INPUT:
+        kernels = () if graph.is_open else graph.kernels
+        for node, mask in zip(kernels, watched.masks, strict=True):
+            has_strings = node.primitive.attrs.get("strings") and mask & DUMP_INPUT
+            if has_strings and (graph.graph_id, node.full_name) not in self._told_of:
+                self._told_of.add((graph.graph_id, node.full_name))
                 self._tally.count_skipped("string operand")
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 

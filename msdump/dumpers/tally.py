@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
+from msdump.config.plan import Plan
 from msdump.errors import MsdumpError, unwritten
 from msdump.formats.writer import WriteCounts
 from msdump.graph.graph import Graph
@@ -42,6 +44,10 @@ class Tally:
     _runs: tuple[int, int] | None = None
     """First and last number of the iterations that ran."""
     _dumped: set[tuple[Hashable, int]] = field(default_factory=set)
+    _chosen: WeakKeyDictionary[Graph, list[bool]] = field(default_factory=WeakKeyDictionary)
+    """Of each graph that is complete: which operators were selected."""
+    _chosen_names: dict[str, bool] = field(default_factory=dict)
+    """The same of open graphs."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count_run(self, iteration: int, model: Hashable = None) -> None:
@@ -128,10 +134,15 @@ class Tally:
             self.lost += records
 
     def count_graph(self, graph: Graph, masks: Sequence[int]) -> None:
-        """Account for a compiled graph; `masks` has one entry per operator, 0 for those nobody asked for."""
+        """Account for a compiled graph, once; `masks` has one entry per operator, 0 for those that are not dumped."""
         with self._lock:
-            self.operators_seen += len(masks)
-            self.operators_selected += sum(mask != 0 for mask in masks)
+            before = self._chosen.get(graph)
+            if before is None:
+                self.operators_seen += len(masks)
+                before = [False] * len(masks)
+            # Where a plan took another's place, an operator counts if one of them chose it.
+            self.operators_selected += sum(mask != 0 and not was for mask, was in zip(masks, before, strict=True))
+            self._chosen[graph] = [mask != 0 or was for mask, was in zip(masks, before, strict=True)]
             self.names_seen.update(node.full_name for node in graph.kernels)
             self.names_seen.update(value.name for value in graph.dumped_parameters())
 
@@ -143,6 +154,25 @@ class Tally:
                 self.names_seen.add(full_name)
                 self.operators_seen += 1
                 self.operators_selected += mask != 0
+                self._chosen_names[full_name] = mask != 0
+            elif mask and not self._chosen_names.get(full_name, True):
+                self.operators_selected += 1
+                self._chosen_names[full_name] = True
+
+    def why_nothing(self, plan: Plan) -> tuple[str, ...]:
+        """Sentences for the user of a dump of graphs in which no operator of any step was chosen."""
+        if not self.iterations_dumped:
+            asked, count = plan.when.iterations, self.iterations_run
+            if not count:
+                return ("No iteration ran: the script called no cell, no gradient and no function under jit.",)
+            if any(number in asked for number in range(count)):
+                return (f"{count} iterations began, and none of those in '{asked}' came to its end.",)
+            return (f"No iteration that ran is in '{asked}': {count} ran, and the first one is 0.",)
+        if self.operators_selected:
+            return ()
+        if plan.which.takes_marked:
+            return ("`dump_mode` is 2 and no operator is marked: call mindspore.set_dump(cell) before its first run.",)
+        return ("No operator matched `kernels`. `msdump plan CONFIG` shows what each entry means.",)
 
     def report(self, path: str, kind: Kind, written: WriteCounts, iterations_asked: str = "") -> Report:
         """Counts up to now, with what the dump's writers have written."""

@@ -67,6 +67,59 @@ class Observer(Protocol):
         """The last call: everything that is pending is finished or reported."""
 
 
+class Gate:
+    """An observer whose place another one may take between two runs, of which compiled graphs notice no more.
+
+    version    changes with each observer: graphs tell the new one what they told the last
+    on_begin   called with the gate when a run is about to begin; it may replace the observer of this gate
+    is_open    False lets nothing through: models live longer than the dump that was in force for them
+
+    Whether all values are needed is decided by the first observer, as memory is laid out when a graph is compiled.
+    """
+
+    def __init__(self, observer: Observer, on_begin: Callable[[Gate], object] | None = None) -> None:
+        self.needs_all_values = observer.needs_all_values
+        self.is_open = True
+        self.version = -1
+        self._on_begin = on_begin
+        self.replace(observer)
+
+    def replace(self, observer: Observer) -> None:
+        """From the next run on another observer watches. The last one is closed by the caller."""
+        self.observer = observer
+        self.version += 1
+        # What is told of each operator costs no call more than without a gate.
+        self.before_op: Callable[[OpEvent], None] = observer.before_op
+        self.after_op: Callable[[OpEvent], None] = observer.after_op
+
+    def current_version(self) -> int:
+        """`version`, for a run that is about to begin."""
+        if self._on_begin is not None and self.is_open:
+            self._on_begin(self)
+        return self.version
+
+    def on_graph(self, graph: Graph) -> Sequence[int]:
+        return self.observer.on_graph(graph) if self.is_open else [0] * len(graph.op_infos())
+
+    def on_operator(self, graph: Graph, op: OpInfo) -> int:
+        return self.observer.on_operator(graph, op) if self.is_open else 0
+
+    def on_parameter(self, graph: Graph, value: Value) -> None:
+        self.observer.on_parameter(graph, value)
+
+    def on_iteration_begin(self, graph: Graph, iteration: int) -> bool:
+        return self.is_open and self.observer.on_iteration_begin(graph, iteration)
+
+    def on_iteration_end(self, step: FinishedStep) -> None:
+        self.observer.on_iteration_end(step)
+
+    def on_error(self, event: OpEvent, error: BaseException) -> None:
+        self.observer.on_error(event, error)
+
+    def close(self) -> None:
+        self.observer.close()
+
+
 class Calls(ABC):
     """One iteration of a graph as its front end runs it: calls by number, in the order in which they run.
 
@@ -130,7 +183,9 @@ class ObservedGraph:
     def __init__(self, graph: Graph, observers: Sequence[Observer]) -> None:
         self.graph = graph
         self.ops = graph.op_infos()
-        self.masks = {observer: list(observer.on_graph(graph)) for observer in observers}
+        self._parameters: list[Value] = []
+        self._versions = {observer: observer.version for observer in observers if isinstance(observer, Gate)}
+        self.masks = {observer: self._tell(observer) for observer in observers}
         self._unions: dict[tuple[Observer, ...], list[int]] = {}
 
     @property
@@ -151,11 +206,15 @@ class ObservedGraph:
 
     def add_parameter(self, value: Value) -> None:
         """Of an open graph: a parameter that an operator is about to read for the first time."""
+        self._parameters.append(value)
         for observer in self.masks:
             observer.on_parameter(self.graph, value)
 
     def begin(self, iteration: int) -> WatchedRun | None:
         """The iteration as the observers that want it see it; None when there is no such observer."""
+        for gate, version in self._versions.items():
+            if gate.current_version() != version:
+                self._tell_again(gate)
         watching = tuple(each for each in self.masks if each.on_iteration_begin(self.graph, iteration))
         return WatchedRun(self, watching, iteration) if watching else None
 
@@ -169,6 +228,20 @@ class ObservedGraph:
                 union = [one | other for one, other in zip(union, mask, strict=True)]
             self._unions[watching] = union
         return union
+
+    def _tell(self, observer: Observer) -> list[int]:
+        masks = list(observer.on_graph(self.graph))
+        if self.graph.is_open:
+            masks += [observer.on_operator(self.graph, op) for op in self.ops]
+            for value in self._parameters:
+                observer.on_parameter(self.graph, value)
+        return masks
+
+    def _tell_again(self, gate: Gate) -> None:
+        """Another observer has taken its place: it gets to know the graph as the one before did."""
+        self._versions[gate] = gate.version
+        self.masks[gate] = self._tell(gate)
+        self._unions.clear()
 
 
 class WatchedRun:

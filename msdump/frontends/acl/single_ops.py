@@ -89,11 +89,7 @@ class SingleOps:
     def model(self, op: SingleOp) -> OnnxModel:
         """The model of an operator, watched by the dumps that are in force.   Raises: CallError 100021, 100024."""
         # No other plan looks at operators that are called by themselves.
-        dumps = [
-            dump
-            for dump in process.dump.in_force()
-            if dump.plan.which.takes_single_operators or dump.plan.trigger.exception
-        ]
+        dumps = [dump for dump in process.dump.in_force() if dump.takes_operators()]
         key = (op, tuple(dumps))
         with self._lock:
             if key not in self._models:

@@ -35,6 +35,7 @@ from msdump.graph.graph import INPUT, PARAMETER, SAVED
 from msdump.sessions import lock
 
 if TYPE_CHECKING:
+    from msdump.config.plan import Plan
     from msdump.engine import GraphSession
 
 
@@ -114,6 +115,9 @@ class GraphRunner:
         self._model = model
         self._stage = stage
         self._open_outputs = open_outputs
+        self._inner = inner
+        self._plan = model.session.plan
+        self._tap_graph: FxGraph | None = None
         self._program = FxProgram(module) if inner is None else self._tapped(inner)
         self._has_symbols = has_symbols(self._program.placeholders)
         self._seen: dict[Hashable, ObservedFxProgram | ObservedTaps] = {}
@@ -134,6 +138,8 @@ class GraphRunner:
         # Backward graphs of CUDA models run in a thread of autograd's, and scripts have threads of their own.
         with lock:
             iteration = self._iteration(args)
+            if self._plan is not self._model.session.plan:
+                self._take_plan(self._model.session.plan)
             seen = self._observed(args)
             watched = seen.seen.begin(iteration)
             if watched is not None:
@@ -204,9 +210,26 @@ class GraphRunner:
         fx_graph = graph_from_fx(self._module, {}, 0, model.origin(placeholders, self._stage, self._open_outputs))
         if self._stage == FORWARD:
             model.forward = fx_graph
-        masks = model.session.plan.masks([node.full_name for node in fx_graph.nodes.values()])
-        selected = [call for call, mask in zip(fx_graph.nodes, masks, strict=True) if mask]
+        self._tap_graph = fx_graph
+        selected = self._selected(fx_graph)
         return TappedProgram(self._module, selected, places_of(fx_graph, selected), inner)
+
+    def _take_plan(self, plan: Plan) -> None:
+        """The session has another plan: where it selects other operators, the graph is compiled with taps there."""
+        self._plan = plan
+        fx_graph = self._tap_graph
+        if fx_graph is None or self._inner is None or not isinstance(self._program, TappedProgram):
+            return
+        selected = self._selected(fx_graph)
+        if selected != self._program.selected:
+            self._program = TappedProgram(self._module, selected, places_of(fx_graph, selected), self._inner)
+            for seen in self._seen.values():
+                assert isinstance(seen, ObservedTaps)
+                seen.use(self._program)
+
+    def _selected(self, fx_graph: FxGraph) -> list[fx.Node]:
+        masks = self._plan.masks([node.full_name for node in fx_graph.nodes.values()])
+        return [call for call, mask in zip(fx_graph.nodes, masks, strict=True) if mask]
 
 
 def _is_computed(item: Any) -> bool:

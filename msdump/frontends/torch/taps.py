@@ -154,14 +154,20 @@ class ObservedTaps:
 
     def __init__(self, program: TappedProgram, fx_graph: FxGraph, observers: Sequence[Observer]) -> None:
         self.seen = ObservedGraph(fx_graph.graph, observers)
+        self._fx_graph = fx_graph
+        self.operands = [(node.inputs, node.outputs) for node in fx_graph.graph.nodes]
+        self._arguments = [fx_graph.value_of(node) for node in program.placeholders]
+        self.use(program)
+
+    def use(self, program: TappedProgram) -> None:
+        """Run this one from now on: the same graph, with taps at other places."""
+        fx_graph = self._fx_graph
         self._program = program
         self._values = [fx_graph.values.get(place) for place in program.places]
         selected = {fx_graph.nodes[call].id for call in program.selected if call in fx_graph.nodes}
         self.ops = [
             op if node.id in selected else None for node, op in zip(fx_graph.graph.nodes, self.seen.ops, strict=True)
         ]
-        self.operands = [(node.inputs, node.outputs) for node in fx_graph.graph.nodes]
-        self._arguments = [fx_graph.value_of(node) for node in program.placeholders]
 
     def run(
         self,

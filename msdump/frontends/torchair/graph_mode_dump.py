@@ -146,8 +146,8 @@ class FileDump(AclSession):
     def is_used(self) -> bool:
         return True
 
-    def observe(self, graph: GeGraph) -> AclDump:
-        return self.dump()
+    def observe(self, graph: GeGraph) -> FileDump:
+        return self
 
 
 # Files that ask for nothing, which is said once.
@@ -195,7 +195,9 @@ def _dump_of(config: CompilerConfig) -> GraphModeDump | FileDump | None:
         if plan is None:
             _idle_files.add(path)
             return None
-        return sessions.begin(FileDump(path, plan))
+        dump = sessions.begin(FileDump(path, plan))
+        dump.follow_file()
+        return dump
 
 
 def _share(options: DumpOptions) -> GraphModeDump:
