@@ -14,7 +14,10 @@ import sys
 import threading
 import types
 from collections.abc import Callable
-from typing import Any, NoReturn
+from concurrent.futures import Executor, Future
+from typing import Any, NoReturn, TypeVar
+
+Result = TypeVar("Result")
 
 _SECONDS_BETWEEN_LOOKS = 0.001
 _waiting = threading.Lock()  # held by the thread that is to send the signal again
@@ -63,6 +66,20 @@ def _on_sigterm(number: int, frame: types.FrameType | None) -> None:
     # Else a worker of multiprocessing is at its end: an exception there would keep its dump from being finished.
 
 
+_on_end: list[Callable[[int], None]] = []
+
+
+def call_when_signal_ends_script(function: Callable[[int], None]) -> None:
+    """Call it, with the number of the signal, inside of the handler that ends the script: it may only remember that."""
+    _on_end.append(function)
+
+
+def forget_signal(function: Callable[[int], None]) -> None:
+    """Undo `call_when_signal_ends_script`."""
+    if function in _on_end:
+        _on_end.remove(function)
+
+
 class ScriptEnded(SystemExit):
     """A signal ended the script; the exit status is 128 + its number, as a shell has it."""
 
@@ -76,6 +93,8 @@ def end_script(number: int) -> NoReturn:
     if sys.unraisablehook is not _hook:
         _Previous.hook = sys.unraisablehook
         sys.unraisablehook = _hook
+    for function in _on_end:
+        function(number)
     raise ScriptEnded(number)
 
 
@@ -110,3 +129,16 @@ def _is_in_hook(frame: types.FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def in_thread(pool: Executor, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
+    """As `pool.submit`. When Python ends, which begins no thread any longer, the work is done here and now."""
+    try:
+        return pool.submit(work, *arguments)
+    except RuntimeError:
+        future: Future[Result] = Future()
+        try:
+            future.set_result(work(*arguments))
+        except Exception as error:  # noqa: BLE001  (whoever asks for the result gets it)
+            future.set_exception(error)
+        return future

@@ -6,9 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from msdump.termination import in_thread
 
 ROOT = Path(__file__).resolve().parent.parent
 # Each sends the signal to its own process from a place whose exceptions Python only reports.
@@ -56,3 +60,12 @@ def test_other_exceptions_are_reported_as_before(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "143\n" and "ValueError: mine" in done.stderr
+
+
+def test_work_is_done_here_where_threads_can_no_longer_begin() -> None:
+    pool = ThreadPoolExecutor(1)
+    assert in_thread(pool, threading.get_ident).result() != threading.get_ident()
+    pool.shutdown()
+    assert in_thread(pool, threading.get_ident).result() == threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        in_thread(pool, divmod, 1, 0).result()

@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,13 @@ from msdump.records import TensorInfo, TensorKey
 from msdump.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
+    from msdump.config.plan import Plan
     from msdump.engine import GraphSession
 
 FORWARD, BACKWARD, UPDATE = range(3)
 # Forward calls whose backward may still come.
 _MAX_CALLS = 1 << 20
+_MAX_VARIANTS = 50_000
 _NOTHING: Mapping[int, Array] = {}
 # What observers are told of an iteration that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)
@@ -73,11 +76,13 @@ class EagerProgram:
         self._names: dict[int, str] = {}
         self._copies: dict[tuple[TensorKey, Any], Array] = {}
         self._keeps = any(observer.needs_all_values for observer in session.observers)
-        self._reads = session.plan.operands.inputs or session.plan.trigger.exception != ""
+        self._plan: Plan | None = None
+        self._reads = True
         self._iteration: int | None = None
         self._optimizer: list[str] = []
         self._has_modules = model is not None
         self._is_explicit = False
+        self._is_paused = False
         self._lock = threading.RLock()
         self._handles: list[Any] = []
 
@@ -86,6 +91,8 @@ class EagerProgram:
     def begin(self) -> None:
         """Listen to the modules and optimizers of the process, until `end` or the end of the session."""
         self.session.call_before_end(self.end)
+        self.session.call_at_change(self._between_iterations)
+        self.session.call_when_step_ends(self.step)
         _programs.add(self)
         self._scopes.begin()
         self._handles = [
@@ -102,6 +109,17 @@ class EagerProgram:
         with self._lock:
             self._finish()
 
+    @contextmanager
+    def _between_iterations(self) -> Iterator[bool]:
+        """Whether nothing is shown now, nor inside of the block; never waits for the thread that runs operators."""
+        if not self._lock.acquire(blocking=False):
+            yield False
+            return
+        try:
+            yield not any(stage.is_watched for stage in self._stages)
+        finally:
+            self._lock.release()
+
     def step(self) -> None:
         """The iteration ends here, whatever runs next."""
         with self._lock:
@@ -109,6 +127,17 @@ class EagerProgram:
             self._steps.backward()
             self._finish()
             self._iteration = None
+
+    def pause(self) -> None:
+        """What runs from here to `resume` is no part of any iteration. Only between two of them."""
+        with self._lock:
+            self._is_paused = True
+            self._on_change(False)
+
+    def resume(self) -> None:
+        with self._lock:
+            self._is_paused = False
+            self._on_change(True)
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -131,6 +160,8 @@ class EagerProgram:
             if not stage.is_watched or not hasattr(function, "_schema"):
                 return self._run_unseen(stage, function, args, keywords)
             signature = signature_of(function)
+            if stage_id != FORWARD and signature.is_mutable:
+                self._keep_parameters(signature.tensors(args, keywords))
             scope = self._scope(stage_id, node)
             number = stage.number(signature.op_type)
             if not self._selects(scope, signature.op_type, number):
@@ -218,12 +249,29 @@ class EagerProgram:
         for info, each in zip(call.inputs, call.tensors, strict=True):
             name = self._names.get(id(each.tensor))
             if name is not None:
-                stage.add_parameter(info, name, each.tensor)
+                stage.add_parameter(info, name, each.tensor, _memory(each.tensor))
+
+    def _keep_parameters(self, tensors: Sequence[Any]) -> None:
+        """Where the script says when a step ends, the forward pass ends with it: an optimizer writes before that."""
+        written = {_memory(each.tensor) for each in tensors if each.is_written and self._is_readable(each.tensor)}
+        self._stages[FORWARD].keep_parameters(written, self._parameter)
+
+    def _parameter(self, name: str, tensor: Any) -> tuple[TensorInfo, Array] | None:
+        plan = self.session.plan
+        if not (plan.operands.outputs and plan.dumps_parameter(name)):
+            return None
+        info = self._info(tensor, ("", ""))
+        return info, self._kept(info, tensor)
 
     def _is_updating(self) -> bool:
-        """In an optimizer, or between the backward and the next iteration, as where gradients are clipped."""
+        """In an optimizer, but for a closure that it calls, which needs gradients.
+
+        Also between the backward and the next iteration, as where gradients are clipped.
+        """
         is_forward = self._is_explicit and self._scopes.is_inside
-        return bool(self._optimizer) or (self._steps.is_over and not is_forward)
+        if self._optimizer:
+            return not torch.is_grad_enabled()
+        return self._steps.is_over and not is_forward
 
     def _scope(self, stage_id: int, node: Any) -> str:
         if stage_id == UPDATE:
@@ -274,6 +322,14 @@ class EagerProgram:
 
     def _begin(self, iteration: int) -> None:
         self._finish()
+        self.session.catch_up()
+        self._take_plan(self.session.plan)
+        if sum(stage.variants for stage in self._stages) > _MAX_VARIANTS:
+            # A program whose shapes are others in each step would fill the memory.
+            for stage in self._stages:
+                stage.forget()
+            self._table.forget()
+            self._selected.clear()
         self._iteration = iteration
         is_watched = self.session.plan.watches(iteration)
         self._on_change(is_watched or not self._has_modules)
@@ -284,6 +340,12 @@ class EagerProgram:
         else:
             for observer in self.session.observers:
                 observer.on_iteration_begin(_UNSEEN, iteration)
+
+    def _take_plan(self, plan: Plan) -> None:
+        if plan is not self._plan:
+            self._plan = plan
+            self._selected.clear()
+            self._reads = plan.operands.inputs or plan.trigger.exception != ""
 
     def _finish(self) -> None:
         for stage in self._stages:
@@ -299,6 +361,8 @@ class EagerProgram:
             self._begin(self._steps.forward("script", torch.is_grad_enabled()))
 
     def _enter_module(self, module: torch.nn.Module) -> None:
+        if self._is_paused:
+            return
         with self._lock:
             self._has_modules = True
             is_ours = self._model is None or module is self._model
@@ -311,7 +375,7 @@ class EagerProgram:
 
     def _leave_module(self, module: torch.nn.Module, result: Any) -> None:
         """Where operators are not looked at, the backward is heard of by a hook."""
-        if not any(stage.is_watched for stage in self._stages):
+        if not self._is_paused and not any(stage.is_watched for stage in self._stages):
             for _, tensor in results_in(result):
                 if tensor.grad_fn is not None:
                     tensor.grad_fn.register_prehook(lambda _: self._steps.backward())

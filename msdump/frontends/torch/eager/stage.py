@@ -43,18 +43,39 @@ class Stage:
 
     def __init__(self, graph_id: int, observers: Sequence[Observer]) -> None:
         self.graph = Graph(f"kernel_graph_{graph_id}", graph_id, is_open=True)
-        self._seen = ObservedGraph(self.graph, observers)
+        self._observers = tuple(observers)
+        self._seen = ObservedGraph(self.graph, self._observers)
         self._run: WatchedRun | None = None
         self._counts: Counter[str] = Counter()
         # By name and operands: an operator may run with other shapes in another iteration.
         self._ops: dict[tuple[str, tuple[TensorInfo, ...], tuple[TensorInfo, ...]], OpInfo] = {}
         self._nodes: dict[str, Node] = {}
         self._values: dict[int, Value] = {}
+        self._parameter_values: dict[tuple[str, TensorType], Value] = {}
         self._parameters: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        # Of this iteration: numbers of parameters by their memory, and the values of those that were overwritten.
+        self._by_memory: dict[int, set[int]] = {}
+        self._overwritten: dict[int, tuple[TensorInfo, Array]] = {}
 
     def begin(self, iteration: int) -> None:
         self._counts.clear()
+        self._by_memory.clear()
+        self._overwritten.clear()
         self._run = self._seen.begin(iteration)
+
+    @property
+    def variants(self) -> int:
+        """How many operators it knows: one that runs with several shapes counts for each of them."""
+        return len(self._ops)
+
+    def forget(self) -> None:
+        """Forget the operators, which are told anew when they run; between two iterations."""
+        self._ops.clear()
+        self._values.clear()
+        self._seen = ObservedGraph(self.graph, self._observers)
+        for value in self._parameter_values.values():
+            self._seen.add_parameter(value)
 
     @property
     def is_watched(self) -> bool:
@@ -90,7 +111,8 @@ class Stage:
         run, self._run = self._run, None
         if run is not None:
             parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
-            run.finish(_End(parameters, array))
+            run.finish(_End(parameters, self._overwritten, array))
+            self._overwritten.clear()
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -130,14 +152,30 @@ class Stage:
             value = self._values[info.key.value_id] = self.graph.add_input(name, TensorType(info.dtype, info.shape))
         return value
 
-    def add_parameter(self, info: TensorInfo, name: str, tensor: Any) -> None:
+    def keep_parameters(self, memories: set[int], read: Callable[[str, Any], tuple[TensorInfo, Array] | None]) -> None:
+        """Another part of the iteration is about to write into this memory: parameters there stay as they are now.
+
+        read   name and tensor -> what it is now; None where nobody wants it
+        """
+        for memory in memories & self._by_memory.keys():
+            for number in self._by_memory[memory] - self._overwritten.keys():
+                kept = read(self._names[number], self._parameters[number])
+                if kept is not None:
+                    self._overwritten[number] = kept
+
+    def add_parameter(self, info: TensorInfo, name: str, tensor: Any, memory: int) -> None:
         """A parameter of the model that an operator reads; its value is written when the iteration ends."""
-        value = self._values.get(info.key.value_id)
+        # By its name: an operator may have read it before its module was called, when it had none.
+        type = TensorType(info.dtype, info.shape)
+        value = self._parameter_values.get((name, type))
         if value is None:
-            type = TensorType(info.dtype, info.shape)
-            value = self._values[info.key.value_id] = self.graph.add_input(name, type, PARAMETER)
+            value = self._parameter_values[name, type] = self.graph.add_input(name, type, PARAMETER)
             self._seen.add_parameter(value)
+        self._values[info.key.value_id] = value
         self._parameters[value.id] = tensor
+        self._names[value.id] = name
+        self._by_memory.setdefault(memory, set()).add(value.id)
+        self._overwritten.pop(value.id, None)
 
 
 class _OneCall(Calls):
@@ -172,9 +210,13 @@ class _End(Calls):
     ops = ()
 
     def __init__(
-        self, parameters: Mapping[int, tuple[TensorInfo, Any]], array: Callable[[TensorInfo, Any], Array]
+        self,
+        parameters: Mapping[int, tuple[TensorInfo, Any]],
+        overwritten: Mapping[int, tuple[TensorInfo, Array]],
+        array: Callable[[TensorInfo, Any], Array],
     ) -> None:
         self._parameters = parameters
+        self._overwritten = overwritten
         self._array = array
 
     def launch(self, number: int) -> None: ...
@@ -186,10 +228,12 @@ class _End(Calls):
         return ()
 
     def array(self, value: Value) -> Array:
-        return self._array(*self._parameters[value.id])
+        kept = self._overwritten.get(value.id)
+        return self._array(*self._parameters[value.id]) if kept is None else kept[1]
 
     def key(self, value: Value) -> TensorKey:
-        return self._parameters[value.id][0].key
+        kept = self._overwritten.get(value.id)
+        return self._parameters[value.id][0].key if kept is None else kept[0].key
 
 
 def info_of(tensor: Any, key: TensorKey, dtype: str) -> TensorInfo:

@@ -40,6 +40,11 @@ class TensorTable:
         """An iteration begins: whoever comes from an earlier one is known by its first reader."""
         self._memory.clear()
 
+    def forget(self) -> None:
+        """Number the tensors anew; between two iterations."""
+        self._memory.clear()
+        self._ids.clear()
+
     def key(self, tensor: Any, origin: Hashable) -> TensorKey:
         """Of a tensor as it is now.   origin: what its memory is called when this is the first tensor in it."""
         storage = tensor.untyped_storage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -22,6 +23,8 @@ from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
 from msdump.report import Report
 
+log = logging.getLogger("msdump")
+
 # Threads that are in a block.
 _active: set[int] = set()
 
@@ -31,11 +34,17 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, program: EagerProgram) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._program = program
+        self._program: EagerProgram | None = program
+
+    def end(self) -> None:
+        """Let operators through as they are: a thread may keep the mode that somebody else has ended."""
+        self._program = None
 
     def __torch_dispatch__(
         self, function: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if self._program is None:
+            return function(*args, **(kwargs or {}))
         return self._program.run(function, args, kwargs or {})
 
 
@@ -54,6 +63,7 @@ class Watch(contextlib.ContextDecorator):
         # Not what the stack of modes says: while an operator is shown, the mode is not on it.
         self._is_on = False
         self._mode: _Mode | None = None
+        self._thread = 0
         self._program: EagerProgram | None = None
 
     def __enter__(self) -> Watch:
@@ -71,16 +81,24 @@ class Watch(contextlib.ContextDecorator):
             self._mode = _Mode(self._program)
             self._program.begin()
             self._look(True)
-        _active.add(threading.get_ident())
+        self._thread = threading.get_ident()
+        _active.add(self._thread)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _active.discard(threading.get_ident())
+        _active.discard(self._thread)
         try:
-            if self._program is not None:
-                self._look(False)
+            if self._program is not None and self._mode is not None:
+                if threading.get_ident() == self._thread:
+                    self._look(False)
+                else:
+                    log.warning(
+                        "msdump.watch: expected the block to be left in the thread that entered it, got another one. "
+                        "The dump has ended; operators of the first thread stay a little slower. Leave it there."
+                    )
+                self._mode.end()
                 self._program.end()
         finally:
             if self._dump is not None:
@@ -105,6 +123,25 @@ class Watch(contextlib.ContextDecorator):
         """The iteration ends here. Needed only where no module is called, or where several calls are one step."""
         if self._program is not None:
             self._program.step()
+
+    def continue_at(self, iteration: int) -> None:
+        """The next iteration has this number, and the script says by `step` when one ends.
+
+        Edges: numbers never go back: where the dump has come further, it goes on from there.
+        """
+        if self._program is not None:
+            self._program.step()
+            self._program.session.continue_at(iteration)
+
+    def pause(self) -> None:
+        """Between two iterations: what runs now is not dumped, such as a validation."""
+        if self._program is not None:
+            self._program.pause()
+
+    def resume(self) -> None:
+        """Undo `pause`."""
+        if self._program is not None:
+            self._program.resume()
 
     def report(self) -> Report | None:
         """Counts up to now; None when nothing is dumped."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import msdump  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
+from msdump.frontends.torch.eager import program  # noqa: E402
 from msdump.frontends.torch.operators import results_in  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -233,6 +236,122 @@ def test_a_script_may_end_its_iterations_itself(tmp_path: Path) -> None:
             watch.step()
     expected = {f"aten.addmm.default-op{number}" for number in range(3)}
     assert [names(tmp_path, iteration) & expected for iteration in range(3)] == [expected, expected, set()]
+
+
+@both_engines
+def test_parameters_are_those_of_the_forward_pass(is_sync: bool, tmp_path: Path) -> None:
+    """Also where the script ends its iterations, an optimizer runs before that, and operators before the module."""
+    model = nn.Sequential(nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    weights = []
+    with msdump.watch(config=config(tmp_path, is_sync)) as watch:
+        for _ in range(3):
+            weights.append(model[0].weight.detach().clone().numpy())
+            model(torch.ones(4, 3)).square().sum().backward()
+            optimizer.step()
+            watch.step()
+    shown = [
+        (tensor.iteration, tensor.load())
+        for tensor in msdump.open(tmp_path).tensors(graph=0, op_type="Parameter")
+        if tensor.op_name == "0.weight"
+    ]
+    assert [iteration for iteration, _ in shown] == [0, 1, 2]
+    for iteration, array in shown:
+        np.testing.assert_array_equal(array, weights[iteration])
+
+
+def test_a_closure_of_an_optimizer_is_no_part_of_it(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = model(torch.ones(4, 3)).square().sum()
+        loss.backward()
+        return loss
+
+    with msdump.watch(model, config(tmp_path)):
+        optimizer.step(closure)
+    names = {graph: {file.op_name for file in msdump.open(tmp_path).files(graph=graph)} for graph in (0, 1, 2)}
+    assert "aten.addmm.default-op0" in names[0] and "aten.pow.Tensor_Scalar-op0" in names[0]
+    assert any("mm" in name for name in names[1])
+    assert "aten.add_.Tensor-op0" in names[2] and not any("mm" in name for name in names[2])
+
+
+def test_the_last_iteration_of_a_script_that_closes_nothing(tmp_path: Path) -> None:
+    """Python begins no thread any longer when it ends."""
+    script = (
+        "import json, sys, torch, msdump\n"
+        "msdump.watch(config=json.loads(sys.argv[1])).__enter__()\n"
+        "torch.nn.Linear(3, 2)(torch.ones(4, 3))\n"
+    )
+    content = json.dumps(config(tmp_path / "dump", saved_data="full"))
+    run = subprocess.run([sys.executable, "-c", script, content], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "Traceback" not in run.stderr
+    assert len(list((tmp_path / "dump").rglob("*addmm*.output.0.*.npy"))) == 1
+    assert len(list((tmp_path / "dump").rglob("statistic.csv"))) == 1
+
+
+@both_engines
+@pytest.mark.parametrize("saved", ["tensor", "statistic", "full"])
+def test_shapes_that_are_others_in_each_step_fill_no_memory(
+    is_sync: bool, saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators are forgotten and told anew; files and their numbers are those of a run that forgets nothing."""
+    dumps = []
+    for limit in (10**9, 30):
+        monkeypatch.setattr(program, "_MAX_VARIANTS", limit)
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+        path = tmp_path / f"limit{limit}"
+        with msdump.watch(model, config(path, is_sync, saved_data=saved)) as watch:
+            for step in range(12):
+                model(torch.ones(step % 5 + 1, 3)).square().mean().backward()
+            stages = watch._program._stages
+            known = sum(stage.variants for stage in stages)
+            report = watch.report()
+        assert known <= 30 + 40 or limit > 30
+        assert not report.error and not report.lost
+        rows = [row for file in sorted(path.rglob("statistic.csv")) for row in file.read_text().splitlines()]
+        tensors = sorted(
+            (tensor.graph_id, tensor.iteration, tensor.op_name, tensor.io, tensor.slot, tensor.load().tobytes())
+            for tensor in msdump.open(path).tensors()
+        )
+        dumps.append((tensors, sorted(_without_numbers(row) for row in rows), report.operators_seen, known))
+    assert dumps[0][:3] == dumps[1][:3]
+    assert dumps[0][3] > dumps[1][3]
+
+
+def _without_numbers(row: str) -> str:
+    """A row of statistic.csv without task and time stamp."""
+    cells = row.split(",")
+    return ",".join((*cells[:2], *cells[5:]))
+
+
+def test_a_block_that_another_thread_leaves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The dump ends, with a warning; the first thread computes on, and may enter another block."""
+    model = nn.Linear(3, 2)
+    first, second = msdump.watch(model, config(tmp_path / "a")), msdump.watch(model, config(tmp_path / "b"))
+
+    def work() -> None:
+        first.__enter__()
+        model(torch.ones(4, 3))
+        thread = threading.Thread(target=first.__exit__, args=(None, None, None))
+        thread.start()
+        thread.join()
+        model(torch.ones(5, 3))
+        with second:
+            model(torch.ones(6, 3))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    rows = [
+        {tensor.shape[0] for tensor in msdump.open(tmp_path / name).tensors(io="output") if "addmm" in tensor.op_type}
+        for name in "ab"
+    ]
+    assert rows == [{4}, {6}]
+    assert [record.levelname for record in caplog.records if "another one" in record.message] == ["WARNING"]
 
 
 def test_evaluation_is_an_iteration_of_its_own(tmp_path: Path) -> None:
