@@ -4,6 +4,7 @@ Write a dump
     msdump run --config data_dump.json train.py             in a shell; the script stays as it is
     with msdump.dump("data_dump.json") as dump: ...         in Python, around MindSpore, PyTorch or ONNX code
     with msdump.watch(model, "data_dump.json"): ...         every operator of PyTorch as it runs, without torch.compile
+    with msdump.recorder("kept"): ...                       the last steps, on the disk when something goes wrong
 
 Read one, whoever wrote it
     dump = msdump.open("dump")                              a folder of any level, or one file
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from msdump.formats.dump_tensor import DumpedTensor
     from msdump.frontends.torch import watch
     from msdump.opening import dump
+    from msdump.recorder_block import recorder
 
     open = DumpDir.open
 
@@ -55,6 +57,7 @@ __all__ = [
     "find_nan",
     "install_aliases",
     "open",
+    "recorder",
     "stat",
     "watch",
 ]
@@ -68,6 +71,7 @@ _PLACE_BY_NAME = {
     "dump": ("msdump.opening", "dump"),
     "find_nan": ("msdump.analysis", "find_non_finite"),
     "open": ("msdump.formats.dump_dir", "DumpDir.open"),
+    "recorder": ("msdump.recorder_block", "recorder"),
     "stat": ("msdump.analysis", "tensor_statistics"),
     "watch": ("msdump.frontends.torch", "watch"),
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("msdump")
 
+_MakePlan = Callable[[Mapping[str, str], Union["JsonFile", None]], Union["Plan", None]]
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any], "Plan"]
 
 
@@ -41,12 +42,12 @@ def open_mindspore(
     Raises: ConfigError before anything is written; WriteError when the folder cannot be made.
     """
 
-    def plan(file: JsonFile | None) -> Plan | None:
+    def plan(environ: Mapping[str, str], file: JsonFile | None) -> Plan | None:
         from msdump.config.environment import Environment
         from msdump.config.mindspore import plan_mindspore
         from msdump.graph.primitive import provider_choice
 
-        environment = Environment.from_os(_environment(file))
+        environment = Environment.from_os(environ)
         plan = plan_mindspore(environment, device_target, device_id, is_pynative, jit_level, file)
         if plan is None or provider_choice == "auto":
             return plan
@@ -63,11 +64,11 @@ def open_torch(rank_id: int | None, device_id: int, categories: tuple[str, ...])
     Raises: as `open_mindspore`.
     """
 
-    def plan_torch(file: JsonFile | None) -> Plan | None:
+    def plan_torch(environ: Mapping[str, str], file: JsonFile | None) -> Plan | None:
         from msdump.config.environment import Environment
         from msdump.config.mindspore import plan_mindspore
 
-        environment = Environment.from_os(_environment(file))
+        environment = Environment.from_os(environ)
         chosen = environment.device_id if environment.device_id is not None else device_id
         plan = plan_mindspore(environment, "CPU", chosen, file=file)
         if plan is None:
@@ -99,19 +100,33 @@ def is_current(session: GraphSession | None) -> bool:
     return (scope.is_decided and session is scope.session) or (session is not None and session.is_foreign)
 
 
-def _open_once(make_plan: Callable[[JsonFile | None], Plan | None]) -> GraphSession | None:
+def _open_once(make_plan: _MakePlan) -> GraphSession | None:
     """Start what the plan selects, once, whichever thread compiles first."""
     scope = _graphs[-1]
     if not scope.is_decided:
         with sessions.lock:
             if not scope.is_decided:
-                plan = make_plan(scope.file)
+                environ = dict(_environment(scope.file))
+                plan = make_plan(environ, scope.file)
                 if plan is not None and plan.when.is_device_enabled:
-                    scope.start(plan)
+                    _reload(scope.start(plan), environ, make_plan)
                 scope.is_decided = True
                 if plan is None:
                     sessions.note_no_dump()
     return current()
+
+
+def _reload(session: GraphSession, environ: Mapping[str, str], make_plan: _MakePlan) -> None:
+    """Read the file again when it changes; what MindSpore checks strictly it reads once."""
+    from msdump.config.environment import Environment
+    from msdump.config.json_file import read_json_file
+    from msdump.reloading import Reloader
+
+    source = session.plan.source
+    path = source.given
+    # The steps of a flight recorder are told by one plan from the beginning to the end.
+    if path is not None and session.recorder is None and not Environment.from_os(environ).is_strict:
+        session.reload_with(Reloader(source, lambda: make_plan(environ, read_json_file(path))))
 
 
 def _environment(file: JsonFile | None) -> Mapping[str, str]:
@@ -157,13 +172,14 @@ class _Graphs(_Block):
 
     @property
     def path(self) -> Path | None:
-        return None if self.session is None else self.session.plan.where.path
+        return None if self.session is None else Path(self.session.folder)
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: Plan) -> GraphSession:
         """Raises: ConfigError; WriteError."""
         from msdump.engine import start
 
         self.session = sessions.begin(start(plan))
+        return self.session
 
     def begin(self) -> None:
         self.session, self.is_decided = None, False
@@ -233,6 +249,12 @@ class Dump:
     def path(self) -> Path | None:
         """Folder that the configuration names; None when it asks for nothing, or no graph was compiled so far."""
         return self._block.path
+
+    @property
+    def session(self) -> GraphSession | None:
+        """The session of graphs; None before one was compiled, and for models."""
+        session = self._session or self._block.session
+        return session if isinstance(self._block, _Graphs) else None  # type: ignore[return-value]
 
     def __enter__(self) -> Dump:
         self._block.begin()

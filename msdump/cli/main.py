@@ -28,11 +28,13 @@ COMMANDS = {
     "zoom": "dump the tensors of one operator around an iteration, and run that",
     "replay": "run one operator again on its dumped inputs",
     "repro": "write a script of its own for one operator",
+    "recorder": "list what a flight recorder kept, or collect what killed processes left",
+    "trigger": "ask a job with a flight recorder to keep its last steps",
     "plan": "say in words what a configuration will dump, before anything runs",
 }
 
 # Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
-READERS = frozenset({"compare", "nan", "stat", "where", "show", "replay", "repro"})
+READERS = frozenset({"compare", "nan", "stat", "where", "show", "replay", "repro", "recorder"})
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 

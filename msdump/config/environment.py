@@ -43,6 +43,7 @@ ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
 ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 KERNELS = "MSDUMP_KERNELS"
+SERVING = "MSDUMP_SERVING"
 
 VARIABLES = (
     *(DUMP_CONFIG, DIAGNOSTIC_PATH, ACL_DUMP_CONFIG, RANK_ID, DEVICE_ID, RANK_SIZE, LOG_LEVEL),
@@ -51,7 +52,7 @@ VARIABLES = (
     *(TORCH_RANK, TORCH_LOCAL_RANK, TORCHAIR_CACHE, TORCH_DEBUG),
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
-    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS),
+    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING),
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
@@ -128,6 +129,11 @@ def _truth(name: str, environ: Mapping[str, str]) -> bool:
         advice = did_you_mean(text, filter(None, _TRUTH_BY_WORD))
         raise ConfigError(f'environment variable {name}: expected 1 or 0, got "{text}". {advice}'.rstrip())
     return truth
+
+
+def is_serving_watched(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether MSDUMP_SERVING asks the plug-in of serving engines to dump.   Raises: ConfigError."""
+    return _truth(SERVING, environ)
 
 
 @dataclass(frozen=True)
@@ -299,14 +305,19 @@ def parse_size(variable: str, text: str, smallest: int = 1) -> int:
 
     Raises: ConfigError naming the environment variable.
     """
-    match = _SIZE.fullmatch(text.strip())
-    size = int(match[1]) * _FACTOR[match[2].upper()] if match is not None else -1
-    if size < smallest:
+    size = size_of(text)
+    if size is None or size < smallest:
         raise ConfigError(
             f"environment variable {variable}: expected a size of at least {smallest} bytes such as 512M, 2G or "
             f'1000000, got "{text}". Correct it, or unset the variable.'
         )
     return size
+
+
+def size_of(text: str) -> int | None:
+    """Bytes that a text names, as `parse_size`; None where it names none."""
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else int(match[1]) * _FACTOR[match[2].upper()]
 
 
 def format_size(size_bytes: int) -> str:

@@ -25,11 +25,13 @@ from msdump.config.plan import (
     How,
     Operands,
     Plan,
+    RecorderPlan,
     Saved,
     Trigger,
     When,
     Where,
 )
+from msdump.config.recorder import RECORDER, RecorderSettings
 from msdump.config.sections import (
     COMMON,
     DUMP_ALL,
@@ -52,6 +54,7 @@ from msdump.config.selectors import parse_selectors
 from msdump.errors import ConfigError, did_you_mean
 
 DEVICE_TARGETS = (CPU, GPU, ASCEND)
+SECTIONS = (COMMON, E2E, RECORDER)
 
 _logger = logging.getLogger("msdump")
 
@@ -62,6 +65,7 @@ class MindSporeConfig:
 
     engine    "sync" or "async"
     e2e       None when the section is absent
+    recorder  None without a section of it, or when that is switched off
     warnings  what is odd but no error, one sentence each, for the log
     """
 
@@ -70,6 +74,7 @@ class MindSporeConfig:
     e2e: E2eDumpSettings | None
     file: JsonFile
     warnings: tuple[str, ...] = ()
+    recorder: RecorderPlan | None = None
 
 
 def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> MindSporeConfig:
@@ -85,9 +90,30 @@ def parse_mindspore_config(file: JsonFile, profile: Profile | None = None) -> Mi
             raise ConfigError(f"{missing_key(COMMON, 'top level', file.value)}{_acl_advice(file)}")
         engine = _engine(e2e, profile)
         common = validate_section(CommonDumpSettings, content[COMMON], Context(profile, engine))
+        recorder = _recorder(content, common, profile, engine)
     except ConfigError as error:
         raise ConfigError(f"{error}\nConfiguration file: {file.path}") from error.__cause__
-    return MindSporeConfig(engine, common, e2e, file, _warnings(file, common, e2e, engine, profile))
+    return MindSporeConfig(engine, common, e2e, file, _warnings(file, common, e2e, engine, profile), recorder)
+
+
+def _recorder(
+    content: dict[str, Any], common: CommonDumpSettings, profile: Profile, engine: str
+) -> RecorderPlan | None:
+    """Source: none, the section is msdump's own; MindSpore ignores it with a warning."""
+    if RECORDER not in content:
+        return None
+    recorder = validate_section(RecorderSettings, content[RECORDER], None).plan()
+    if recorder is not None and profile.is_acl_dump:
+        raise ConfigError(
+            f"{RECORDER}: expected a dump that does not go through ACL, got one. Unset MS_ACL_DUMP_CFG_PATH, or set "
+            f"{RECORDER}.enable to false."
+        )
+    if recorder is not None and engine == ASYNC and common.op_debug_mode:
+        raise ConfigError(
+            f"{COMMON}.op_debug_mode: expected 0 beside {RECORDER}, got {common.op_debug_mode}. The recorder looks for "
+            "overflows and exceptions itself: take the key out."
+        )
+    return recorder
 
 
 def _acl_advice(file: JsonFile) -> str:
@@ -116,10 +142,11 @@ def _warnings(
     """Source: MindSpore's own warnings, word for word where it has them."""
     texts = [f"{file.path}: key {key} comes twice in one object; the last one counts." for key in file.duplicate_keys]
     texts += [
-        f"{key}: unknown section, ignored. {did_you_mean(key, (COMMON, E2E))}".rstrip()
+        f"{key}: unknown section, ignored. {did_you_mean(key, SECTIONS)}".rstrip()
         for key in file.value
-        if key not in (COMMON, E2E)
+        if key not in SECTIONS
     ]
+    texts += unknown_keys(RecorderSettings, file.value.get(RECORDER))
     texts += unknown_keys(E2eDumpSettings, file.value.get(E2E))
     texts += unknown_keys(CommonDumpSettings, file.value[COMMON])
     if common.dump_mode == DUMP_LISTED:
@@ -198,6 +225,7 @@ def plan_mindspore(
         where=Where(Path(common.path), net_name=common.net_name, device_id=device_id, rank_id=rank_id),
         how=How(config.engine, device_target, jit_level, environment.is_acl_dump),
         source=config.file,
+        recorder=config.recorder,
     )
     if is_pynative and trigger.overflow and not plan.when.is_every:
         raise ConfigError(

@@ -140,9 +140,43 @@ class How:
     kernels: str = ""
 
 
+# What makes a flight recorder keep the last steps. Commands and calls do so in any case.
+TRIGGERS = ("nonfinite", "rule", "spike", "exception", "hang", "signal")
+
+
+@dataclass(frozen=True)
+class RecorderPlan:
+    """A flight recorder: steps go to a ring, and to the folder of the dump when something happens.
+
+    ring        folder of the ring; "" = tmpfs where it is large enough, else the folder of temporary files
+    steps       how many steps with tensors are kept before the one that runs
+    budget      bytes that the ring may take
+    statistics  how many steps with statistics are kept
+    on          names among TRIGGERS
+    rules       (name, comparison, limit) of numbers that the script gives at the end of a step
+    spike       by how many standard deviations a loss or a gradient norm must leave the last ones
+    hang        seconds that a step takes at least before it may count as hanging
+    after       steps behind a trigger that are kept as well
+    distance    steps between two triggers that nobody has given by hand
+    count       how often steps are kept in all
+    """
+
+    ring: str = ""
+    steps: int = 3
+    budget: int = 8 << 30
+    statistics: int = 200
+    on: tuple[str, ...] = TRIGGERS
+    rules: tuple[tuple[str, str, float], ...] = ()
+    spike: float = 8.0
+    hang: float = 60.0
+    after: int = 1
+    distance: int = 100
+    count: int = 10
+
+
 @dataclass(frozen=True)
 class Plan:
-    """One configuration, checked.   `source`: the user's file, byte for byte."""
+    """One configuration, checked.   `source`: the user's file, byte for byte; `recorder`: None for an ordinary dump."""
 
     when: When
     which: Which
@@ -152,6 +186,7 @@ class Plan:
     where: Where
     how: How
     source: JsonFile
+    recorder: RecorderPlan | None = None
 
     def watches(self, iteration: int) -> bool:
         """True when something of this iteration may be dumped: no one can tell the step of an exception in advance."""
