@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
+    "transformers": ("integrations/transformers.py",),
     "PIL": ("frontends/acl/media.py", "frontends/mindspore/dataset/"),
     "google": (
         "_proto/",

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent / "msdump"
 
 # (file, name that the literal is assigned to, or the function that holds it) -> why it lists three or more of them.
 DTYPES = {
+    ("formats/pt_tensor.py", "_DTYPE_BY_STORAGE"): "types of storages in files of torch.save, which go by C's types",
     (
         "analysis/compare/bounds.py",
         "BOUNDS",

@@ -1,0 +1,26 @@
+"""Plug-in of vLLM and SGLang, whose processes call it before they load a model: every operator of them is watched.
+
+Source: vLLM, plugin system: functions of the entry points `vllm.general_plugins` take no argument, run in each process,
+and may run several times in one. SGLang's `sglang.srt.plugins` name functions in the same way.
+"""
+
+from __future__ import annotations
+
+from msdump.config.environment import is_serving_watched
+
+_is_on = False
+
+
+def register() -> None:
+    """Do in this process what `msdump run --torch-eager` does, where MSDUMP_SERVING is 1; else nothing.
+
+    Only operators of the thread that loads plug-ins are seen. Idempotent.
+    Raises: ConfigError for a wrong configuration or a PyTorch that is too old.
+    """
+    global _is_on
+    if _is_on or not is_serving_watched():
+        return
+    from msdump.frontends.torch.redirect import redirect_torch
+
+    redirect_torch(None, None, False, is_eager=True)
+    _is_on = True
