@@ -35,9 +35,14 @@ def interrupt_reaches_processes() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Compiled headers lie in a folder of all runs: half a file of a run that was killed fails every later compilation.
+# Set before a test module imports PyTorch, which reads it once.
+os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
+
+
 @pytest.fixture(autouse=True, scope="session")
 def inductor_compiles_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Kernels that another run of the tests left name the headers of its environment, which is gone by now."""
+    """What a run of the tests that was killed left half written is not found."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.fspath(tmp_path_factory.mktemp("inductor"))
 
 
