@@ -156,8 +156,11 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
     names = work.trusted_names()
     for name_of in names:
         work.join(BY_NAME, _named(name_of), _is_alike)
-    work.join(BY_SCOPE, _named(lambda operator: operator.scope), _is_alike)
-    work.join(BY_TYPE, lambda operator: _kind(operator) and (_kind(operator), _sizes(operator.inputs.values())))
+    # Of several that would do, one of the very shapes comes before one of as many elements.
+    for fits in (_has_equal_shapes, _is_alike):
+        work.join(BY_SCOPE, _named(lambda operator: operator.scope), fits)
+    work.join(BY_TYPE, _kind_with_inputs, _has_equal_shapes)
+    work.join(BY_TYPE, _kind_with_inputs)
     work.join(BY_TYPE, _kind)
     for name_of in names:
         work.join(BY_NAME, _named(name_of))
@@ -192,6 +195,11 @@ def _kind(operator: Operator) -> tuple[str, tuple[int, ...]] | None:
     return None if operator.is_parameter else (operator.op_type, _sizes(operator.outputs.values()))
 
 
+def _kind_with_inputs(operator: Operator) -> Hashable | None:
+    """The same, and sizes of the inputs."""
+    return _kind(operator) and (_kind(operator), _sizes(operator.inputs.values()))
+
+
 def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
     def key(operator: Operator) -> Hashable | None:
         return None if operator.is_parameter else (name_of(operator), operator.op_type)
@@ -202,6 +210,10 @@ def _named(name_of: Callable[[Operator], str]) -> _KeyOf:
 def _is_alike(mine: Operator, golden: Operator) -> bool:
     """True when the tensors that both have are of one size; a file may be missing on either side."""
     return all(is_of_one_size(one, other) for _, _, one, other in common_tensors(mine, golden))
+
+
+def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
+    return all(host_shape(one) == host_shape(other) for _, _, one, other in common_tensors(mine, golden))
 
 
 def common_tensors(mine: Operator, golden: Operator) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:

@@ -55,6 +55,22 @@ def test_type_shape_and_order_when_scopes_differ(tmp_path: Path) -> None:
     assert [pair.mine.op_name for pair in pairing.pairs] == ["Add-op1", "Add-op2", "Add-op3"]
 
 
+@pytest.mark.parametrize("scopes", ["AA", "AB"])
+def test_the_very_shape_comes_before_one_of_as_many_elements(tmp_path: Path, scopes: str) -> None:
+    flat, batched = np.ones((3, 2), np.float32), np.ones((1, 3, 2), np.float32)
+    mine = operators(tmp_path / "a", [(f"{scopes[0]}/Add-op1", {IN: flat, OUT: flat})])
+    golden = operators(
+        tmp_path / "b",
+        [
+            (f"{scopes[1]}/Add-op7", {IN: batched, OUT: batched}),
+            (f"{scopes[1]}/Add-op8", {IN: flat, OUT: flat}),
+            (f"{scopes[1]}/Mul-op9", {OUT: flat}),
+            (f"{scopes[1]}/Neg-op9", {OUT: flat}),
+        ],
+    )
+    assert named(pair_operators(mine, golden)) == {"Add-op1": "Add-op8"}
+
+
 def test_a_fused_operator_is_its_chain_on_either_side(tmp_path: Path) -> None:
     x, w, b = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), np.arange(4, dtype=np.float32)
     product, biased = x @ w, x @ w + b
