@@ -121,7 +121,7 @@ def measure_probe(model: str, is_quick: bool, folder: Path) -> None:
     row(f"torch {model}: mindstudio-probe statistics", cost / base, "", f"eager step, {base:.3f} s")
 
 
-def _probed_step(model: str, task: str, is_quick: bool, folder: Path) -> list[Callable[[], Any]]:
+def _probed_step(model: str, task: str, is_quick: bool, folder: Path, level: str = "L1") -> list[Callable[[], Any]]:
     """The step under mindstudio-probe; none where it is not installed."""
     try:
         from msprobe.pytorch import PrecisionDebugger
@@ -132,7 +132,7 @@ def _probed_step(model: str, task: str, is_quick: bool, folder: Path) -> list[Ca
         "dump_path": str(folder / "probe"),
         "rank": [],
         "step": [],
-        "level": "L1",
+        "level": level,
         task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},
     }
     path = folder / "config.json"
@@ -205,15 +205,18 @@ def measure_eager_operators(is_quick: bool, folder: Path) -> None:
         configure(folder, "tensor", False, **common)
         path = folder / f"{len(common)}.json"
         (folder / "dump.json").rename(path)
+        del os.environ["MINDSPORE_DUMP_CONFIG"]
         return lambda: msdump.watch(model, path)
 
-    plain, bare, other, none = alternate(
+    plain, off, bare, other, none = alternate(
         3 if is_quick else 15,
         inside(contextlib.nullcontext),
+        inside(msdump.watch),
         inside(_Bare),
         inside(watched(iterations="1000000")),
         inside(watched(dump_mode=1, kernels=["Default/none-op0"])),
     )
+    row("torch eager: no configuration", off / plain, "1.00", f"plain step, {plain / 5 * 1e3:.1f} ms")
     row("torch eager: an iteration that is not dumped", other / plain, "1.00", f"plain step, {plain / 5 * 1e3:.1f} ms")
     row("torch eager: a look at each operator", bare / plain, "", "plain step: a bare TorchDispatchMode")
     row("torch eager: no operator is selected", none / bare, "<= 1.5", "a bare TorchDispatchMode")
@@ -233,8 +236,24 @@ def measure_eager(model: str, saved_data: str, is_quick: bool, folder: Path) -> 
             plain()
         shutil.rmtree(folder / "dump")
 
-    base, cost = alternate(1 if is_quick else 5, plain, dumped)
-    row(f"torch eager {model}: {saved_data}", cost / base, "<= 1.25", f"eager step, {base / 2:.3f} s")
+    def twice(once: Callable[[], Any]) -> Callable[[], None]:
+        def both() -> None:
+            once()
+            once()
+
+        return both
+
+    probed = [
+        twice(one)
+        for one in _probed_step(model, "statistics" if saved_data == "statistic" else "tensor", is_quick, folder, "mix")
+    ]
+    base, cost, *others = alternate(1 if is_quick else 5, plain, dumped, *probed)
+    aim = "<= 1.25" if saved_data == "statistic" else ""
+    row(f"torch eager {model}: {saved_data}", cost / base, aim, f"eager step, {base / 2:.3f} s")
+    for other in others:
+        row(f"torch eager {model}: mindstudio-probe mix", other / base, "", "eager step")
+        aim = "<= 0.33" if saved_data == "statistic" else "<= 0.20"
+        row(f"torch eager {model}: added time", (cost - base) / (other - base), aim, "what mindstudio-probe adds")
 
 
 class _Saver(fx.Interpreter):
