@@ -21,9 +21,19 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.stats_kernels import CHUNK, FLOATS, SMALL_BYTES, byte_search, compiled_search, plain_search, row_kernel
+from msdump.stats_kernels import (
+    CHUNK,
+    FLOATS,
+    SMALL_BYTES,
+    byte_search,
+    compiled_search,
+    largest_of_byte_float,
+    plain_search,
+    row_kernel,
+)
 from msdump.termination import in_thread
 
+_REAL = (dtypes.FLOAT, dtypes.INT, dtypes.UINT, dtypes.BOOL)
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
 
@@ -119,7 +129,7 @@ def statistics(array: Array, dtype_name: str, thread_count: int = 1, plain_bytes
     Source:  MindSpore dump guide, statistic.csv; "Negative Zero Count" counts values below zero.
     """
     row = dtypes.dtype(dtype_name)
-    if row.kind not in (dtypes.FLOAT, dtypes.INT, dtypes.UINT, dtypes.BOOL):
+    if row.kind not in _REAL:
         raise DtypeError(f"statistics: expected a real dtype, got {row.name}, which has no order.")
     if array.dtype != row.numpy and array.dtype.newbyteorder("=") != row.numpy:
         raise DtypeError(f"statistics: expected an array of {row.name}, got one of {array.dtype}.")
@@ -154,6 +164,20 @@ class MeasuredArray(np.ndarray[Any, np.dtype[Any]]):
 _NO_VALUES = bytes(16)
 
 
+def is_large_and_real(shape: tuple[int, ...], dtype_name: str) -> bool:
+    """True for a tensor that has statistics and whose copy costs more than they do."""
+    row = dtypes.dtype(dtype_name)
+    return row.kind in _REAL and math.prod(shape) * row.itemsize > SMALL_BYTES
+
+
+def measured_now(array: Array, dtype_name: str) -> Array:
+    """The statistics of an array in its place; an array without elements as it is.   Raises: as `statistics`."""
+    if not array.size:
+        return array
+    numbers = statistics(array, dtype_name)
+    return MeasuredArray(array.shape, array.dtype, lambda: numbers)
+
+
 def has_non_finite(array: Array, dtype_name: str) -> bool:
     """True when a value is NaN or Inf, or is the largest one of a dtype that saturates instead.
 
@@ -165,6 +189,9 @@ def has_non_finite(array: Array, dtype_name: str) -> bool:
     row = dtypes.dtype(dtype_name)
     if row.kind not in (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER) or row.numpy_type is None or not array.size:
         return False
+    if isinstance(array, MeasuredArray):
+        numbers = statistics(array, dtype_name)
+        return bool(numbers.nan or numbers.negative_inf or numbers.positive_inf) or _is_saturated(numbers, row)
     flat = _flat(array)
     if row.kind == dtypes.COMPLEX:
         flat = flat.view(np.float32 if row.name == "complex64" else np.float64)
@@ -173,6 +200,21 @@ def has_non_finite(array: Array, dtype_name: str) -> bool:
     name = dtypes.dtype_from_numpy(flat.dtype).name
     search = None if flat.nbytes <= SMALL_BYTES else compiled_search(name)
     return bool(search(flat.view(FLOATS[name].unsigned))) if search else plain_search(flat, name)
+
+
+def _is_saturated(numbers: Statistics, row: dtypes.Dtype) -> bool:
+    """True when the largest value of a float of a byte is there, which stands for whatever is above."""
+    if row.itemsize > 1 or numbers.max is None or numbers.min is None:
+        return False
+    top = largest_of_byte_float(row)
+    return numbers.max >= top or numbers.min <= -top
+
+
+def has_nan(array: Array, dtype_name: str) -> bool:
+    """True when a value is NaN, and where a dtype does not tell NaN from Inf. Shapes: any."""
+    if isinstance(array, MeasuredArray):
+        return statistics(array, dtype_name).nan > 0
+    return dtypes.dtype(dtype_name).kind == dtypes.OTHER or bool(np.isnan(array).any())
 
 
 def md5_hex(array: Array) -> str:

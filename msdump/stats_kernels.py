@@ -139,6 +139,12 @@ _BYTE_FLOATS = {
 }
 
 
+def largest_of_byte_float(row: dtypes.Dtype) -> float:
+    """The smallest value that `byte_search` finds; Inf where the dtype has one."""
+    _, first = _BYTE_FLOATS[row.name]
+    return float(np.array([first], np.uint8).view(row.numpy)[0])
+
+
 def byte_search(codes: Array, row: dtypes.Dtype) -> bool:
     for at in range(0, codes.size, CHUNK):
         chunk = codes[at : at + CHUNK]

@@ -7,8 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.config.plan import Plan
@@ -21,7 +19,7 @@ from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.operator_traits import is_unset, places_constant, unset_keys
 from msdump.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
-from msdump.stats import has_non_finite
+from msdump.stats import has_nan, has_non_finite
 
 log = logging.getLogger("msdump")
 
@@ -175,7 +173,7 @@ class OverflowFinder(Dumper):
             return ()
         if _PLACED not in read and not places_constant(op.op_type):
             return slots
-        placed = [slot for slot in slots if not _has_nan(op.outputs[slot], event.outputs[slot])]
+        placed = [slot for slot in slots if not has_nan(event.outputs[slot], op.outputs[slot].dtype)]
         self._states |= {op.outputs[slot].key: _PLACED for slot in placed}
         return tuple([slot for slot in slots if slot not in placed])
 
@@ -279,11 +277,6 @@ def is_watched_type(op_type: str, op_debug_mode: int) -> bool:
     """Whether a mode looks at operators of this type.   Source: MindSpore dump guide, `op_debug_mode`."""
     is_atomic = op_type in ATOMIC_OP_TYPES
     return op_debug_mode == BOTH_MODE or op_debug_mode == (ATOMIC_MODE if is_atomic else AI_CORE_MODE)
-
-
-def _has_nan(info: TensorInfo, array: Array) -> bool:
-    """True also where a dtype does not tell NaN from Inf."""
-    return dtypes.dtype(info.dtype).kind == dtypes.OTHER or bool(np.isnan(array).any())
 
 
 def _float_slots(infos: Sequence[TensorInfo]) -> tuple[int, ...]:

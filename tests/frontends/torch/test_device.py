@@ -19,7 +19,7 @@ from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
 from msdump.frontends.torch.convert import array_of  # noqa: E402
 from msdump.frontends.torch.device import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
-from msdump.stats import MeasuredArray, md5_hex, statistics  # noqa: E402
+from msdump.stats import MeasuredArray, has_nan, has_non_finite, md5_hex, measured_now, statistics  # noqa: E402
 from msdump.testing import strategies  # noqa: E402
 from msdump.torch_arrays import NAME_BY_DTYPE  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, rows  # noqa: E402
@@ -122,6 +122,19 @@ def test_a_measured_array_has_numbers_and_no_values() -> None:
         statistics(array[0], "float64")
     with pytest.raises(DtypeError, match="expected an array of float32"):
         statistics(array, "float32")
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "float8_e5m2", "float8_e4m3fn", "int8"])
+@pytest.mark.parametrize("number", [0.0, np.inf, -np.inf, np.nan, 448.0, -57344.0])
+def test_numbers_tell_of_values_that_are_not_finite(name: str, number: float) -> None:
+    if name == "int8" and number:
+        return
+    array = np.array([1.0, number], np.float32).astype(dtypes.dtype(name).numpy)
+    measured = measured_now(array, name)
+    assert isinstance(measured, MeasuredArray)
+    assert has_non_finite(measured, name) == has_non_finite(array, name)
+    if name != "int8":
+        assert has_nan(measured, name) == has_nan(array, name)
 
 
 # -- the dump ------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
 from msdump.records import TensorInfo, TensorKey
+from msdump.stats import is_large_and_real, measured_now
 from msdump.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ FORWARD, BACKWARD, UPDATE = range(3)
 # Forward calls whose backward may still come.
 _MAX_CALLS = 1 << 20
 _MAX_VARIANTS = 50_000
-_NOTHING: Mapping[int, Array] = {}
 # What observers are told of an iteration that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)
 _FOREIGN = (torch.__path__[0], __file__.rpartition("/frontends/")[0])
@@ -78,6 +78,7 @@ class EagerProgram:
         self._keeps = any(observer.needs_all_values for observer in session.observers)
         self._plan: Plan | None = None
         self._reads = True
+        self._measures = False
         self._iteration: int | None = None
         self._optimizer: list[str] = []
         self._has_modules = model is not None
@@ -196,7 +197,7 @@ class EagerProgram:
             result = function(*args, **keywords)
         except Exception as error:
             call.error = error
-            call.read = self._arrays(call.inputs, [each.tensor for each in tensors], early)
+            call.read = self._read(call, early)
             stage.show_failed(call, scope, number, _source)
             raise
         if signature.is_mutable:
@@ -206,8 +207,8 @@ class EagerProgram:
         results = [(path, tensor) for path, tensor in results_in(result) if self._is_readable(tensor)]
         if tensors or results:
             call.outputs = tuple(self._info(tensor, (name, path)) for path, tensor in results)
-            call.read = self._arrays(call.inputs, [each.tensor for each in tensors], early)
-            call.written = self._arrays(call.outputs, [tensor for _, tensor in results])
+            call.read = self._read(call, early)
+            call.written = [self._shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)]
             self._note_parameters(stage, call)
             stage.show(call, scope, number, _source)
         return result
@@ -218,15 +219,48 @@ class EagerProgram:
             return {}
         written = {_memory(each.tensor) for each in call.tensors if each.is_written}
         slots = [slot for slot, each in enumerate(call.tensors) if _memory(each.tensor) in written]
-        return {slot: self._kept(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
+        return {slot: self._saved(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
 
-    def _arrays(
-        self, infos: Sequence[TensorInfo], tensors: Sequence[Any], early: Mapping[int, Array] = _NOTHING
-    ) -> list[Array]:
+    def _read(self, call: Call, early: Mapping[int, Array]) -> list[Array]:
+        """Arrays of the inputs; those that nobody wants are no more than views."""
+        look = self._shown if self._reads else self._array
         return [
-            early[slot] if slot in early else self._kept(info, tensor) if self._keeps else self._array(info, tensor)
-            for slot, (info, tensor) in enumerate(zip(infos, tensors, strict=True))
+            early[slot] if slot in early else look(info, each.tensor)
+            for slot, (info, each) in enumerate(zip(call.inputs, call.tensors, strict=True))
         ]
+
+    def _shown(self, info: TensorInfo, tensor: Any) -> Array:
+        """What observers get of a tensor: a copy, or the memory itself where they look at it before the script goes on.
+
+        Of a large tensor of which only statistics are wanted, these: it is read while it may still lie in a cache, and
+        a copy would cost more than they do.
+        """
+        if self._keeps or self._is_measured(info):
+            return self._saved(info, tensor)
+        return self._array(info, tensor)
+
+    def _saved(self, info: TensorInfo, tensor: Any) -> Array:
+        """What stays as it is until the iteration ends: what is read twice is copied, or measured, once."""
+        identity = info.key, info.shape
+        array = self._copies.get(identity)
+        if array is None:
+            array = self._array(info, tensor)
+            if self._is_measured(info):
+                array = measured_now(array, info.dtype)
+            elif array.base is not None:
+                array = array.copy()
+            self._copies[identity] = array
+        return array
+
+    def _is_measured(self, info: TensorInfo) -> bool:
+        return self._measures and is_large_and_real(info.shape, info.dtype)
+
+    def _at_end(self, info: TensorInfo, tensor: Any) -> Array:
+        """A parameter when the iteration has ended: it is read before the script goes on."""
+        array = self._copies.get((info.key, info.shape))
+        if array is None:
+            array = self._saved(info, tensor) if self._is_measured(info) else self._array(info, tensor)
+        return array
 
     def _array(self, info: TensorInfo, tensor: Any) -> Array:
         """Empty for a tensor that cannot be read; the report counts it."""
@@ -235,15 +269,6 @@ class EagerProgram:
         except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
             self.session.count_skipped(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
             return np.empty((0,), dtypes.dtype(info.dtype).numpy)
-
-    def _kept(self, info: TensorInfo, tensor: Any) -> Array:
-        """A copy, which stays as long as the iteration: what is read twice is copied once."""
-        identity = info.key, info.shape
-        array = self._copies.get(identity)
-        if array is None:
-            array = self._array(info, tensor)
-            array = self._copies[identity] = array.copy() if array.base is not None else array
-        return array
 
     def _note_parameters(self, stage: Stage, call: Call) -> None:
         for info, each in zip(call.inputs, call.tensors, strict=True):
@@ -261,7 +286,7 @@ class EagerProgram:
         if not (plan.operands.outputs and plan.dumps_parameter(name)):
             return None
         info = self._info(tensor, ("", ""))
-        return info, self._kept(info, tensor)
+        return info, self._saved(info, tensor)
 
     def _is_updating(self) -> bool:
         """In an optimizer, but for a closure that it calls, which needs gradients.
@@ -345,7 +370,9 @@ class EagerProgram:
         if plan is not self._plan:
             self._plan = plan
             self._selected.clear()
-            self._reads = plan.operands.inputs or plan.trigger.exception != ""
+            looks = plan.trigger.op_debug_mode != 0 or plan.recorder is not None
+            self._reads = plan.operands.inputs or looks
+            self._measures = plan.measures_only
 
     def _finish(self) -> None:
         for stage in self._stages:
@@ -353,7 +380,7 @@ class EagerProgram:
         self._copies.clear()
 
     def _finish_stage(self, stage: Stage) -> None:
-        stage.finish(self._array, lambda tensor: self._info(tensor, ("", "")))
+        stage.finish(self._at_end, lambda tensor: self._info(tensor, ("", "")))
 
     def _step_without_modules(self) -> None:
         is_new = not self._is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self._optimizer

@@ -417,6 +417,35 @@ def test_statistics(tmp_path: Path) -> None:
     assert len(rows) > 100
 
 
+@both_engines
+@pytest.mark.parametrize("input_output", [0, 1, 2])
+def test_large_tensors_are_measured_where_they_lie(is_sync: bool, input_output: int, tmp_path: Path) -> None:
+    """In place of copies. The rows are those of a dump that has the tensors too."""
+
+    def rows(saved_data: str) -> list[str]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(200, 300), nn.ReLU(inplace=True), nn.Linear(300, 10))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        path = tmp_path / saved_data
+        columns = ["max", "min", "avg", "l2norm", "nan count", "zero count"]
+        common = {"saved_data": saved_data, "input_output": input_output, "statistic_category": columns}
+        with msdump.watch(model, config(path, is_sync, **common)) as watch:
+            for scale in (1.0, torch.inf):
+                optimizer.zero_grad()
+                out = model(torch.rand(150, 200) * scale)
+                wide = torch.complex(out, out).abs().tile(20, 20).to(torch.bfloat16)
+                (wide.float() * (wide > 0)).sum().backward()
+                optimizer.step()
+        report = watch.report()
+        assert report is not None and not report.error and not report.lost
+        files = sorted(path.rglob("statistic.csv"))
+        return sorted([_without_numbers(row) for file in files for row in file.read_text().splitlines()[1:]])
+
+    measured = rows("statistic")
+    assert measured == rows("full")
+    assert any("(3000,200)" in row and "bfloat16" in row for row in measured)
+
+
 # -- tensors that are no plain ones ------------------------------------------------------------------------------------
 
 
