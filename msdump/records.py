@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from msdump.arrays import Array
+from msdump.arrays import Array, filled_memory
 
 T = TypeVar("T")
 
@@ -92,16 +92,8 @@ class TensorRecord:
         Tensors that fill the same memory at the same time hold the same elements, maybe in another order: one may be
         the transpose of the other.
         """
-        if self.is_repeat:
-            return None
-        if not self.data.flags.c_contiguous:
-            expected = self.data.itemsize
-            for stride, size in sorted(zip(self.data.strides, self.data.shape, strict=True)):
-                if size != 1:
-                    if stride != expected:
-                        return None
-                    expected *= size
-        return int(self.data.__array_interface__["data"][0]), self.size_bytes, self.dtype
+        memory = None if self.is_repeat else filled_memory(self.data)
+        return None if memory is None else (*memory, self.dtype)
 
 
 class AlreadyWritten(Generic[T]):

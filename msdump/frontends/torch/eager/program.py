@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from torch._subclasses import FakeTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from msdump import dtypes
-from msdump.arrays import Array
+from msdump.arrays import Array, filled_memory
 from msdump.frontends.torch.convert import array_of, why_unreadable
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
@@ -29,7 +29,7 @@ from msdump.frontends.torch.steps import Steps
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
 from msdump.records import TensorInfo, TensorKey
-from msdump.stats import is_large_and_real, measured_now
+from msdump.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
 from msdump.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class EagerProgram:
         self._is_forked = False
         self._names: dict[int, str] = {}
         self._copies: dict[tuple[TensorKey, Any], Array] = {}
+        self._numbers: dict[Hashable, Statistics] = {}
         self._keeps = any(observer.needs_all_values for observer in session.observers)
         self._plan: Plan | None = None
         self._reads = True
@@ -246,11 +247,22 @@ class EagerProgram:
         if array is None:
             array = self._array(info, tensor)
             if self._is_measured(info):
-                array = measured_now(array, info.dtype)
+                array = self._measured(array, info, _local(tensor))
             elif array.base is not None:
                 array = array.copy()
             self._copies[identity] = array
         return array
+
+    def _measured(self, array: Array, info: TensorInfo, tensor: Any) -> Array:
+        """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
+        memory = None if tensor.is_neg() or tensor.device.type != "cpu" else filled_memory(array)
+        if memory is None or not array.size:
+            return measured_now(array, info.dtype)
+        identity = self._table.state(tensor), memory, info.dtype
+        numbers = self._numbers.get(identity)
+        if numbers is None:
+            numbers = self._numbers[identity] = statistics(array, info.dtype)
+        return MeasuredArray(array.shape, array.dtype, lambda: numbers)
 
     def _is_measured(self, info: TensorInfo) -> bool:
         return self._measures and is_large_and_real(info.shape, info.dtype)
@@ -357,6 +369,7 @@ class EagerProgram:
             self._selected.clear()
         self._iteration = iteration
         is_watched = self.session.plan.watches(iteration)
+        self._scopes.is_looking = is_watched
         self._on_change(is_watched or not self._has_modules)
         if is_watched:
             self._table.begin()
@@ -378,6 +391,7 @@ class EagerProgram:
         for stage in self._stages:
             self._finish_stage(stage)
         self._copies.clear()
+        self._numbers.clear()
 
     def _finish_stage(self, stage: Stage) -> None:
         stage.finish(self._at_end, lambda tensor: self._info(tensor, ("", "")))
@@ -398,7 +412,8 @@ class EagerProgram:
                 if iteration != self._iteration:
                     self._names.clear()
                     self._begin(iteration)
-            self._names |= {id(tensor): name for name, tensor in _named_tensors(module)}
+            if any(stage.is_watched for stage in self._stages):
+                self._names |= {id(tensor): name for name, tensor in _named_tensors(module)}
 
     def _leave_module(self, module: torch.nn.Module, result: Any) -> None:
         """Where operators are not looked at, the backward is heard of by a hook."""

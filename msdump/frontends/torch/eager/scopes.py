@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +15,11 @@ from msdump.frontends.torch.places import ROOT
 class Scopes:
     """Where each thread is among the modules that are called.
 
-    on_enter  called with the outermost module before it runs
-    on_leave  called with the outermost module and its result
+    is_looking  whether `current` is wanted from the next outermost module on; otherwise only those are told of
+    on_enter    called with the outermost module before it runs
+    on_leave    called with the outermost module and its result
+
+    The hooks are those of the process: one in a module would be copied and saved with it.
     """
 
     def __init__(
@@ -25,11 +27,10 @@ class Scopes:
         on_enter: Callable[[torch.nn.Module], None],
         on_leave: Callable[[torch.nn.Module, Any], None],
     ) -> None:
+        self.is_looking = True
         self._on_enter = on_enter
         self._on_leave = on_leave
         self._threads = _Calls()
-        # Of each outermost module: its modules by identity, with their names.
-        self._paths: weakref.WeakKeyDictionary[torch.nn.Module, dict[int, str]] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
 
     def begin(self) -> None:
@@ -56,22 +57,26 @@ class Scopes:
 
     def _enter(self, module: torch.nn.Module, args: Any) -> None:
         calls = self._threads
-        if not calls.texts:
+        texts = calls.texts
+        if not texts:
             self._on_enter(module)
-            self._paths[module] = {id(part): name for name, part in module.named_modules()}
-            calls.paths = self._paths[module]
-            calls.texts.append(ROOT)
+            calls.paths = {id(part): name for name, part in module.named_modules()} if self.is_looking else {}
+            texts.append(ROOT)
             calls.names.append("")
+            return
+        above = calls.names[-1]
+        if not self.is_looking:
+            texts.append(ROOT)
+            calls.names.append(above)
             return
         kind = type(module).__name__
         name = calls.paths.get(id(module))
-        above = calls.names[-1]
         if name is None:
             text, name = kind, above
         else:
             own = name[len(above) + 1 :] if above and name.startswith(f"{above}.") else name
             text = f"{own}-{kind}"
-        calls.texts.append(f"{calls.texts[-1]}/{text.replace('/', '_')}")
+        texts.append(f"{texts[-1]}/{text.replace('/', '_')}")
         calls.names.append(name)
 
     def _leave(self, module: torch.nn.Module, args: Any, result: Any) -> None:

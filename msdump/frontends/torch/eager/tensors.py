@@ -62,6 +62,11 @@ class TensorTable:
         )
         return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version)
 
+    def state(self, tensor: Any) -> tuple[int, int]:
+        """Equal for tensors of one storage between two writes to it, in one iteration; after `key` of the tensor."""
+        storage = tensor.untyped_storage()._cdata
+        return storage, self._memory[storage].version
+
     def write(self, tensor: Any) -> None:
         """An operator has written to a tensor."""
         memory = self._memory.get(tensor.untyped_storage()._cdata)
