@@ -262,6 +262,68 @@ def measure_eager(model: str, saved_data: str, is_quick: bool, folder: Path) -> 
         row(f"torch eager {model}: added time", (cost - base) / (other - base), aim, "what mindstudio-probe adds")
 
 
+def measure_recorder(model: str, is_quick: bool, folder: Path) -> None:
+    """A flight recorder in tmpfs that nothing triggers: with statistics alone, and with all tensors of two steps."""
+    step = training_step(model, is_quick)
+    columns = ["max", "min", "avg", "l2norm"]
+
+    def plain() -> None:
+        for _ in range(STEPS):
+            step()
+
+    def dumped(saved_data: str, times: int) -> Path:
+        configure(folder, saved_data, True, statistic_category=columns)
+        with msdump.watch(config=folder / "dump.json"):
+            for _ in range(times):
+                step()
+        return folder / "dump"
+
+    def statistics_alone() -> None:
+        shutil.rmtree(dumped("statistic", STEPS))
+
+    def recorded(name: str, **settings: Any) -> Callable[[], None]:
+        def run() -> None:
+            with msdump.recorder(folder / name, ring=folder, **settings), msdump.watch():
+                plain()
+            shutil.rmtree(folder / name)
+
+        return run
+
+    tree = dumped("tensor", 2)
+    files = {file.stat().st_ino: file for file in tree.glob("rank_0/Net/*/1/*.npy")}
+    contents = [file.read_bytes() for file in files.values()]
+    shutil.rmtree(tree)
+
+    def write() -> None:
+        """The distinct bytes of all steps; two of them are on the disk at a time."""
+        for number in range(STEPS):
+            target = folder / f"written{number % 2}"
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir()
+            for index, content in enumerate(contents):
+                (target / str(index)).write_bytes(content)
+        for number in range(2):
+            shutil.rmtree(folder / f"written{number}")
+
+    only_statistics = {"saved_data": "statistic", "statistic_category": columns}
+    base, alone, idle, tensors, written = alternate(
+        1 if is_quick else 3,
+        plain,
+        statistics_alone,
+        recorded("idle", config=only_statistics),
+        recorded("tensors", steps=2, statistics=0),
+        write,
+    )
+    size = sum(map(len, contents)) / 1e6
+    row(f"recorder {model}: statistics", idle / alone, "<= 1.02", "the same statistics without a recorder")
+    row(
+        f"recorder {model}: tensors of 2 steps",
+        (tensors - base) / written,
+        "<= 1.2",
+        f"write() of {size:.0f} MB a step",
+    )
+
+
 class _Saver(fx.Interpreter):
     def __init__(self, module: fx.GraphModule, folder: Path) -> None:
         super().__init__(module)
@@ -292,7 +354,7 @@ def _saving_backend(folder: Path) -> Callable[..., Any]:
 
 
 ONCE = ("interpreter", "eager_operators")
-PARTS = (*ONCE, "statistic_sync", "statistic_async", "tensors", "eager_statistic", "eager_tensor", "probe")
+PARTS = (*ONCE, "statistic_sync", "statistic_async", "tensors", "eager_statistic", "eager_tensor", "recorder", "probe")
 
 
 def main() -> int:
@@ -325,6 +387,8 @@ def _measure(part: str, model: str, is_quick: bool, folder: Path) -> None:
         measure_eager_operators(is_quick, folder)
     elif part.startswith("eager_"):
         measure_eager(model, part.removeprefix("eager_"), is_quick, folder)
+    elif part == "recorder":
+        measure_recorder(model, is_quick, folder)
     elif part == "probe":
         measure_probe(model, is_quick, folder)
     elif part == "tensors":
