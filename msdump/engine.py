@@ -35,6 +35,7 @@ from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
 from msdump.formats.folders import FolderHold
+from msdump.formats.layout_json import RankLayout, write_layout
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import SyncLayout
@@ -78,6 +79,7 @@ class GraphSession(Session):
     hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
     wire   carries out another plan, in the same folders, where the configuration changes; None: it does not
     recorder  keeps steps of the dump, whose folder is a ring; None for an ordinary dump
+    metadata_dir  folder of this rank for what describes its dump; None without one
     """
 
     fork_advice = "fork it before the first graph is compiled, with a RANK_ID of its own"
@@ -92,9 +94,11 @@ class GraphSession(Session):
         hold: FolderHold | None = None,
         wire: Wire | None = None,
         recorder: Recorder | None = None,
+        metadata_dir: Path | None = None,
     ) -> None:
         super().__init__()
         self.plan = plan
+        self._metadata_dir = metadata_dir
         self.recorder = recorder
         self.observers = observers
         self.pool = pool
@@ -154,6 +158,12 @@ class GraphSession(Session):
     def count_skipped(self, reason: str, count: int = 1) -> None:
         """Tensors that a frontend cannot show to anybody, for the report."""
         self._tally.count_skipped(reason, count)
+
+    def keep_layout(self, layout: RankLayout) -> None:
+        """How the tensors of this rank lie over its job, in place of what was said before. A failure ends the dump."""
+        if self._metadata_dir is not None and not self.error and not self.is_foreign:
+            with self._tally.stop_on_failure():
+                write_layout(self._metadata_dir, layout)
 
     def next_iteration(self) -> int:
         """Number of the run that starts now; one counter for all root graphs.   Source: MindSpore, several graphs."""
@@ -311,7 +321,7 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper)
         return Wired(dumper, (*writers, constants))
 
-    return _session(plan, wire, tally, (), hold, ring)
+    return _session(plan, wire, tally, (), hold, ring, layout.metadata_dir)
 
 
 def _session(
@@ -321,12 +331,15 @@ def _session(
     others: tuple[Observer, ...],
     hold: FolderHold | None,
     ring: RingParts | None,
+    metadata_dir: Path,
 ) -> GraphSession:
     wired = wire(plan)
-    if ring is None:
-        return GraphSession(plan, (Gate(wired.observer), *others), wired.writers, tally, wired.pool, hold, wire)
-    observers = (ring.observer, wired.observer, *others)
-    return GraphSession(plan, observers, wired.writers, tally, wired.pool, hold, recorder=ring.recorder)
+    recorder = None if ring is None else ring.recorder
+    observers = (Gate(wired.observer),) if ring is None else (ring.observer, wired.observer)
+    reload = wire if ring is None else None
+    return GraphSession(
+        plan, (*observers, *others), wired.writers, tally, wired.pool, hold, reload, recorder, metadata_dir
+    )
 
 
 def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> GraphSession:
@@ -336,8 +349,9 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
     tally, clock = Tally() if ring is None else ring.tally, Clock()
     overflows: list[Overflow] = []
     graphs: tuple[Observer, ...] = ()
+    layout = SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name)
     if plan.how.has_graph_files:
-        graphs = (GraphFilesDumper(SyncLayout(folders.graphs_home, plan.where.rank_id, plan.where.net_name), tally),)
+        graphs = (GraphFilesDumper(layout, tally),)
 
     def wire(plan: Plan) -> Wired:
         folders.plan = plan
@@ -353,7 +367,7 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
         dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
         return Wired(dumper, writers, dumper.pool)
 
-    return _session(plan, wire, tally, graphs, None, ring)
+    return _session(plan, wire, tally, graphs, None, ring, layout.metadata_dir)
 
 
 def _async_writers(

@@ -20,11 +20,12 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.layout_json import LAYOUT_FILE, RankLayout, read_layout
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place, parse_place, safe_text
-from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
+from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
 
@@ -233,6 +234,37 @@ class DumpDir:
         self._foreign.update(os.fspath(path) for _, path in paths if path not in plain)
         return [path for _, path in paths if path in plain]
 
+    @property
+    def layouts(self) -> dict[int, RankLayout]:
+        """How the tensors of each rank lie over the ranks of the job, by rank, read anew at each call.
+
+        Ranks are zero-based; shapes and blocks are in elements of the whole tensor. A rank whose dump says nothing of
+        that, as one of a job of a single process, is not there; of several runs in one folder the last one counts.
+        Edges:  a damaged file goes to `damaged`, and its rank is not there.
+        Raises: FormatError for a damaged file when the dump was opened strictly.
+        """
+        below = {
+            Path(folder.path).parent for folder in self._walk() if os.path.basename(folder.path) == METADATA_FOLDER
+        }
+        described = sorted((folder for folder in below if _RANK.fullmatch(folder.name)), reverse=True)
+        layouts: dict[int, RankLayout] = {}
+        for folder in dict.fromkeys((*described, *self.rank_dirs())):
+            path = folder / METADATA_FOLDER / LAYOUT_FILE
+            rank = int(folder.name.removeprefix("rank_"))
+            if rank in layouts or not os.path.lexists(path):
+                continue
+            if not _is_plain_below(path, os.path.realpath(folder)):
+                self._foreign.add(os.fspath(path))
+                continue
+            try:
+                layout = read_layout(path)
+                if layout.rank != rank:
+                    raise FormatError(f"{path}: expected the layout of rank {rank}, got that of rank {layout.rank}.")
+                layouts[rank] = layout
+            except FormatError as error:
+                self._damage(os.fspath(path), error)
+        return layouts
+
     # -- parts ------------------------------------------------------------------------------------
 
     def _damage(self, path: str, error: FormatError) -> None:
@@ -433,7 +465,7 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     if folder.place.layout == MSPROBE:
         return True
     parent = os.path.basename(folder.path)
-    if parent in ("graphs", "execution_order", ".dump_metadata"):
+    if parent in ("graphs", "execution_order", METADATA_FOLDER):
         return True
     return name.endswith((".csv", ".json", ".txt", ".core", ".o", ".l1buffer.0.bin")) or ".space." in name
 

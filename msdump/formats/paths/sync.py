@@ -21,6 +21,7 @@ from msdump.records import INPUT, OUTPUT, TensorRecord
 NAME_MAX_BYTES = 255  # longest file name that filesystems take
 STATISTIC_FILE = "statistic.csv"
 MAPPING_FILE = "mapping.csv"
+METADATA_FOLDER = ".dump_metadata"
 DATA, CONSTANTS, GRAPH, ORDER, HISTORY, METADATA = "data", "constants", "graph", "order", "history", "metadata"
 
 _UNSAFE = re.compile("[/\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -177,7 +178,7 @@ class SyncLayout:
         self.net_dir = self.rank_dir / net_name
         self.graphs_dir = self.rank_dir / "graphs"
         self.execution_order_dir = self.rank_dir / "execution_order"
-        self.metadata_dir = self.rank_dir / ".dump_metadata"
+        self.metadata_dir = self.rank_dir / METADATA_FOLDER
         self._data_dirs: dict[tuple[int, int], Path] = {}
 
     def data_dir(self, graph_id: int, iteration: int) -> Path:

@@ -26,6 +26,7 @@ from msdump.frontends.torch.graph_from_fx import (
     graph_from_fx,
     producer_of,
 )
+from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.observed_program import ObservedFxProgram
 from msdump.frontends.torch.outside import gaps
 from msdump.frontends.torch.program import FxProgram
@@ -37,6 +38,7 @@ from msdump.sessions import lock
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.engine import GraphSession
+    from msdump.formats.layout_json import TensorLayout
 
 
 log = logging.getLogger("msdump")
@@ -48,6 +50,7 @@ class CompiledModel:
     inputs         (name, whether it is a parameter) of each input, in AOT's order
     has_gradients  the gradient mode that it was captured in
     link           name of the tensor that leads from a backward run to its forward run
+    layouts        of those parameters that are cut over several processes, by name
     """
 
     def __init__(
@@ -59,7 +62,17 @@ class CompiledModel:
         self.runs = ForwardRuns()
         self.link: str | None = None
         self.forward: FxGraph | None = None
+        self.layouts: dict[str, TensorLayout] = {}
         self._inputs = inputs
+
+    def note_layouts(self, example_inputs: Sequence[Any]) -> None:
+        """The arguments with which it is captured tell which parameters are cut."""
+        if len(example_inputs) == len(self._inputs):
+            book = layouts_of(self.session)
+            for (name, is_parameter), tensor in zip(self._inputs, example_inputs, strict=True):
+                layout = book.layout(tensor) if is_parameter else None
+                if layout is not None:
+                    self.layouts[name] = layout
 
     def origin(self, placeholders: Sequence[fx.Node], stage: str, open_outputs: int) -> CaptureInfo:
         """How the placeholders of one of its graphs are shown."""
@@ -187,6 +200,7 @@ class GraphRunner:
             model.forward = fx_graph
         for reason, count in fx_graph.skipped.items():
             model.session.count_skipped(reason, count)
+        layouts_of(model.session).note_compiled(fx_graph, model.layouts)
         if self._seen:
             log.info("graph %d: the model ran with new shapes.", fx_graph.graph.graph_id)
         if self._copies is None:

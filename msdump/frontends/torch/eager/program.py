@@ -23,12 +23,14 @@ from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
 from msdump.frontends.torch.eager.tensors import TensorTable
+from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.operators import Path, op_type, results_in
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
 from msdump.frontends.torch.steps import Steps
+from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
-from msdump.records import TensorInfo, TensorKey
+from msdump.records import INPUT, OUTPUT, TensorInfo, TensorKey
 from msdump.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
 from msdump.torch_arrays import dtype_name
 
@@ -73,7 +75,9 @@ class EagerProgram:
         self._selected: dict[tuple[str, str, int], bool] = {}
         self._backward_scopes: dict[str, str] = {}
         self._is_forked = False
-        self._names: dict[int, str] = {}
+        self._names: TensorMap[str] = TensorMap()
+        self._layouts = layouts_of(session)
+        self._has_reduced = False
         self._copies: dict[tuple[TensorKey, Any], Array] = {}
         self._numbers: dict[Hashable, Statistics] = {}
         self._keeps = any(observer.needs_all_values for observer in session.observers)
@@ -212,7 +216,35 @@ class EagerProgram:
             call.written = [self._shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)]
             self._note_parameters(stage, call)
             stage.show(call, scope, number, _source)
+            if self._layouts.is_on:
+                self._note_layouts(stage, name, function, args, tensors, [tensor for _, tensor in results])
         return result
+
+    def _note_layouts(
+        self,
+        stage: Stage,
+        name: str,
+        function: Any,
+        args: Sequence[Any],
+        inputs: Sequence[Tensor],
+        results: Sequence[Any],
+    ) -> None:
+        """How the operands of a call that is shown lie over the ranks of the job."""
+        book, graph_id, iteration = self._layouts, stage.graph.graph_id, self._iteration
+        assert iteration is not None
+        is_copy = function is torch.ops.aten.copy_.default
+        if stage is self._stages[UPDATE] and not self._has_reduced and not is_copy:
+            # DistributedDataParallel ends its reduction with copies into the gradients.
+            self._has_reduced = True
+            book.note_gradients()
+        # What a copy writes over it does not read.
+        read = [None if is_copy and each.is_written else each.tensor for each in inputs]
+        book.note(graph_id, name, INPUT, read, iteration)
+        book.note(graph_id, name, OUTPUT, results, iteration, book.note_collective(function, args))
+        for each in inputs:
+            parameter = self._names.get(each.tensor)
+            if parameter is not None:
+                book.note(graph_id, parameter, OUTPUT, [each.tensor], iteration)
 
     def _read_early(self, call: Call) -> dict[int, Array]:
         """Copies of inputs whose memory the operator may write."""
@@ -284,7 +316,7 @@ class EagerProgram:
 
     def _note_parameters(self, stage: Stage, call: Call) -> None:
         for info, each in zip(call.inputs, call.tensors, strict=True):
-            name = self._names.get(id(each.tensor))
+            name = self._names.get(each.tensor)
             if name is not None:
                 stage.add_parameter(info, name, each.tensor, _memory(each.tensor))
 
@@ -339,7 +371,7 @@ class EagerProgram:
         local = _local(tensor)
         dtype = dtype_name(local.dtype)
         assert dtype is not None
-        parameter = self._names.get(id(tensor))
+        parameter = self._names.get(tensor)
         return info_of(local, self._table.key(local, origin if parameter is None else parameter), dtype)
 
     def _is_readable(self, tensor: Any) -> bool:
@@ -392,6 +424,8 @@ class EagerProgram:
             self._finish_stage(stage)
         self._copies.clear()
         self._numbers.clear()
+        self._has_reduced = False
+        self._layouts.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
         stage.finish(self._at_end, lambda tensor: self._info(tensor, ("", "")))
@@ -413,7 +447,9 @@ class EagerProgram:
                     self._names.clear()
                     self._begin(iteration)
             if any(stage.is_watched for stage in self._stages):
-                self._names |= {id(tensor): name for name, tensor in _named_tensors(module)}
+                for name, tensor in _named_tensors(module):
+                    self._names.set(tensor, name)
+                self._layouts.note_model(module)
 
     def _leave_module(self, module: torch.nn.Module, result: Any) -> None:
         """Where operators are not looked at, the backward is heard of by a hook."""

@@ -1,0 +1,401 @@
+"""layout.json: how the tensors of a rank lie over the ranks of its job.
+
+One file for each rank, `rank_N/.dump_metadata/layout.json`, beside the configuration of the dump. Its keys, and what must
+be equal by them, are in docs/formats/layout.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msdump.errors import FormatError
+from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.paths.parse import safe_text
+from msdump.formats.paths.sync import short_op_name
+from msdump.plain_files import read_plain, unreadable
+from msdump.records import INPUT, MAX_NDIM, OUTPUT
+
+LAYOUT_FILE = "layout.json"
+VERSION = 1
+SHARD, STRIDED, REPLICATE, PARTIAL = "shard", "strided_shard", "replicate", "partial"
+
+_MODE = 0o400
+_MAX_AXES = 16
+_MAX_RANKS = 1 << 22
+_MAX_SIZE = 1 << 62
+_MAX_TEXT = 4096
+_PLACEMENT = re.compile(
+    r"(?P<replicate>replicate)|shard\((?P<dim>[0-9]{1,2})\)"
+    r"|strided_shard\((?P<strided>[0-9]{1,2}), (?P<split>[0-9]{1,9})\)"
+    r"|partial\((?P<operation>[a-z_0-9]{1,40})\)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What one axis of a mesh does to a tensor.
+
+    kind       SHARD: the axis cuts dimension `dim` into pieces as `torch.chunk` does, in the order of the ranks;
+               STRIDED: it cuts each of `split` equal parts of that dimension, and a rank holds its piece of all of
+               them; REPLICATE: all ranks along it hold the same bytes; PARTIAL: they hold what `operation` makes one
+    dim        of the tensor, zero-based; None but for SHARD and STRIDED
+    operation  such as "sum"; "" but for PARTIAL
+    """
+
+    kind: str
+    dim: int | None = None
+    split: int = 1
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ranks that work together in collectives.   name: of the process group; ranks: of the job, in its order"""
+
+    name: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Ranks in rows and columns.
+
+    names        of the axes; "" for one without a name
+    sizes        how many ranks lie along each axis
+    ranks        of the job, the last axis running fastest
+    coordinates  of the rank that wrote the file, one for each axis
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    ranks: tuple[int, ...]
+    coordinates: tuple[int, ...]
+
+    def coordinates_of(self, rank: int) -> tuple[int, ...]:
+        """Raises: ValueError for a rank that is not in the mesh."""
+        return self._coordinates_at(self.ranks.index(rank))
+
+    def ranks_like(self, axes: Sequence[int]) -> tuple[int, ...]:
+        """Ranks that have the coordinates of the one that wrote the file along these axes, ascending."""
+        own = [self.coordinates[axis] for axis in axes]
+        places = ((rank, self._coordinates_at(index)) for index, rank in enumerate(self.ranks))
+        return tuple(sorted(rank for rank, place in places if [place[axis] for axis in axes] == own))
+
+    def _coordinates_at(self, index: int) -> tuple[int, ...]:
+        coordinates: list[int] = []
+        for size in reversed(self.sizes):
+            index, coordinate = divmod(index, size)
+            coordinates.append(coordinate)
+        return tuple(reversed(coordinates))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLayout:
+    """How one tensor lies over a mesh.   shape: of the whole tensor, in elements; placements: one for each axis"""
+
+    shape: tuple[int, ...]
+    placements: tuple[Placement, ...]
+    mesh: Mesh
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether ranks hold terms of the tensor rather than parts of it."""
+        return any(placement.kind == PARTIAL for placement in self.placements)
+
+    @property
+    def equal_ranks(self) -> tuple[int, ...]:
+        """Ranks that must hold the same bytes as the one that wrote the file, itself included, ascending."""
+        return self.mesh.ranks_like(
+            [axis for axis, placement in enumerate(self.placements) if placement.kind != REPLICATE]
+        )
+
+    def block(self, rank: int) -> tuple[slice, ...] | None:
+        """Where in the whole tensor the part of a rank lies.
+
+        Units:  elements of the whole tensor, one slice for each dimension.
+        Edges:  an empty slice where there are more ranks than rows; None where the part is no single block (STRIDED).
+        Raises: ValueError for a rank that is not in the mesh.
+        """
+        if any(placement.kind == STRIDED for placement in self.placements):
+            return None
+        starts, lengths = [0] * len(self.shape), list(self.shape)
+        axes = zip(self.placements, self.mesh.sizes, self.mesh.coordinates_of(rank), strict=True)
+        for placement, size, coordinate in axes:
+            if placement.kind == SHARD:
+                assert placement.dim is not None
+                length = lengths[placement.dim]
+                piece = -(-length // size)
+                first = min(coordinate * piece, length)
+                starts[placement.dim] += first
+                lengths[placement.dim] = min(piece, length - first)
+        return tuple(slice(start, start + length) for start, length in zip(starts, lengths, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor of the dump.
+
+    name       full name of the operator, or name of the parameter (whose `io` is "output" and whose `slot` is 0)
+    iteration  from which on the layout holds, until another one of the same operand comes
+    layout     None: from this iteration on nothing is known of it
+    """
+
+    graph_id: int
+    name: str
+    io: str
+    slot: int
+    iteration: int
+    layout: TensorLayout | None
+
+
+@dataclass(frozen=True)
+class RankLayout:
+    """Content of layout.json.
+
+    rank, rank_count  of the process, and how many the job has; zero-based
+    operands          tensors that are parts or copies of others; those that are not here belong to this rank alone,
+                      or nothing is known of them
+    """
+
+    rank: int
+    rank_count: int
+    host: str
+    groups: tuple[Group, ...] = ()
+    meshes: tuple[Mesh, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    _by_place: dict[tuple[int, str, str, int], list[Operand]] = field(default_factory=dict, compare=False, repr=False)
+
+    def find(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> TensorLayout | None:
+        """Layout of a tensor; None where none is known.
+
+        name   full name of the operator, its last part, or the form that it has in names of files
+        Edges: before the first iteration that is known of an operand its layout is None.
+        """
+        if not self._by_place:
+            for operand in self.operands:
+                forms = {operand.name, safe_text(operand.name), short_op_name(operand.name)}
+                for form in forms:
+                    place = operand.graph_id, form, operand.io, operand.slot
+                    self._by_place.setdefault(place, []).append(operand)
+        known = self._by_place.get((graph_id, name, io, slot), ())
+        last = max(
+            (each for each in known if each.iteration <= iteration), key=lambda each: each.iteration, default=None
+        )
+        return None if last is None else last.layout
+
+
+# -- placements as text --------------------------------------------------------------------------------------------
+
+
+def format_placement(placement: Placement) -> str:
+    """Text of a placement: "shard(0)", "strided_shard(0, 2)", "replicate", "partial(sum)"."""
+    if placement.kind == SHARD:
+        return f"shard({placement.dim})"
+    if placement.kind == STRIDED:
+        return f"strided_shard({placement.dim}, {placement.split})"
+    return REPLICATE if placement.kind == REPLICATE else f"partial({placement.operation})"
+
+
+def parse_placement(text: str) -> Placement:
+    """Inverse of `format_placement`.   Raises: FormatError."""
+    match = _PLACEMENT.fullmatch(text)
+    if match is None:
+        raise FormatError(
+            f'placement: expected "shard(0)", "strided_shard(0, 2)", "replicate" or "partial(sum)", got {text[:80]!r}.'
+        )
+    if match["dim"] is not None:
+        return Placement(SHARD, int(match["dim"]))
+    if match["strided"] is not None:
+        return Placement(STRIDED, int(match["strided"]), split=int(match["split"]))
+    return Placement(REPLICATE) if match["replicate"] else Placement(PARTIAL, operation=match["operation"])
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def write_layout(directory: str | os.PathLike[str], layout: RankLayout) -> None:
+    """Write the file of a rank, over an earlier one.   Raises: WriteError."""
+    make_dirs(directory)
+    write_file(Path(directory) / LAYOUT_FILE, [layout_text(layout).encode()], _MODE, replace=True)
+
+
+def layout_text(layout: RankLayout) -> str:
+    """Text of the file. Layouts that several tensors share are written once."""
+    meshes = dict.fromkeys(layout.meshes)
+    numbers: dict[TensorLayout, int] = {}
+    rows = []
+    for operand in layout.operands:
+        number = None
+        if operand.layout is not None:
+            meshes.setdefault(operand.layout.mesh)
+            number = numbers.setdefault(operand.layout, len(numbers))
+        rows.append(
+            {
+                "graph": operand.graph_id,
+                "name": operand.name,
+                "io": operand.io,
+                "slot": operand.slot,
+                "iteration": operand.iteration,
+                "layout": number,
+            }
+        )
+    place = {mesh: number for number, mesh in enumerate(meshes)}
+    head = {"version": VERSION, "rank": layout.rank, "rank_count": layout.rank_count, "host": layout.host}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "groups": [{"name": group.name, "ranks": group.ranks} for group in layout.groups],
+        "meshes": [
+            {"names": mesh.names, "sizes": mesh.sizes, "ranks": mesh.ranks, "coordinates": mesh.coordinates}
+            for mesh in meshes
+        ],
+        "layouts": [
+            {
+                "shape": each.shape,
+                "placements": [format_placement(placement) for placement in each.placements],
+                "mesh": place[each.mesh],
+            }
+            for each in numbers
+        ],
+        "tensors": rows,
+    }
+    # A line for each row, so that people can read it and tools can compare two.
+    lines = [f' "{key}": {json.dumps(value)}' for key, value in head.items()]
+    for key, items in tables.items():
+        inner = ",\n".join(f"  {json.dumps(item)}" for item in items)
+        lines.append(f' "{key}": [\n{inner}\n ]' if items else f' "{key}": []')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_layout(path: str | os.PathLike[str]) -> RankLayout:
+    """The file of a rank.   Raises: FormatError for one that is damaged, of a later version, or cannot be read."""
+    where = os.fspath(path)
+    try:
+        return _rank_layout(json.loads(read_plain(path)))
+    except _ContentError as error:
+        raise FormatError(f"{where}, {error}") from error
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{where}: expected JSON, got something else: {error}.") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+class _ContentError(FormatError):
+    """What is wrong inside of a file, without its name."""
+
+
+def _rank_layout(content: Any) -> RankLayout:
+    version = _number(content, "version", "the file")
+    if version != VERSION:
+        raise _ContentError(f"version: expected {VERSION}, got {version}. Read it with the msdump that wrote it.")
+    count = _number(content, "rank_count", "the file", 1, _MAX_RANKS)
+    groups = [Group(_text(row, "name", where), _ranks(row, where, count)) for where, row in _rows(content, "groups")]
+    rank = _number(content, "rank", "the file", 0, count - 1)
+    meshes = [_mesh(row, where, rank, count) for where, row in _rows(content, "meshes")]
+    layouts = [_layout(row, where, meshes) for where, row in _rows(content, "layouts")]
+    operands = [_operand(row, where, layouts) for where, row in _rows(content, "tensors")]
+    host = _text(content, "host", "the file")
+    return RankLayout(rank, count, host, tuple(groups), tuple(meshes), tuple(operands))
+
+
+def _mesh(row: Any, where: str, rank: int, rank_count: int) -> Mesh:
+    names = _list(row, "names", where, _MAX_AXES)
+    sizes = _numbers(row, "sizes", where, _MAX_AXES, 1, _MAX_RANKS)
+    ranks = _ranks(row, where, rank_count)
+    coordinates = _numbers(row, "coordinates", where, _MAX_AXES, 0, _MAX_RANKS)
+    if not all(isinstance(name, str) and len(name) <= _MAX_TEXT for name in names):
+        raise _ContentError(f"{where}.names: expected texts, got {str(names)[:80]}.")
+    if math.prod(sizes) != len(ranks) or not len(names) == len(sizes) == len(coordinates):
+        raise _ContentError(
+            f"{where}: expected a name, a size and a coordinate for each axis, and a rank for each place, got "
+            f"{len(names)} names, sizes {sizes}, {len(coordinates)} coordinates and {len(ranks)} ranks."
+        )
+    mesh = Mesh(tuple(names), sizes, ranks, coordinates)
+    if rank not in ranks or mesh.coordinates_of(rank) != coordinates:
+        raise _ContentError(f"{where}.coordinates: expected those of rank {rank} in {ranks[:16]}, got {coordinates}.")
+    return mesh
+
+
+def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
+    shape = _numbers(row, "shape", where, MAX_NDIM, 0, _MAX_SIZE)
+    mesh = meshes[_number(row, "mesh", where, 0, len(meshes) - 1)]
+    texts = _list(row, "placements", where, _MAX_AXES)
+    try:
+        placements = tuple(parse_placement(text if isinstance(text, str) else str(text)) for text in texts)
+    except FormatError as error:
+        raise _ContentError(f"{where}.{error}") from error
+    if len(placements) != len(mesh.sizes) or any(
+        each.dim is not None and each.dim >= len(shape) for each in placements
+    ):
+        raise _ContentError(
+            f"{where}.placements: expected one for each of {len(mesh.sizes)} axes, of a tensor of {len(shape)} "
+            f"dimensions, got {str(texts)[:80]}."
+        )
+    return TensorLayout(shape, placements, mesh)
+
+
+def _operand(row: Any, where: str, layouts: Sequence[TensorLayout]) -> Operand:
+    io = _text(row, "io", where)
+    if io not in (INPUT, OUTPUT):
+        raise _ContentError(f'{where}.io: expected "input" or "output", got {io[:80]!r}.')
+    graph_id, slot, iteration = (_number(row, key, where, 0, _MAX_SIZE) for key in ("graph", "slot", "iteration"))
+    has_layout = _value(row, "layout", where) is not None
+    layout = layouts[_number(row, "layout", where, 0, len(layouts) - 1)] if has_layout else None
+    return Operand(graph_id, _text(row, "name", where), io, slot, iteration, layout)
+
+
+def _rows(content: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
+    rows = _list(content, key, "the file", _MAX_SIZE)
+    return [(f"{key}[{index}]", row) for index, row in enumerate(rows)]
+
+
+def _value(row: Any, key: str, where: str) -> Any:
+    if not isinstance(row, dict) or key not in row:
+        raise _ContentError(f"{where}: expected an object with {key!r}, got {str(row)[:80]}.")
+    return row[key]
+
+
+def _text(row: Any, key: str, where: str) -> str:
+    text = _value(row, key, where)
+    if not isinstance(text, str) or len(text) > _MAX_TEXT:
+        raise _ContentError(f"{where}.{key}: expected a text of at most {_MAX_TEXT} characters, got {str(text)[:80]}.")
+    return text
+
+
+def _number(row: Any, key: str, where: str, least: int = 0, most: int = _MAX_SIZE) -> int:
+    return _checked(_value(row, key, where), f"{where}.{key}", least, most)
+
+
+def _numbers(row: Any, key: str, where: str, length: int, least: int, most: int) -> tuple[int, ...]:
+    items = _list(row, key, where, length)
+    return tuple(_checked(item, f"{where}.{key}", least, most) for item in items)
+
+
+def _ranks(row: Any, where: str, rank_count: int) -> tuple[int, ...]:
+    ranks = _numbers(row, "ranks", where, _MAX_RANKS, 0, rank_count - 1)
+    if not ranks or len(set(ranks)) != len(ranks):
+        raise _ContentError(f"{where}.ranks: expected ranks that differ, got {str(ranks)[:80]}.")
+    return ranks
+
+
+def _list(row: Any, key: str, where: str, length: int) -> list[Any]:
+    items = _value(row, key, where)
+    if not isinstance(items, list) or len(items) > length:
+        raise _ContentError(f"{where}.{key}: expected a list of at most {length} items, got {str(items)[:80]}.")
+    return items
+
+
+def _checked(value: Any, where: str, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise _ContentError(f"{where}: expected an integer from {least} to {most}, got {str(value)[:80]}.")
+    return value

@@ -1,0 +1,251 @@
+"""LayoutBook: how the tensors of this process lie over the ranks of its job, collected while it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from msdump import sessions
+from msdump.formats.layout_json import (
+    PARTIAL,
+    REPLICATE,
+    SHARD,
+    STRIDED,
+    Group,
+    Mesh,
+    Operand,
+    Placement,
+    RankLayout,
+    TensorLayout,
+)
+from msdump.frontends.torch.tensor_map import TensorMap
+from msdump.records import OUTPUT
+
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
+    from msdump.frontends.torch.graph_from_fx import FxGraph
+
+# Operands whose layouts are known; a program that gives its operators ever new layouts would fill the memory.
+_MAX_OPERANDS = 500_000
+_OPERATION = re.compile("[a-z_0-9]{1,40}")
+# Collectives that leave the same bytes in all ranks of their group.
+_EQUALIZING = ("allreduce", "all_reduce", "broadcast", "allgather", "all_gather")
+_COLLECTIVES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
+
+
+class LayoutBook:
+    """Layouts of the tensors that one session dumps. Without process groups it is empty and nothing is written.
+
+    Any thread may call it while it holds what keeps operators of its program apart.
+    """
+
+    def __init__(self, session: GraphSession) -> None:
+        self._session = weakref.ref(session)
+        self._is_changed = True
+        self._groups: dict[Group, None] = {}
+        self._meshes: dict[Any, Mesh | None] = {}
+        self._layouts: dict[Any, TensorLayout | None] = {}
+        # Of plain tensors that are copies in other ranks, too.
+        self._replicas: TensorMap[TensorLayout] = TensorMap()
+        self._gradients: TensorMap[TensorLayout] = TensorMap()
+        self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._latest: dict[tuple[int, str, str, int], TensorLayout | None] = {}
+        self._operands: list[Operand] = []
+
+    @property
+    def is_on(self) -> bool:
+        """Whether this process is one of several that know each other."""
+        return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+    # -- what runs --------------------------------------------------------------------------------
+
+    def note_model(self, module: torch.nn.Module) -> None:
+        """A model is about to run: parameters of DistributedDataParallel in it are copies in all ranks of its group."""
+        for part in module.modules() if self.is_on else ():
+            if isinstance(part, torch.nn.parallel.DistributedDataParallel) and part not in self._models:
+                self._models.add(part)
+                mesh = self._group_mesh(part.process_group, "replicas")
+                ignored = set(part.parameters_to_ignore)
+                for name, parameter in part.module.named_parameters():
+                    if mesh is not None and name not in ignored and layout_of_dtensor(parameter) is None:
+                        self._replicas.set(parameter, _replicated(parameter, mesh))
+
+    def note_gradients(self) -> None:
+        """The backward is over: gradients of such parameters are copies now, unless the model was told to wait."""
+        for model in self._models:
+            if getattr(model, "require_forward_param_sync", True):
+                for parameter in model.parameters():
+                    layout = self._replicas.get(parameter)
+                    if layout is not None and parameter.grad is not None:
+                        self._gradients.set(parameter.grad, layout)
+
+    def note_collective(self, function: Any, arguments: Sequence[Any]) -> Mesh | None:
+        """A collective runs.   Returns: the ranks of its group where these have equal results, else None."""
+        if getattr(function, "namespace", "") not in _COLLECTIVES:
+            return None
+        group = next(filter(None, map(_process_group, reversed(arguments))), None)
+        mesh = None if group is None else self._group_mesh(group, "replicas")
+        is_equal = any(function._schema.name.partition("::")[2].lstrip("_").startswith(name) for name in _EQUALIZING)
+        return mesh if is_equal else None
+
+    def layout(self, tensor: Any) -> TensorLayout | None:
+        """How a tensor lies over the ranks; None where nothing is known of it."""
+        spec = layout_of_dtensor(tensor)
+        if spec is None:
+            return self._replicas.get(tensor) or self._gradients.get(tensor)
+        if spec not in self._layouts:
+            mesh = self._mesh(spec.mesh)
+            self._layouts[spec] = (
+                None if mesh is None else TensorLayout(tuple(spec.shape), tuple(map(_placement, spec.placements)), mesh)
+            )
+        return self._layouts[spec]
+
+    def note(
+        self, graph_id: int, name: str, io: str, tensors: Sequence[Any], iteration: int, mesh: Mesh | None = None
+    ) -> None:
+        """Operands of an operator.   mesh: of ranks in which they are equal, where their layouts say nothing"""
+        for slot, tensor in enumerate(tensors):
+            layout = self.layout(tensor)
+            if layout is None and mesh is not None:
+                layout = _replicated(tensor, mesh)
+            self.note_operand(Operand(graph_id, name, io, slot, iteration, layout))
+
+    def note_operand(self, operand: Operand) -> None:
+        """One operand; that nothing is known of it is news only where something was."""
+        place = operand.graph_id, operand.name, operand.io, operand.slot
+        if self._latest.get(place) != operand.layout and len(self._operands) < _MAX_OPERANDS:
+            self._latest[place] = operand.layout
+            self._operands.append(operand)
+            self._is_changed = True
+
+    def note_compiled(self, fx_graph: FxGraph, parameters: Mapping[str, TensorLayout]) -> None:
+        """A graph was compiled: its collectives, and those of its parameters that were cut.
+
+        parameters   layouts by name; the graph itself sees the part of this process
+        """
+        if not self.is_on:
+            return
+        graph_id = fx_graph.graph.graph_id
+        for call, node in fx_graph.nodes.items():
+            mesh = self.note_collective(call.target, call.args)
+            for slot, value in enumerate(node.outputs if mesh is not None else ()):
+                assert mesh is not None
+                layout = TensorLayout(tuple(value.type.shape), (Placement(REPLICATE),), mesh)
+                self.note_operand(Operand(graph_id, node.full_name, OUTPUT, slot, 0, layout))
+        for value in fx_graph.graph.parameters:
+            if value.name in parameters:
+                self.note_operand(Operand(graph_id, value.name, OUTPUT, 0, 0, parameters[value.name]))
+        self.save()
+
+    # -- the file ---------------------------------------------------------------------------------
+
+    def end_iteration(self) -> None:
+        """Gradients are computed anew, and what is known is saved."""
+        self._gradients.clear()
+        self.save()
+
+    def save(self) -> None:
+        """What is known goes to the session, where it is more than the last time."""
+        session = self._session()
+        if session is None or not self._is_changed or not self.is_on:
+            return
+        self._is_changed = False
+        session.keep_layout(
+            RankLayout(
+                torch.distributed.get_rank(),
+                torch.distributed.get_world_size(),
+                os.uname().nodename,
+                tuple(self._groups),
+                tuple(mesh for mesh in self._meshes.values() if mesh is not None),
+                tuple(self._operands),
+            )
+        )
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _group_mesh(self, group: Any, name: str) -> Mesh | None:
+        """The ranks of a process group in one row; None where this process is not in it."""
+        self._note_group(group)
+        ranks = tuple(torch.distributed.get_process_group_ranks(group))
+        key = name, ranks
+        if key not in self._meshes:
+            own = torch.distributed.get_rank()
+            is_member = own in ranks
+            self._meshes[key] = Mesh((name,), (len(ranks),), ranks, (ranks.index(own),)) if is_member else None
+        return self._meshes[key]
+
+    def _note_group(self, group: Any) -> None:
+        found = Group(str(group.group_name), tuple(torch.distributed.get_process_group_ranks(group)))
+        if found not in self._groups:
+            self._groups[found] = None
+            self._is_changed = True
+
+    def _mesh(self, device_mesh: Any) -> Mesh | None:
+        """None for a mesh that this process is not in: it holds nothing of its tensors."""
+        if device_mesh not in self._meshes:
+            coordinates = device_mesh.get_coordinate()
+            with _disable_current_modes():
+                ranks = tuple(int(rank) for rank in device_mesh.mesh.flatten().tolist())
+                sizes = tuple(int(size) for size in device_mesh.mesh.shape)
+            names = device_mesh.mesh_dim_names or ("",) * len(sizes)
+            for group in device_mesh.get_all_groups() if coordinates is not None else ():
+                self._note_group(group)
+            self._meshes[device_mesh] = (
+                None if coordinates is None else Mesh(tuple(map(str, names)), sizes, ranks, tuple(coordinates))
+            )
+        return self._meshes[device_mesh]
+
+
+def layouts_of(session: GraphSession) -> LayoutBook:
+    """The book of a session, which all that its process dumps shares."""
+    with sessions.lock:
+        book = _books.get(session)
+        if book is None:
+            book = _books[session] = LayoutBook(session)
+        return book
+
+
+_books: weakref.WeakKeyDictionary[GraphSession, LayoutBook] = weakref.WeakKeyDictionary()
+
+
+def layout_of_dtensor(tensor: Any) -> Any:
+    """What a DTensor says of itself; None for any other tensor."""
+    return getattr(tensor, "_spec", None) if hasattr(tensor, "_local_tensor") else None
+
+
+def _placement(placement: Any) -> Placement:
+    # In this order: a strided shard is a shard in some versions of PyTorch.
+    split = getattr(placement, "split_factor", None)
+    if split is not None:
+        return Placement(STRIDED, int(placement.dim), split=int(split))
+    if placement.is_shard():
+        return Placement(SHARD, int(placement.dim))
+    if placement.is_replicate():
+        return Placement(REPLICATE)
+    operation = str(getattr(placement, "reduce_op", "other")).lower()
+    return Placement(PARTIAL, operation=operation if _OPERATION.fullmatch(operation) else "other")
+
+
+def _replicated(tensor: Any, mesh: Mesh) -> TensorLayout:
+    return TensorLayout(tuple(tensor.shape), (Placement(REPLICATE),), mesh)
+
+
+def _process_group(argument: Any) -> Any:
+    """The process group that an argument of a collective is, or names."""
+    if isinstance(argument, torch.distributed.ProcessGroup):
+        return argument
+    try:
+        if isinstance(argument, str):
+            resolve: Any = vars(torch.distributed.distributed_c10d)["_resolve_process_group"]
+            return resolve(argument)
+        if isinstance(argument, torch.ScriptObject):
+            return torch.distributed.ProcessGroup.unbox(argument)
+    except (RuntimeError, TypeError, ValueError, KeyError, LookupError):
+        pass
+    return None

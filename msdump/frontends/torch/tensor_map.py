@@ -1,0 +1,28 @@
+"""TensorMap: what is known of single tensors, for as long as they live."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class TensorMap(Generic[T]):
+    """Values by tensor, which is itself, not its elements. No tensor is kept alive by it.
+
+    A dict of ids would give the value of a tensor that is gone to the next one at its address.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[Any], T]] = {}
+
+    def get(self, tensor: Any) -> T | None:
+        entry = self._entries.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
+
+    def set(self, tensor: Any, value: T) -> None:
+        self._entries[id(tensor)] = weakref.ref(tensor), value
+
+    def clear(self) -> None:
+        self._entries.clear()
