@@ -1,7 +1,7 @@
 """layout.json: how the tensors of a rank lie over the ranks of its job.
 
-One file for each rank, `rank_N/.dump_metadata/layout.json`, beside the configuration of the dump. Its keys, and what must
-be equal by them, are in docs/formats/layout.md.
+One file for each rank, `rank_N/.dump_metadata/layout.json`, beside the configuration of the dump. Its keys, and what
+must be equal by them, are in docs/formats/layout.md.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey
 
 @dataclass(frozen=True, slots=True)
 class FinishedStep:
-    """A watched iteration that has ended: one event per operator, in execution order, and the memory of any
+    """A watched iteration that has ended: one event per operator that ran, in execution order, and the memory of any
     value of the graph (parameters and inputs included) as the step left it.
 
     key   of a parameter of an open graph, as the step left it
@@ -256,6 +256,8 @@ class WatchedRun:
         # Operands of each operator that an observer keeps.
         self._kept: dict[int, tuple[Sequence[Array], Sequence[Array]]] = {}
         self._kept_by_key: dict[TensorKey, Array] = {}
+        # Of an open graph: the operators of this iteration, in the order in which they ran.
+        self._ran: list[OpInfo] = []
         # What was in those that were overwritten.
         self._saved: dict[TensorKey, Array] = {}
 
@@ -280,6 +282,8 @@ class WatchedRun:
                 self._watch(calls, number, op, self._union[op.index])
             else:
                 self._launch(calls, number, op, None)
+            if self._seen.graph.is_open:
+                self._ran.append(op)
         calls.release(number)
 
     def resume(self) -> None:
@@ -292,7 +296,7 @@ class WatchedRun:
         calls.settle()
         events = []
         # Of an open graph not all operators run in each iteration, nor in one order.
-        ran = [self._seen.ops[index] for index in self._kept] if self._seen.graph.is_open else self._seen.ops
+        ran = self._ran if self._seen.graph.is_open else self._seen.ops
         for op in ran:
             inputs, outputs = self._kept.get(op.index, ((), ()))
             if self._saved:
