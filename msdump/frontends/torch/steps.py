@@ -11,19 +11,22 @@ A backward graph belongs to the iteration of the forward run whose tensors it re
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 
 class Steps:
-    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs."""
+    """Counters of one session. `next_iteration` gives the next number; `graph_ids` those of graphs.
 
-    def __init__(self, next_iteration: Callable[[], int]) -> None:
+    beside   of a program that runs in another thread at the same time: what that one does ends no step of this one
+    """
+
+    def __init__(self, next_iteration: Callable[[], int], beside: Steps | None = None) -> None:
         self._next = next_iteration
         self._ran: set[Hashable] = set()
         self.is_over = True
         self._has_gradients = False
         self.iteration = 0
-        self.graph_ids = itertools.count()
+        self.graph_ids: Iterator[int] = itertools.count() if beside is None else beside.graph_ids
 
     def forward(self, graph: Hashable, has_gradients: bool) -> int:
         """Iteration of a forward run that starts now."""

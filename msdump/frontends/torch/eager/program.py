@@ -16,7 +16,7 @@ import torch
 from torch._subclasses import FakeTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from msdump import dtypes
+from msdump import dtypes, sessions
 from msdump.arrays import Array, filled_memory
 from msdump.frontends.torch.convert import array_of, why_unreadable
 from msdump.frontends.torch.eager.scopes import Scopes
@@ -51,7 +51,9 @@ class EagerProgram:
     """The operators of a program, forward, backward and in optimizers: a graph for each of these three.
 
     model      whose calls begin iterations; None: the outermost modules that are called
+    shared_steps  of all that the session dumps; a second program, in another thread, counts steps of its own
     on_change  called with whether the operators of the iteration that begins are to be shown
+    sees_thread  whether operators of the thread that asks are shown, as of one that computes gradients
 
     An iteration begins as `Steps` says, when such a module is called; where no module is called, with the first
     operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations itself.
@@ -60,17 +62,24 @@ class EagerProgram:
     def __init__(
         self,
         session: GraphSession,
-        steps: Steps,
+        shared_steps: Steps,
         model: torch.nn.Module | None,
         on_change: Callable[[bool], None],
+        sees_thread: Callable[[], bool],
     ) -> None:
         self.session = session
+        self.has_ended = False
         self._model = model
         self._on_change = on_change
-        self._steps = steps
-        self._stages = [Stage(next(steps.graph_ids), session.observers) for _ in range(3)]
+        self._sees_thread = sees_thread
+        self._thread = threading.get_ident()
+        with sessions.lock:
+            is_alone = all(other.session is not session for other in _programs if not other.has_ended)
+            _programs.add(self)
+        self._steps = shared_steps if is_alone else Steps(session.next_iteration, shared_steps)
+        self._stages = [Stage(next(self._steps.graph_ids), session.observers) for _ in range(3)]
         self._table = TensorTable()
-        self._scopes = Scopes(self._enter_module, self._leave_module)
+        self._scopes = Scopes(self._is_ours, self._enter_module, self._leave_module)
         self._scope_by_call: dict[int, str] = {}
         self._selected: dict[tuple[str, str, int], bool] = {}
         self._backward_scopes: dict[str, str] = {}
@@ -90,7 +99,6 @@ class EagerProgram:
         self._is_explicit = False
         self._is_paused = False
         self._lock = threading.RLock()
-        self._handles: list[Any] = []
 
     # -- beginning and end ------------------------------------------------------------------------
 
@@ -99,19 +107,14 @@ class EagerProgram:
         self.session.call_before_end(self.end)
         self.session.call_at_change(self._between_iterations)
         self.session.call_when_step_ends(self.step)
-        _programs.add(self)
         self._scopes.begin()
-        self._handles = [
-            register_optimizer_step_pre_hook(self._enter_optimizer),
-            register_optimizer_step_post_hook(self._leave_optimizer),
-        ]
+        _optimizers.begin(self)
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
+        self.has_ended = True
         self._scopes.end()
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        _optimizers.end(self)
         with self._lock:
             self._finish()
 
@@ -145,13 +148,17 @@ class EagerProgram:
             self._is_paused = False
             self._on_change(True)
 
+    def _is_ours(self) -> bool:
+        """Whether this thread is the one that the program runs in, or works for it."""
+        return not self._is_forked and (threading.get_ident() == self._thread or self._sees_thread())
+
     # -- operators --------------------------------------------------------------------------------
 
     def run(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Run an operator, and show it.   Returns: what it returns.   Raises: what it raises."""
         node: Any = torch._C._current_autograd_node()
         if self._is_forked:
-            self.session.may_dump()  # to warn: a forked process runs as it is
+            _note_forked_run()
             return function(*args, **keywords)
         with self._lock:
             if self._iteration is None or (node is None and not self._has_modules):
@@ -458,22 +465,71 @@ class EagerProgram:
                 if tensor.grad_fn is not None:
                     tensor.grad_fn.register_prehook(lambda _: self._steps.backward())
 
-    def _enter_optimizer(self, optimizer: Any, args: Any, keywords: Any) -> None:
-        with self._lock:
-            self._optimizer.append(f"optimizer-{type(optimizer).__name__}")
+    def enter_optimizer(self, optimizer: Any) -> None:
+        """An optimizer is about to step, in whichever thread."""
+        if self._is_ours():
+            with self._lock:
+                self._optimizer.append(f"optimizer-{type(optimizer).__name__}")
 
-    def _leave_optimizer(self, optimizer: Any, args: Any, keywords: Any) -> None:
-        with self._lock:
-            self._optimizer.pop()
-            self._steps.backward()
+    def leave_optimizer(self) -> None:
+        """An optimizer has stepped, in whichever thread."""
+        if self._is_ours():
+            with self._lock:
+                if self._optimizer:
+                    self._optimizer.pop()
+                self._steps.backward()
 
 
+class _OptimizerHooks:
+    """Hooks on all optimizers of the process, one for all programs.
+
+    Source: PyTorch iterates over the hooks of a step while it runs: in a thread that is in one of them, it raises when
+    another thread adds a further one, or removes it.
+    """
+
+    def __init__(self) -> None:
+        self._programs: tuple[EagerProgram, ...] = ()
+        self._handles: tuple[Any, ...] = ()
+
+    def begin(self, program: EagerProgram) -> None:
+        with sessions.lock:
+            if not self._programs:
+                self._handles = (
+                    register_optimizer_step_pre_hook(self._enter),
+                    register_optimizer_step_post_hook(self._leave),
+                )
+            self._programs = (*self._programs, program)
+
+    def end(self, program: EagerProgram) -> None:
+        """Idempotent."""
+        with sessions.lock:
+            self._programs = tuple(each for each in self._programs if each is not program)
+            for handle in () if self._programs else self._handles:
+                handle.remove()
+            self._handles = self._handles if self._programs else ()
+
+    def _enter(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        for program in self._programs:
+            program.enter_optimizer(optimizer)
+
+    def _leave(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        for program in self._programs:
+            program.leave_optimizer()
+
+
+_optimizers = _OptimizerHooks()
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
 
 
 def _note_fork() -> None:
     for program in _programs:
         program._is_forked = True
+
+
+def _note_forked_run() -> None:
+    """A forked process runs as it is. Nobody expects the tensors of those that load data."""
+    if torch.utils.data.get_worker_info() is None:
+        sessions.warn_of_fork("fork it before the block of msdump.watch begins, with a RANK_ID of its own")
 
 
 if hasattr(os, "register_at_fork"):

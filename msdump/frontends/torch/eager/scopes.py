@@ -16,6 +16,7 @@ class Scopes:
     """Where each thread is among the modules that are called.
 
     is_looking  whether `current` is wanted from the next outermost module on; otherwise only those are told of
+    is_ours     whether what runs in this thread belongs to the program: hooks hear the modules of all threads
     on_enter    called with the outermost module before it runs
     on_leave    called with the outermost module and its result
 
@@ -24,10 +25,12 @@ class Scopes:
 
     def __init__(
         self,
+        is_ours: Callable[[], bool],
         on_enter: Callable[[torch.nn.Module], None],
         on_leave: Callable[[torch.nn.Module, Any], None],
     ) -> None:
         self.is_looking = True
+        self._is_ours = is_ours
         self._on_enter = on_enter
         self._on_leave = on_leave
         self._threads = _Calls()
@@ -56,6 +59,8 @@ class Scopes:
         return bool(self._threads.texts)
 
     def _enter(self, module: torch.nn.Module, args: Any) -> None:
+        if not self._is_ours():
+            return
         calls = self._threads
         texts = calls.texts
         if not texts:
@@ -81,7 +86,7 @@ class Scopes:
 
     def _leave(self, module: torch.nn.Module, args: Any, result: Any) -> None:
         calls = self._threads
-        if calls.texts:
+        if calls.texts and self._is_ours():
             calls.texts.pop()
             calls.names.pop()
             if not calls.texts:

@@ -18,6 +18,7 @@ from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.graph.types import SourceLine, TensorType
 from msdump.records import OpInfo, TensorInfo, TensorKey
+from msdump.sessions import lock
 
 
 @dataclass(slots=True)
@@ -62,7 +63,8 @@ class Stage:
         self._counts.clear()
         self._by_memory.clear()
         self._overwritten.clear()
-        self._run = self._seen.begin(iteration)
+        with lock:  # observers are told of one run at a time, whichever thread it is in
+            self._run = self._seen.begin(iteration)
 
     @property
     def variants(self) -> int:
@@ -91,10 +93,11 @@ class Stage:
         """Tell the observers of a call.   Raises: what it raised."""
         assert self._run is not None
         full_name = f"{scope}/{call.signature.op_type}-op{number}"
-        op = self._ops.get((full_name, call.inputs, call.outputs))
-        if op is None:
-            op = self._add(call, scope, number, full_name, source)
-        self._run.launch(_OneCall(call), op.index, op)
+        with lock:
+            op = self._ops.get((full_name, call.inputs, call.outputs))
+            if op is None:
+                op = self._add(call, scope, number, full_name, source)
+            self._run.launch(_OneCall(call), op.index, op)
 
     def show_failed(self, call: Call, scope: str, number: int, source: Callable[[], Sequence[SourceLine]]) -> None:
         """As `show`, of a call that raised. The script may catch that, and go on with the iteration."""
@@ -104,14 +107,16 @@ class Stage:
         except Exception as error:
             if error is not call.error:
                 raise
-        self._run.resume()
+        with lock:
+            self._run.resume()
 
     def finish(self, array: Callable[[TensorInfo, Any], Array], info: Callable[[Any], TensorInfo]) -> None:
         """The iteration has ended.   array, info: of a parameter as it is now."""
         run, self._run = self._run, None
         if run is not None:
             parameters = {name: (info(tensor), tensor) for name, tensor in self._parameters.items()}
-            run.finish(_End(parameters, self._overwritten, array))
+            with lock:
+                run.finish(_End(parameters, self._overwritten, array))
             self._overwritten.clear()
 
     # -- parts ------------------------------------------------------------------------------------
@@ -170,7 +175,8 @@ class Stage:
         value = self._parameter_values.get((name, type))
         if value is None:
             value = self._parameter_values[name, type] = self.graph.add_input(name, type, PARAMETER)
-            self._seen.add_parameter(value)
+            with lock:
+                self._seen.add_parameter(value)
         self._values[info.key.value_id] = value
         self._parameters[value.id] = tensor
         self._names[value.id] = name

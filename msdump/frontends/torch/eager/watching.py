@@ -13,11 +13,12 @@ import torch
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
     _pop_mode,
     _push_mode,
 )
 
-from msdump import opening
+from msdump import opening, sessions
 from msdump.errors import ConfigError
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
@@ -72,12 +73,13 @@ class Watch(contextlib.ContextDecorator):
                 "msdump.watch: expected one block in a thread, got one inside of another. Leave out the inner one: "
                 "what it covers is watched already."
             )
-        if self._config is not None:
-            self._dump = opening.dump(self._config)
-            self._dump.__enter__()
-        session = open_session()
+        with sessions.lock:  # another thread may begin a dump of its own meanwhile
+            if self._config is not None:
+                self._dump = opening.dump(self._config)
+                self._dump.__enter__()
+            session = open_session()
         if session is not None:
-            self._program = EagerProgram(session, steps_of(session), self._model, self._look)
+            self._program = EagerProgram(session, steps_of(session), self._model, self._look, self._sees_thread)
             self._mode = _Mode(self._program)
             self._program.begin()
             self._look(True)
@@ -118,6 +120,9 @@ class Watch(contextlib.ContextDecorator):
         elif _get_current_dispatch_mode() is self._mode:
             _pop_mode()
             self._is_on = False
+
+    def _sees_thread(self) -> bool:
+        return self._mode in _get_current_dispatch_mode_stack()
 
     def step(self) -> None:
         """The iteration ends here. Needed only where no module is called, or where several calls are one step."""

@@ -530,6 +530,46 @@ def test_a_forked_process_runs_as_it_is(tmp_path: Path) -> None:
     assert "aten.cos.default-op0" not in names(tmp_path, 0)
 
 
+_FORKING = """
+import json, os, sys, torch, msdump
+
+class Squares(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.nn.Linear(2, 2)(torch.full((2,), float(index))).detach() * 0 + index
+
+model = torch.nn.Linear(2, 1)
+with msdump.watch(config=json.loads(sys.argv[1])) as watch:
+    loader = torch.utils.data.DataLoader(Squares(), 2, num_workers=2, multiprocessing_context="fork")
+    for batch in loader:
+        model(batch).sum().backward()
+    if "child" in sys.argv:
+        pid = os.fork()
+        if pid == 0:
+            model(torch.ones(1, 2))
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+print(watch.report().iterations_run)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("has_child", [False, True])
+def test_processes_that_load_data_are_no_surprise(has_child: bool, tmp_path: Path) -> None:
+    """They run as they are, without a word; another forked process is told how to have its tensors."""
+    command = [sys.executable, "-c", _FORKING, json.dumps(config(tmp_path / "dump"))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, *(["child"] if has_child else [])],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "4\n"
+    warning = "dumps nothing itself: fork it before the block of msdump.watch begins, with a RANK_ID of its own, to have"
+    assert done.stderr.count("was forked") == done.stderr.count(warning) == has_child
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
