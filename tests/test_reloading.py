@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import msdump
+from msdump import sessions
 from msdump.config.json_file import read_json_file
 from msdump.config.plan import Plan
 from msdump.errors import ConfigError
@@ -146,7 +148,7 @@ def play(program: str, folder: Path, first: Edit, edits: Mapping[int, Edit], ste
     file = folder / "dump.json"
     first(file)
     step = PROGRAMS[program]()
-    with msdump.watch(config=file) if program == "eager" else msdump.dump(file) as dump:
+    with msdump.watch(config=file) if program in ("eager", "failing") else msdump.dump(file) as dump:
         for number in range(steps):
             edits.get(number, lambda _: None)(file)
             step()
@@ -242,6 +244,129 @@ def test_triggers_come_and_go(program: str, tmp_path: Path) -> None:
     # Nothing overflows.
     assert data(tmp_path / "changed") == {0: plain[0], 2: plain[2]}
     assert report.overflows == () and report.iterations_dumped == 2 and report.error is None
+
+
+def failing() -> Step:
+    """Each step overflows, then raises, and goes on."""
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x: Any, index: Any) -> Any:
+            y = (x * 2).exp() * 1e38
+            z = (y * 1e38).index_select(0, index)
+            return z + 1
+
+    net, x = Net(), torch.ones(3)
+
+    def step() -> None:
+        with torch.no_grad():
+            net(x, torch.tensor([0]))
+            with pytest.raises(IndexError):
+                net(x, torch.tensor([7]))
+
+    return step
+
+
+def failing_compiled() -> Step:
+    import torch
+
+    from msdump.frontends.torch import backend
+
+    torch._dynamo.reset()
+    x = torch.ones(3)
+    compiled = torch.compile(lambda x, index: ((x * 2).exp() * 1e38 * 1e38).index_select(0, index) + 1, backend=backend)
+
+    def step() -> None:
+        with torch.no_grad():
+            compiled(x, torch.tensor([0]))
+            with pytest.raises(IndexError):
+                compiled(x, torch.tensor([7]))
+
+    return step
+
+
+PROGRAMS |= {"failing": failing, "failing_compiled": failing_compiled}
+
+
+@pytest.mark.parametrize("program", ["failing", "failing_compiled"])
+@pytest.mark.parametrize("modes", [(0, 4, 0, 4), (4, 3, 4, 0), (3, 4, 3, 3), (0, 3, 4, 4)])
+def test_what_overflows_and_what_raises(
+    program: str, modes: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mode 4 is that of a dump through ACL, for which both variables name one file. A step has two iterations."""
+    edits = {number: rewrite(False, op_debug_mode=mode) for number, mode in enumerate(modes)}
+    report = play_through_acl(program, tmp_path / "changed", edits, monkeypatch)
+    changed = data(tmp_path / "changed")
+    assert report.error is None and not report.lost
+    expected: dict[int, dict[str, bytes]] = {}
+    for mode in set(modes):
+        play_through_acl(program, tmp_path / str(mode), {0: rewrite(False, op_debug_mode=mode)}, monkeypatch)
+        steps = data(tmp_path / str(mode))
+        same = [2 * number + part for number, other in enumerate(modes) for part in (0, 1) if other == mode]
+        expected |= {iteration: steps[iteration] for iteration in same if iteration in steps}
+    assert changed == expected
+    for number, mode in enumerate(modes):
+        whole, failed = (" ".join(changed.get(iteration, ())) for iteration in (2 * number, 2 * number + 1))
+        assert [kind in whole for kind in ("exp", "mul", "index_select")] == {
+            0: [True, True, True], 3: [False, True, False], 4: [False, False, False],
+        }[mode]  # fmt: skip
+        assert ("index_select" in failed) == (mode == 4)
+
+
+def test_overflows_are_counted_over_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watching = rewrite(False, op_debug_mode=3, overflow_number=3)
+    edits = {0: watching, 1: rewrite(False, op_debug_mode=4), 2: watching, 3: watching}
+    report = play_through_acl("failing", tmp_path, edits, monkeypatch)
+    overflowing = {iteration for iteration, names in data(tmp_path).items() if "mul" in " ".join(names)}
+    # Two in the first step, one in the third; then there are as many as were asked for.
+    assert overflowing == {0, 1, 4}
+    assert report.overflows is not None and sum("mul" in name for name in report.overflows) == 3
+    assert report.error is None and not report.lost
+
+
+def play_through_acl(program: str, folder: Path, edits: Mapping[int, Edit], monkeypatch: pytest.MonkeyPatch) -> Report:
+    """As `play`, with the variables of a dump through ACL; edit 0 makes the file."""
+    pytest.importorskip("torch")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "dump.json"
+    edits[0](file)
+    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(file))
+    monkeypatch.setenv("MS_ACL_DUMP_CFG_PATH", str(file))
+    sessions.reset_for_tests()
+    step = PROGRAMS[program]()
+    with msdump.watch() if program == "failing" else contextlib.nullcontext():
+        for number in range(4):
+            if number:
+                edits.get(number, lambda _: None)(file)
+            step()
+    sessions.close_all()
+    (report,) = sessions.reports()
+    return report
+
+
+# -- the last iterations -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("program", "is_sync"), CASES)
+def test_the_last_iterations_are_those_of_all_configurations(
+    program: str, is_sync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier configuration has left goes, too, and nothing of the present one goes with it."""
+    edits = {
+        2: rewrite(is_sync, dump_mode=1, kernels=["name-regex(.*(?i:relu).*)"]),
+        4: rewrite(is_sync, saved_data="tensor"),
+        5: rewrite(is_sync, saved_data="statistic"),
+    }
+    everything = play(program, tmp_path / "all", rewrite(is_sync), edits, 7)
+    whole = data(tmp_path / "all")
+    for steps in range(1, 8):
+        monkeypatch.setenv("MSDUMP_KEEP_ITERATIONS", "2")
+        own = {number: edit for number, edit in edits.items() if number < steps}
+        report = play(program, tmp_path / str(steps), rewrite(is_sync), own, steps)
+        last = range(max(0, steps - 2), steps)
+        assert data(tmp_path / str(steps)) == {step: whole[step] for step in last}
+        assert report.error is None and not report.lost
+    assert everything.iterations_dumped == 7
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
