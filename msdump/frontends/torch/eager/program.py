@@ -6,23 +6,23 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch._subclasses import FakeTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from msdump import dtypes, sessions
-from msdump.arrays import Array, filled_memory
-from msdump.frontends.torch.convert import array_of, why_unreadable
+from msdump import sessions
+from msdump.arrays import Array
+from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
-from msdump.frontends.torch.eager.tensors import TensorTable
+from msdump.frontends.torch.eager.tensors import TensorTable, local, memory_of
+from msdump.frontends.torch.eager.values import Values
 from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.operators import Path, op_type, results_in
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
@@ -30,8 +30,7 @@ from msdump.frontends.torch.steps import Steps
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT, OUTPUT, TensorInfo, TensorKey
-from msdump.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
+from msdump.records import INPUT, OUTPUT, TensorInfo
 from msdump.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
@@ -87,12 +86,10 @@ class EagerProgram:
         self._names: TensorMap[str] = TensorMap()
         self._layouts = layouts_of(session)
         self._has_reduced = False
-        self._copies: dict[tuple[TensorKey, Any], Array] = {}
-        self._numbers: dict[Hashable, Statistics] = {}
-        self._keeps = any(observer.needs_all_values for observer in session.observers)
+        keeps = any(observer.needs_all_values for observer in session.observers)
+        self._values = Values(self._table, session.count_skipped, keeps)
         self._plan: Plan | None = None
         self._reads = True
-        self._measures = False
         self._iteration: int | None = None
         self._optimizer: list[str] = []
         self._has_modules = model is not None
@@ -220,7 +217,9 @@ class EagerProgram:
         if tensors or results:
             call.outputs = tuple(self._info(tensor, (name, path)) for path, tensor in results)
             call.read = self._read(call, early)
-            call.written = [self._shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)]
+            call.written = [
+                self._values.shown(info, tensor) for info, (_, tensor) in zip(call.outputs, results, strict=True)
+            ]
             self._note_parameters(stage, call)
             stage.show(call, scope, number, _source)
             if self._layouts.is_on:
@@ -257,79 +256,27 @@ class EagerProgram:
         """Copies of inputs whose memory the operator may write."""
         if not call.signature.is_mutable or not self._reads:
             return {}
-        written = {_memory(each.tensor) for each in call.tensors if each.is_written}
-        slots = [slot for slot, each in enumerate(call.tensors) if _memory(each.tensor) in written]
-        return {slot: self._saved(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
+        written = {memory_of(each.tensor) for each in call.tensors if each.is_written}
+        slots = [slot for slot, each in enumerate(call.tensors) if memory_of(each.tensor) in written]
+        return {slot: self._values.saved(call.inputs[slot], call.tensors[slot].tensor) for slot in slots}
 
     def _read(self, call: Call, early: Mapping[int, Array]) -> list[Array]:
         """Arrays of the inputs; those that nobody wants are no more than views."""
-        look = self._shown if self._reads else self._array
+        look = self._values.shown if self._reads else self._values.view
         return [
             early[slot] if slot in early else look(info, each.tensor)
             for slot, (info, each) in enumerate(zip(call.inputs, call.tensors, strict=True))
         ]
 
-    def _shown(self, info: TensorInfo, tensor: Any) -> Array:
-        """What observers get of a tensor: a copy, or the memory itself where they look at it before the script goes on.
-
-        Of a large tensor of which only statistics are wanted, these: it is read while it may still lie in a cache, and
-        a copy would cost more than they do.
-        """
-        if self._keeps or self._is_measured(info):
-            return self._saved(info, tensor)
-        return self._array(info, tensor)
-
-    def _saved(self, info: TensorInfo, tensor: Any) -> Array:
-        """What stays as it is until the iteration ends: what is read twice is copied, or measured, once."""
-        identity = info.key, info.shape
-        array = self._copies.get(identity)
-        if array is None:
-            array = self._array(info, tensor)
-            if self._is_measured(info):
-                array = self._measured(array, info, _local(tensor))
-            elif array.base is not None:
-                array = array.copy()
-            self._copies[identity] = array
-        return array
-
-    def _measured(self, array: Array, info: TensorInfo, tensor: Any) -> Array:
-        """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
-        memory = None if tensor.is_neg() or tensor.device.type != "cpu" else filled_memory(array)
-        if memory is None or not array.size:
-            return measured_now(array, info.dtype)
-        identity = self._table.state(tensor), memory, info.dtype
-        numbers = self._numbers.get(identity)
-        if numbers is None:
-            numbers = self._numbers[identity] = statistics(array, info.dtype)
-        return MeasuredArray(array.shape, array.dtype, lambda: numbers)
-
-    def _is_measured(self, info: TensorInfo) -> bool:
-        return self._measures and is_large_and_real(info.shape, info.dtype)
-
-    def _at_end(self, info: TensorInfo, tensor: Any) -> Array:
-        """A parameter when the iteration has ended: it is read before the script goes on."""
-        array = self._copies.get((info.key, info.shape))
-        if array is None:
-            array = self._saved(info, tensor) if self._is_measured(info) else self._array(info, tensor)
-        return array
-
-    def _array(self, info: TensorInfo, tensor: Any) -> Array:
-        """Empty for a tensor that cannot be read; the report counts it."""
-        try:
-            return array_of(_on_host(tensor))
-        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
-            self.session.count_skipped(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
-            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
-
     def _note_parameters(self, stage: Stage, call: Call) -> None:
         for info, each in zip(call.inputs, call.tensors, strict=True):
             name = self._names.get(each.tensor)
             if name is not None:
-                stage.add_parameter(info, name, each.tensor, _memory(each.tensor))
+                stage.add_parameter(info, name, each.tensor, memory_of(each.tensor))
 
     def _keep_parameters(self, tensors: Sequence[Any]) -> None:
         """Where the script says when a step ends, the forward pass ends with it: an optimizer writes before that."""
-        written = {_memory(each.tensor) for each in tensors if each.is_written and self._is_readable(each.tensor)}
+        written = {memory_of(each.tensor) for each in tensors if each.is_written and self._is_readable(each.tensor)}
         self._stages[FORWARD].keep_parameters(written, self._parameter)
 
     def _parameter(self, name: str, tensor: Any) -> tuple[TensorInfo, Array] | None:
@@ -337,7 +284,7 @@ class EagerProgram:
         if not (plan.operands.outputs and plan.dumps_parameter(name)):
             return None
         info = self._info(tensor, ("", ""))
-        return info, self._saved(info, tensor)
+        return info, self._values.saved(info, tensor)
 
     def _is_updating(self) -> bool:
         """In an optimizer, but for a closure that it calls, which needs gradients.
@@ -375,16 +322,16 @@ class EagerProgram:
         return selected
 
     def _info(self, tensor: Any, origin: tuple[str, str | Path]) -> TensorInfo:
-        local = _local(tensor)
-        dtype = dtype_name(local.dtype)
+        own = local(tensor)
+        dtype = dtype_name(own.dtype)
         assert dtype is not None
         parameter = self._names.get(tensor)
-        return info_of(local, self._table.key(local, origin if parameter is None else parameter), dtype)
+        return info_of(own, self._table.key(own, origin if parameter is None else parameter), dtype)
 
     def _is_readable(self, tensor: Any) -> bool:
         if isinstance(tensor, FakeTensor):
             return False
-        reason = why_unreadable(_local(tensor))
+        reason = why_unreadable(local(tensor))
         if reason:
             self.session.count_skipped(reason)
         return not reason
@@ -392,7 +339,7 @@ class EagerProgram:
     def _note_writes(self, tensors: Sequence[Tensor]) -> None:
         for each in tensors:
             if each.is_written and not isinstance(each.tensor, FakeTensor) and each.tensor.layout is torch.strided:
-                self._table.write(_local(each.tensor))
+                self._table.write(local(each.tensor))
 
     # -- iterations -------------------------------------------------------------------------------
 
@@ -424,18 +371,17 @@ class EagerProgram:
             self._selected.clear()
             looks = plan.trigger.op_debug_mode != 0 or plan.recorder is not None
             self._reads = plan.operands.inputs or looks
-            self._measures = plan.measures_only
+            self._values.measures = plan.measures_only
 
     def _finish(self) -> None:
         for stage in self._stages:
             self._finish_stage(stage)
-        self._copies.clear()
-        self._numbers.clear()
+        self._values.forget()
         self._has_reduced = False
         self._layouts.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
-        stage.finish(self._at_end, lambda tensor: self._info(tensor, ("", "")))
+        stage.finish(self._values.at_end, lambda tensor: self._info(tensor, ("", "")))
 
     def _step_without_modules(self) -> None:
         is_new = not self._is_explicit and self._steps.is_over and torch.is_grad_enabled() and not self._optimizer
@@ -540,21 +486,6 @@ _sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr"
 
 def _named_tensors(module: torch.nn.Module) -> list[tuple[str, Any]]:
     return [*module.named_parameters(), *module.named_buffers()]
-
-
-def _local(tensor: Any) -> Any:
-    """What of a tensor is in this process: the shard of a DTensor."""
-    return getattr(tensor, "_local_tensor", tensor)
-
-
-def _on_host(tensor: Any) -> Any:
-    local = _local(tensor).detach()
-    return local if local.device.type == "cpu" else local.cpu()
-
-
-def _memory(tensor: Any) -> int:
-    """Equal for tensors that share memory."""
-    return int(_local(tensor).untyped_storage()._cdata)
 
 
 def _waited(result: Any) -> Any:

@@ -72,3 +72,13 @@ class TensorTable:
         memory = self._memory.get(tensor.untyped_storage()._cdata)
         if memory is not None:
             memory.version += 1
+
+
+def local(tensor: Any) -> Any:
+    """What of a tensor is in this process: the shard of a DTensor."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def memory_of(tensor: Any) -> int:
+    """Equal for tensors that share memory."""
+    return int(local(tensor).untyped_storage()._cdata)

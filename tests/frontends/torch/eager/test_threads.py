@@ -25,7 +25,7 @@ def in_threads(*works: Callable[[threading.Barrier], None]) -> None:
     def run(work: Callable[[threading.Barrier], None]) -> None:
         try:
             work(barrier)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the main thread raises it
             errors.append(error)
             barrier.abort()
 

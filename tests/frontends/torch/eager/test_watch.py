@@ -566,7 +566,7 @@ def test_processes_that_load_data_are_no_surprise(has_child: bool, tmp_path: Pat
         cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     assert done.stdout == "4\n"
-    warning = "dumps nothing itself: fork it before the block of msdump.watch begins, with a RANK_ID of its own, to have"
+    warning = "dumps nothing itself: fork it before the block of msdump.watch begins, with a RANK_ID of its own"
     assert done.stderr.count("was forked") == done.stderr.count(warning) == has_child
 
 

@@ -1,0 +1,92 @@
+"""What observers get of the tensors of an eager program: views, copies, or statistics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.arrays import Array, filled_memory
+from msdump.frontends.torch.convert import array_of
+from msdump.frontends.torch.eager.tensors import TensorTable, local
+from msdump.records import TensorInfo
+from msdump.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
+
+
+class Values:
+    """Arrays of one iteration.
+
+    report    told why a tensor cannot be read
+    keeps     whether arrays stay as they are until the iteration ends, whatever the program writes
+    measures  whether nobody wants more than statistics
+    """
+
+    def __init__(self, table: TensorTable, report: Callable[[str], None], keeps: bool) -> None:
+        self.measures = False
+        self._table = table
+        self._report = report
+        self._keeps = keeps
+        self._arrays: dict[Hashable, Array] = {}
+        self._numbers: dict[Hashable, Statistics] = {}
+
+    def forget(self) -> None:
+        """The iteration has ended."""
+        self._arrays.clear()
+        self._numbers.clear()
+
+    def view(self, info: TensorInfo, tensor: Any) -> Array:
+        """The memory itself; empty for a tensor that cannot be read, which the report counts."""
+        try:
+            return array_of(_on_host(tensor))
+        except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+            self._report(f"{type(tensor).__name__} that cannot be read ({type(error).__name__})")
+            return np.empty((0,), dtypes.dtype(info.dtype).numpy)
+
+    def shown(self, info: TensorInfo, tensor: Any) -> Array:
+        """What observers get: the memory itself where they look at it before the script goes on.
+
+        Of a large tensor of which only statistics are wanted, these: it is read while it may still lie in a cache, and
+        a copy would cost more than they do.
+        """
+        return self.saved(info, tensor) if self._keeps or self._is_measured(info) else self.view(info, tensor)
+
+    def saved(self, info: TensorInfo, tensor: Any) -> Array:
+        """What stays as it is until the iteration ends: what is read twice is copied, or measured, once."""
+        identity = info.key, info.shape
+        array = self._arrays.get(identity)
+        if array is None:
+            array = self.view(info, tensor)
+            if self._is_measured(info):
+                array = self._measured(array, info, local(tensor))
+            elif array.base is not None:
+                array = array.copy()
+            self._arrays[identity] = array
+        return array
+
+    def at_end(self, info: TensorInfo, tensor: Any) -> Array:
+        """A parameter when the iteration has ended: it is read before the script goes on."""
+        array = self._arrays.get((info.key, info.shape))
+        if array is None:
+            array = self.saved(info, tensor) if self._is_measured(info) else self.view(info, tensor)
+        return array
+
+    def _is_measured(self, info: TensorInfo) -> bool:
+        return self.measures and is_large_and_real(info.shape, info.dtype)
+
+    def _measured(self, array: Array, info: TensorInfo, tensor: Any) -> Array:
+        """Its statistics. Those of a transposed view are those of the tensor that it is a view of."""
+        memory = None if tensor.is_neg() or tensor.device.type != "cpu" else filled_memory(array)
+        if memory is None or not array.size:
+            return measured_now(array, info.dtype)
+        identity = self._table.state(tensor), memory, info.dtype
+        numbers = self._numbers.get(identity)
+        if numbers is None:
+            numbers = self._numbers[identity] = statistics(array, info.dtype)
+        return MeasuredArray(array.shape, array.dtype, lambda: numbers)
+
+
+def _on_host(tensor: Any) -> Any:
+    own = local(tensor).detach()
+    return own if own.device.type == "cpu" else own.cpu()
