@@ -81,7 +81,7 @@ def recorder(
     steps       how many steps with all their tensors are kept
     budget      bytes that the ring may take
     statistics  how many steps with statistics are kept; 0: no statistics
-    on          triggers: "nonfinite", "rule", "spike", "exception", "hang", "signal"; None: all of them
+    on          triggers: "nonfinite", "rule", "spike", "exception", "hang", "signal", "replicas"; None: all of them
     config      keys of `common_dump_settings`, such as `kernels` with `dump_mode` 1
     settings    further keys of `recorder_settings`: rules, spike, hang, after, distance, count
 

@@ -141,7 +141,7 @@ class How:
 
 
 # What makes a flight recorder keep the last steps. Commands and calls do so in any case.
-TRIGGERS = ("nonfinite", "rule", "spike", "exception", "hang", "signal")
+TRIGGERS = ("nonfinite", "rule", "spike", "exception", "hang", "signal", "replicas")
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,14 @@ from msdump.formats.atomic import make_dirs
 from msdump.recording.hooks import Hooks
 from msdump.recording.incidents import TERMINAL, Incident, IncidentLog
 from msdump.recording.promotion import finish, pin
+from msdump.recording.replicas import Replicas
 from msdump.recording.ring import RankRing
 from msdump.recording.spikes import SpikeRule
 from msdump.recording.steps import StepBook
 
 log = logging.getLogger("msdump")
 
-STACKS = "stacks.txt"
+STACKS, REPLICAS = "stacks.txt", "replicas"
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 _HANG_FACTOR = 5
 _FLUSH_SECONDS = 10.0
@@ -36,6 +37,7 @@ class Recorder:
     clock  seconds
     on_end  called when nothing of this process is in the ring any longer
 
+    `replicas` compares what several ranks hold; None where nobody listens for that.
     `flush` waits, at most so many seconds, until what was shown is in the ring; the engine sets it.
     """
 
@@ -69,6 +71,7 @@ class Recorder:
         self._is_hung = False
         self._is_foreign = False
         self._steps_seen = 0
+        self.replicas = Replicas(path, ring.rank) if REPLICAS in plan.on else None
         self._hooks = Hooks(plan.on, self._tell, self._note, self.watch)
 
     def begin(self) -> None:
@@ -96,6 +99,7 @@ class Recorder:
             if self._is_foreign:
                 return
             self._hear()
+            self._compare()
             self._is_hung = False
             self._is_armed = self._is_armed or self._is_finite
             self._is_finite = True
@@ -199,6 +203,19 @@ class Recorder:
         if request is not None:
             self.trigger("command", request.why, request.offset)
 
+    def _compare(self) -> None:
+        """Replicas of other ranks. Where files of theirs cannot be read or written, nothing more is compared."""
+        if self.replicas is None:
+            return
+        try:
+            text = self.replicas.end_step()
+        except (MsdumpError, OSError) as error:
+            log.warning("Flight recorder, which compares no replicas any longer: %s", error)
+            self.replicas = None
+            return
+        if text:
+            self.trigger(REPLICAS, text)
+
     # -- keeping ----------------------------------------------------------------------------------
 
     def _open_news(self) -> None:
@@ -260,12 +277,15 @@ class Recorder:
         self._hooks.end()
         with self._lock:
             self._hear()
+            self._compare()
         self._book.close()
         self._open_news()
         for incident in list(self._open):
             self._finish_pinned(incident)
         for copy in self._copies:
             copy.join()
+        if self.replicas is not None:
+            self.replicas.close()
         self._ring.leave(is_empty=not self.error)
         if not self.error:
             self._on_end()

@@ -108,13 +108,19 @@ class LayoutBook:
 
     def note(
         self, graph_id: int, name: str, io: str, tensors: Sequence[Any], iteration: int, mesh: Mesh | None = None
-    ) -> None:
-        """Operands of an operator.   mesh: of ranks in which they are equal, where their layouts say nothing"""
+    ) -> list[TensorLayout | None]:
+        """Operands of an operator, and how they lie.
+
+        mesh   of ranks in which they are equal, where their layouts say nothing
+        """
+        layouts: list[TensorLayout | None] = []
         for slot, tensor in enumerate(tensors):
             layout = self.layout(tensor)
             if layout is None and mesh is not None:
                 layout = _replicated(tensor, mesh)
             self.note_operand(Operand(graph_id, name, io, slot, iteration, layout))
+            layouts.append(layout)
+        return layouts
 
     def note_operand(self, operand: Operand) -> None:
         """One operand; that nothing is known of it is news only where something was."""

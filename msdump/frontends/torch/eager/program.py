@@ -31,11 +31,13 @@ from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
 from msdump.records import INPUT, OUTPUT, TensorInfo
+from msdump.stats import MeasuredArray
 from msdump.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.engine import GraphSession
+    from msdump.formats.layout_json import TensorLayout
 
 FORWARD, BACKWARD, UPDATE = range(3)
 # Forward calls whose backward may still come.
@@ -86,6 +88,7 @@ class EagerProgram:
         self._names: TensorMap[str] = TensorMap()
         self._layouts = layouts_of(session)
         self._has_reduced = False
+        self._compared: set[tuple[TensorKey, tuple[int, ...]]] = set()
         keeps = any(observer.needs_all_values for observer in session.observers)
         self._values = Values(self._table, session.count_skipped, keeps)
         self._plan: Plan | None = None
@@ -181,6 +184,31 @@ class EagerProgram:
                 return result
             return self._show(stage, scope, number, signature, function, args, keywords)
 
+    def _note_replicas(
+        self,
+        name: str,
+        layouts: Sequence[TensorLayout | None],
+        infos: Sequence[TensorInfo],
+        arrays: Sequence[Array],
+        tensors: Sequence[Any],
+        is_shared: bool = False,
+    ) -> None:
+        """Operands that other ranks must hold in equal bytes: the flight recorder compares each once in a step."""
+        recorder = self.session.recorder
+        replicas = None if recorder is None else recorder.replicas
+        if replicas is None:
+            return
+        for layout, info, array, tensor in zip(layouts, infos, arrays, tensors, strict=True):
+            identity = info.key, info.shape
+            if layout is None or identity in self._compared or array.shape != info.shape:
+                continue
+            ranks = layout.equal_ranks
+            if len(ranks) > 1:
+                self._compared.add(identity)
+                if isinstance(array, MeasuredArray):  # its statistics do not tell two ranks apart
+                    array = self._values.view(info, tensor)
+                replicas.note(ranks, self._names.get(tensor) or name, array, is_shared)
+
     def _run_unseen(self, stage: Stage, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Run an operator in an iteration that is not dumped, or one of higher order, which calls others."""
         if stage.is_watched:
@@ -223,7 +251,7 @@ class EagerProgram:
             self._note_parameters(stage, call)
             stage.show(call, scope, number, _source)
             if self._layouts.is_on:
-                self._note_layouts(stage, name, function, args, tensors, [tensor for _, tensor in results])
+                self._note_layouts(stage, name, function, args, call, [tensor for _, tensor in results])
         return result
 
     def _note_layouts(
@@ -232,7 +260,7 @@ class EagerProgram:
         name: str,
         function: Any,
         args: Sequence[Any],
-        inputs: Sequence[Tensor],
+        call: Call,
         results: Sequence[Any],
     ) -> None:
         """How the operands of a call that is shown lie over the ranks of the job."""
@@ -244,10 +272,16 @@ class EagerProgram:
             self._has_reduced = True
             book.note_gradients()
         # What a copy writes over it does not read.
-        read = [None if is_copy and each.is_written else each.tensor for each in inputs]
-        book.note(graph_id, name, INPUT, read, iteration)
-        book.note(graph_id, name, OUTPUT, results, iteration, book.note_collective(function, args))
-        for each in inputs:
+        read = [None if is_copy and each.is_written else each.tensor for each in call.tensors]
+        mesh = book.note_collective(function, args)
+        of_inputs = book.note(graph_id, name, INPUT, read, iteration)
+        of_outputs = book.note(graph_id, name, OUTPUT, results, iteration, mesh)
+        if stage is self._stages[FORWARD]:
+            tensors = [each.tensor for each in call.tensors]
+            self._note_replicas(f"input of {name}", of_inputs, call.inputs, call.read, tensors)
+        if mesh is not None:
+            self._note_replicas(f"output of {name}", of_outputs, call.outputs, call.written, results, is_shared=True)
+        for each in call.tensors:
             parameter = self._names.get(each.tensor)
             if parameter is not None:
                 book.note(graph_id, parameter, OUTPUT, [each.tensor], iteration)
@@ -378,6 +412,7 @@ class EagerProgram:
             self._finish_stage(stage)
         self._values.forget()
         self._has_reduced = False
+        self._compared.clear()
         self._layouts.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
