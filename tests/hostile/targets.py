@@ -21,6 +21,7 @@ from msdump.formats.bin import read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
+from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.paths.acl import (
@@ -143,6 +144,17 @@ def metadata(data: bytes) -> None:
         read_metadata(path.parent)
 
 
+def layout(data: bytes) -> None:
+    with _file(data, LAYOUT_FILE) as path:
+        read = read_layout(path)
+    layout_text(read)
+    for operand in read.operands:
+        found = read.find(operand.graph_id, operand.name, operand.io, operand.slot, operand.iteration)
+        if found is not None:
+            assert read.rank in found.equal_ranks
+            found.block(read.rank)
+
+
 def ir(data: bytes) -> None:
     parse_ir(data.decode(errors="surrogateescape"))
 
@@ -230,7 +242,7 @@ TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy),
-        *(statistic, acl_stats, mapping, metadata, history, order, ir, pb, ge, graph_ir, graph_pb),
+        *(statistic, acl_stats, mapping, metadata, layout, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
         *(checkpoint, safetensors, mindir),
     )

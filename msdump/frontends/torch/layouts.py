@@ -118,7 +118,8 @@ class LayoutBook:
             layout = self.layout(tensor)
             if layout is None and mesh is not None:
                 layout = _replicated(tensor, mesh)
-            self.note_operand(Operand(graph_id, name, io, slot, iteration, layout))
+            if layout is not None or (graph_id, name, io, slot) in self._latest:
+                self.note_operand(Operand(graph_id, name, io, slot, iteration, layout))
             layouts.append(layout)
         return layouts
 
@@ -168,7 +169,7 @@ class LayoutBook:
                 torch.distributed.get_world_size(),
                 os.uname().nodename,
                 tuple(self._groups),
-                tuple(mesh for mesh in self._meshes.values() if mesh is not None),
+                tuple(filter(None, self._meshes.values())),
                 tuple(self._operands),
             )
         )

@@ -86,7 +86,7 @@ class Scopes:
 
     def _leave(self, module: torch.nn.Module, args: Any, result: Any) -> None:
         calls = self._threads
-        if calls.texts and self._is_ours():
+        if calls.texts:
             calls.texts.pop()
             calls.names.pop()
             if not calls.texts:

@@ -5,6 +5,7 @@ What each rank knows of the whole tensors goes to `FOLDER/truth_RANK.pt`: {name:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -24,7 +25,9 @@ def main(kind: str, folder: Path, rank: int, ranks: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
     torch.manual_seed(0)
-    run = {"ddp": ddp, "fsdp": fsdp, "mesh": mesh, "compiled": compiled}[kind.removesuffix("-async")]
+    run = {"ddp": ddp, "fsdp": fsdp, "mesh": mesh, "compiled": compiled, "hybrid": hybrid, "waiting": waiting}[
+        kind.removesuffix("-async")
+    ]
     step, whole = run(ranks)
     truth: dict[str, list[Any]] = {}
     config = json.loads((folder / "dump.json").read_text())
@@ -76,6 +79,27 @@ def fsdp(ranks: int) -> Any:
     return trained(model), lambda: {
         name: value.full_tensor().detach().clone() for name, value in model.named_parameters()
     }
+
+
+def hybrid(ranks: int) -> Any:
+    """Shards in one axis, of which there is one, and copies in the other."""
+    from torch.distributed.fsdp import fully_shard
+
+    model = network()
+    fully_shard(model, mesh=init_device_mesh("cpu", (ranks, 1), mesh_dim_names=("copies", "shards")))
+    return trained(model), dict
+
+
+def waiting(ranks: int) -> Any:
+    """Gradients are clipped in each step, and reduced in the second one alone."""
+    model = nn.parallel.DistributedDataParallel(network())
+
+    def step(number: int, rank: int) -> None:
+        with contextlib.nullcontext() if number else model.no_sync():
+            model(torch.full((5, 4), rank + 1.0)).square().mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+    return step, dict
 
 
 def compiled(ranks: int) -> Any:

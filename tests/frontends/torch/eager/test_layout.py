@@ -162,3 +162,23 @@ def test_a_compiled_model_has_layouts_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(joined(cut), np.arange(10.0, dtype=np.float32).reshape(5, 2))
     sums = [parts for (*_, name, io, _), parts in found.items() if "all_reduce" in name and io == "output"]
     assert len(sums) == 2 and all(parts[0][0].tobytes() == parts[1][0].tobytes() for parts in sums)
+
+
+def test_shards_of_copies(tmp_path: Path) -> None:
+    found = operands(run("hybrid", tmp_path))
+    parts = [each for (graph, _, _, io, _), each in found.items() if graph == 2 and io == "input"]
+    mixed = [each for each in parts if each[0][1].mesh.names == ("copies", "shards")]
+    assert mixed
+    for each in mixed:
+        assert each[0][1].placements == (Placement("replicate"), Placement("shard", 0))
+        assert each[0][1].equal_ranks == (0, 1) and each[0][0].tobytes() == each[1][0].tobytes()
+
+
+def test_gradients_that_are_not_reduced_have_no_layout(tmp_path: Path) -> None:
+    found = operands(run("waiting", tmp_path))
+    read = {
+        step: [each for (graph, number, _, io, _), each in found.items() if (graph, number, io) == (2, step, "input")]
+        for step in (0, 1)
+    }
+    assert not read[0] and len(read[1]) >= 4
+    assert all(each[0][0].tobytes() == each[1][0].tobytes() for each in read[1])
