@@ -15,6 +15,7 @@ from msdump.errors import ConfigError, did_you_mean
 FRONTENDS = {
     "acl": "msdump.frontends.acl",
     "mindspore": "msdump.frontends.mindspore",
+    "msprobe": "msdump.frontends.msprobe",
     "torch_npu": "msdump.frontends.torch_npu",
     "torchair": "msdump.frontends.torchair",
 }

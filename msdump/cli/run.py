@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from msdump.report import ChildReport
 
 
+# Packages that the script imports, as which msdump's own stands in only when it is named.
+_LOOK_ALIKES = ("msprobe",)
 _EPILOG = """\
 exit status: the script's own when that is not 0, else
   0    everything that was asked for is on disk (or no dump was configured)
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
         "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] [--torch-eager] (SCRIPT | -m MODULE) [ARGS ...]"
+        "[--torch-rnn] [--torch-eager] [--as msprobe] (SCRIPT | -m MODULE) [ARGS ...]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
@@ -60,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="compile a module that the script does not: an instance in its namespace, or a class",
     )
+    parser.add_argument(
+        "--as",
+        dest="look_alike",
+        choices=_LOOK_ALIKES,
+        help="`import msprobe` gives msdump's: PrecisionDebugger of the script dumps, into msprobe's files",
+    )
     # Both take the rest of the line as it is: options behind the script belong to the script.
     parser.add_argument(
         "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
@@ -81,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
         prefer_real["mindspore"] = False
+    if args.look_alike is not None:
+        prefer_real[args.look_alike] = False
     torch_options = (args.torch_backend, args.torch_module, args.torch_rnn, args.torch_eager)
     _startup.begin(prefer_real, torch_options)
     why_not_compiled = _redirect_torch(*torch_options)

@@ -1,4 +1,4 @@
-"""`dump.json` of msprobe: statistics of the tensors of one step of one rank, as rows.
+"""`dump.json` of msprobe: statistics of the tensors of one step of one rank, as rows; and the files beside it.
 
     {"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": null, "data": {
         "Functional.linear.0.forward": {"input_args": [...], "input_kwargs": {...}, "output": [...]},
@@ -7,6 +7,9 @@
 
 A leaf that is a tensor tells type, dtype, shape, Max, Min, Mean and Norm, and may tell md5, which holds a CRC-32 where
 it has 8 digits: that is no proof of equal bytes, and is left out.
+
+`stack.json` holds, by number, names of records and the stack that they were called from; `construct.json` the module
+around each record; `dump_tensor_data` files of torch.save. The level debug has a `debug.json` instead.
 
 Source: files that mindstudio-probe 26.2 wrote.
 """
@@ -17,7 +20,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,10 @@ from msdump.plain_files import GRAPH_BYTES, read_plain
 from msdump.records import INPUT, OUTPUT
 
 MSPROBE_FILE = "dump.json"
+STACK_FILE = "stack.json"
+CONSTRUCT_FILE = "construct.json"
+DEBUG_FILE = "debug.json"
+DATA_FOLDER = "dump_tensor_data"
 _DATA = "data"
 # In the order in which the slots of a side are counted.
 _SIDES = (
@@ -50,6 +57,22 @@ class _Leaf:
     io: str
     slot: int
     content: Mapping[str, Any]
+
+
+def dump_content(task: str, level: str, data_folder: str | None, records: Mapping[str, Any]) -> dict[str, Any]:
+    """What dump.json holds.   data_folder: path of the folder of tensors; None: none are saved"""
+    head = {"task": task, "level": level, "framework": "pytorch", "dump_data_dir": data_folder}
+    return {**head, _DATA: records}
+
+
+def stack_content(names_by_stack: Mapping[tuple[str, ...], Sequence[str]]) -> dict[int, Any]:
+    """What stack.json holds."""
+    return {number: [list(names), list(stack)] for number, (stack, names) in enumerate(names_by_stack.items())}
+
+
+def as_json(content: Mapping[Any, Any]) -> bytes:
+    """The bytes of one of these files. NaN and infinities are written as Python does, which is no JSON."""
+    return json.dumps(content, indent=1).encode()
 
 
 def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,0 +1,259 @@
+"""PrecisionDebugger: what scripts call.
+
+Source: mindstudio-probe 26.2, its class of this name.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import torch
+
+from msdump import sessions
+from msdump.config.json_file import Stamp, stamp_of
+from msdump.errors import ConfigError
+from msdump.frontends.msprobe.config import Settings, read_settings
+from msdump.frontends.msprobe.probe import Probe
+
+_lock = threading.RLock()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _one_at_a_time(function: F) -> F:
+    @functools.wraps(function)
+    def locked(*args: Any, **kwargs: Any) -> Any:
+        with _lock:
+            return function(*args, **kwargs)
+
+    return locked  # type: ignore[return-value]
+
+
+class PrecisionDebugger:
+    """Dumps what functions and modules of PyTorch get and give, from `start` to `stop`, a folder for each `step`.
+
+    There is one in a process: the first one counts, a later one is the same, whatever its arguments are.
+    Raises: ConfigError for a configuration that cannot be honoured.
+    """
+
+    _instance: ClassVar[PrecisionDebugger | None] = None
+    _is_made = False
+
+    def __new__(cls, *_: Any, **__: Any) -> PrecisionDebugger:
+        with _lock:
+            if cls._instance is None:
+                cls._instance = super().__new__(cls)
+            return cls._instance
+
+    def __init__(
+        self,
+        config_path: str | None = None,
+        task: str | None = None,
+        dump_path: str | None = None,
+        level: str | None = None,
+        step: Sequence[int | str] | None = None,
+    ) -> None:
+        if self._is_made:
+            return
+        self._path = config_path
+        self._arguments = {"task": task, "dump_path": dump_path, "level": level, "step": step}
+        self._stamp: Stamp | None = stamp_of(config_path) if config_path else None
+        try:
+            self._probe = Probe(read_settings(config_path, **self._arguments))  # type: ignore[arg-type]
+        except BaseException:
+            type(self)._instance = None
+            raise
+        self._token: _Tokens | None = None
+        self._is_made = True
+        sessions.note_own_configuration()
+        sessions.begin(self._probe)
+
+    @property
+    def config(self) -> Settings:
+        """What is dumped: `level`, `task`, `dump_path` and more."""
+        return self._probe.settings
+
+    @property
+    def service(self) -> Probe:
+        return self._probe
+
+    @classmethod
+    @_one_at_a_time
+    def start(
+        cls,
+        model: Any = None,
+        token_range: Sequence[int] | None = None,
+        rank_id: int | None = None,
+        scheduled_tokens: Any = None,
+    ) -> None:
+        """Record from now on.
+
+        model             a module or a list of modules; needed at levels L0 and mix, and with `token_range`
+        token_range       (first, last): of the calls of the model from now on, those that are recorded
+        rank_id           number of this process, in place of that of torch.distributed
+        scheduled_tokens  taken and not needed: it serves `request_id`, which is not supported
+        Raises: ConfigError.
+        """
+        debugger = cls._made()
+        debugger._reload()
+        _check_rank(rank_id)
+        _check_tokens(token_range)
+        debugger._check_model(model, token_range)
+        is_on = debugger._probe.start(model, rank_id)
+        if token_range is not None and is_on:
+            debugger._count_tokens(model, token_range)
+
+    @classmethod
+    @_one_at_a_time
+    def stop(cls) -> None:
+        """Record nothing more until `start`; the files of this step hold what there is up to now."""
+        debugger = cls._made()
+        debugger._probe.stop()
+        debugger._reload()
+
+    @classmethod
+    @_one_at_a_time
+    def step(cls) -> None:
+        """The step is over: what comes next goes to the next folder."""
+        debugger = cls._made()
+        debugger._probe.end_step()
+        debugger._reload()
+
+    @classmethod
+    @_one_at_a_time
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """At level debug: write a tensor, number, text, or lists and dictionaries of them, to debug.json.
+
+        save_backward   also the gradients of its tensors, when they come
+        Raises: ConfigError for other values.
+        """
+        if not _is_savable(variable) or not isinstance(name, str) or not isinstance(save_backward, bool):
+            raise ConfigError(
+                "PrecisionDebugger.save: expected a tensor, number, text, or lists and dictionaries of them, and a "
+                f"text as name, got {type(variable).__name__} and {type(name).__name__}. Correct the call."
+            )
+        cls._made()._probe.save(variable, name, save_backward)
+
+    @classmethod
+    @_one_at_a_time
+    def set_init_step(cls, step: int) -> None:
+        """The number of the step that runs now, as where training goes on from a checkpoint."""
+        if type(step) is not int or step < 0:
+            raise ConfigError(f"PrecisionDebugger.set_init_step: expected a number from 0 on, got {step!r}. Correct it.")
+        probe = cls._made()._probe
+        probe.first_step, probe.step_number = step, 0
+
+    @classmethod
+    @_one_at_a_time
+    def register_custom_api(cls, module: Any, api: str, api_prefix: str | None = None) -> None:
+        """Record the calls of a function of the script as well, at levels L1 and mix.
+
+        api_prefix   the beginning of its records' names; None: the name of the module
+        """
+        if not hasattr(module, api):
+            raise ConfigError(f"PrecisionDebugger.register_custom_api: expected a function of {module}, got {api!r}.")
+        prefix = api_prefix or getattr(module, "__name__", "Custom")
+        cls._made()._probe.api_calls.register(module, api, prefix)
+
+    @classmethod
+    @_one_at_a_time
+    def restore_custom_api(cls, module: Any, api: str) -> None:
+        """Undo `register_custom_api`."""
+        cls._made()._probe.api_calls.unregister(module, api)
+
+    @classmethod
+    def _made(cls) -> PrecisionDebugger:
+        debugger = cls._instance
+        if debugger is None or not debugger._is_made:
+            raise ConfigError("PrecisionDebugger: expected an object of it before this call, got none. Make one first.")
+        return debugger
+
+    def _check_model(self, model: Any, token_range: Sequence[int] | None) -> None:
+        if not self.config.is_module_level and token_range is None:
+            return
+        models = list(model) if isinstance(model, (list, tuple)) else [model]
+        if not all(isinstance(each, torch.nn.Module) and not _is_scripted(each) for each in models):
+            reason = f"at level {self.config.level}" if token_range is None else "with token_range"
+            kinds = ", ".join(type(each).__name__ for each in models)
+            raise ConfigError(
+                f"PrecisionDebugger.start, model: expected a module or a list of modules {reason}, got {kinds}. "
+                "Call start(model=model)."
+            )
+
+    def _count_tokens(self, model: Any, token_range: Sequence[int]) -> None:
+        if self._token is None:
+            self._token = _Tokens(self._probe, model[0] if isinstance(model, (list, tuple)) else model)
+        self._token.begin(token_range[0], token_range[1])
+
+    def _reload(self) -> None:
+        """A configuration with `dump_enable` is read again when its file has changed.   Source: msprobe.
+
+        Edges: a file that is wrong turns the dump off; the reason is logged.
+        """
+        settings = self.config
+        if settings.is_enabled is None or not self._path:
+            return
+        stamp = stamp_of(self._path)
+        if stamp is None or stamp == self._stamp:
+            return
+        self._stamp = stamp
+        self._probe.change_or_disable(lambda: read_settings(self._path, **self._arguments))  # type: ignore[arg-type]
+
+
+class _Tokens:
+    """Turns the dump on and off by the calls of a model, which makes one token in each."""
+
+    def __init__(self, probe: Probe, model: torch.nn.Module) -> None:
+        self._probe = probe
+        self._next = self._first = self._last = 0
+        self._is_on = False
+        model.register_forward_pre_hook(self._before, prepend=True)
+
+    def begin(self, first: int, last: int) -> None:
+        self._next, self._first, self._last, self._is_on = 0, first, last, True
+        self._probe.set_running(False)
+
+    def _before(self, *_: Any) -> None:
+        if self._is_on:
+            self._probe.set_running(self._first <= self._next <= self._last)
+            self._next += 1
+            self._is_on = self._next <= self._last + 1
+
+
+def _is_scripted(module: Any) -> bool:
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def _is_savable(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_savable(item) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_savable(item) for key, item in value.items())
+    return isinstance(value, (torch.Tensor, int, float, str))
+
+
+def _check_rank(rank: Any) -> None:
+    if rank is not None and (type(rank) is not int or rank < 0):
+        raise ConfigError(f"PrecisionDebugger.start, rank_id: expected a number from 0 on, got {rank!r}. Correct it.")
+
+
+def _check_tokens(tokens: Any) -> None:
+    if tokens is None:
+        return
+    is_pair = isinstance(tokens, (list, tuple)) and len(tokens) == 2 and all(type(number) is int for number in tokens)
+    if not is_pair or not 0 <= tokens[0] <= tokens[1]:
+        raise ConfigError(
+            f"PrecisionDebugger.start, token_range: expected (first, last), whole numbers from 0 on, got {tokens!r}."
+        )
+
+
+def reset_for_tests() -> None:
+    """Forget the one of this process, and give PyTorch its functions back."""
+    if PrecisionDebugger._instance is not None and PrecisionDebugger._instance._is_made:
+        PrecisionDebugger._instance._probe.let_functions_go()
+    PrecisionDebugger._instance = None
+
+
+sessions.call_at_reset(reset_for_tests)

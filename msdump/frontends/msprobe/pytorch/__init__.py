@@ -1,0 +1,63 @@
+"""`msprobe.pytorch`: PrecisionDebugger and seed_all. The other names that mindstudio-probe has here say why they do
+nothing."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from msdump.errors import ConfigError
+from msdump.frontends.msprobe.debugger import PrecisionDebugger
+from msdump.frontends.msprobe.seeding import seed_all
+
+__all__ = [
+    "AclGraphDumper",
+    "PrecisionDebugger",
+    "TrainerMon",
+    "acl_save",
+    "module_dump",
+    "module_dump_end",
+    "random_save",
+    "seed_all",
+    "set_fx_dump_config",
+    "set_ge_dump_config",
+]
+
+# Source: msprobe, where there is no NPU.
+AclGraphDumper = None
+acl_save = None
+
+
+def _refuse(name: str, reason: str) -> NoReturn:
+    raise ConfigError(f"msprobe.pytorch.{name}: not supported by `msdump run --as msprobe`: {reason}.")
+
+
+def module_dump(module: Any, dump_name: str) -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("module_dump", "use level L0 and name the module in `list`")
+
+
+def module_dump_end() -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("module_dump_end", "use level L0 and name the module in `list`")
+
+
+def random_save(output_path: str = "./output") -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("random_save", "it replaces the script's random functions")
+
+
+def set_fx_dump_config(*_: Any, **__: Any) -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("set_fx_dump_config", "`import torchair` gives its dump in `msdump run SCRIPT`")
+
+
+def set_ge_dump_config(*_: Any, **__: Any) -> NoReturn:
+    """Raises: ConfigError."""
+    _refuse("set_ge_dump_config", "`import torchair` gives its dump in `msdump run SCRIPT`")
+
+
+class TrainerMon:
+    """Raises: ConfigError."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        _refuse("TrainerMon", "use `msdump.watch`, or the statistics of this dump")

@@ -1,0 +1,142 @@
+"""Arguments and results of a call as JSON: what `dump.json` says of a tensor, a number, a list, anything else.
+
+Source: mindstudio-probe 26.2, files that it wrote: kinds of values, their keys, and what stands for what it cannot show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+Path = tuple[Any, ...]
+_MAX_DEPTH = 100
+_OF_DEVICE = ("device",)
+_OF_DTYPE = ("dtype", "output_dtype")
+_MEMORY_FORMATS = {
+    torch.contiguous_format: "contiguous_format",
+    torch.channels_last: "channels_last",
+    torch.channels_last_3d: "channels_last_3d",
+    torch.preserve_format: "preserve_format",
+}
+_NOT_SHOWN = (torch.device, torch.dtype)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Describer:
+    """tensor, array: what stands for one, by its place among the values, as keys and numbers."""
+
+    tensor: Callable[[torch.Tensor, Path], Any]
+    array: Callable[[np.ndarray[Any, Any], Path], Any]
+
+    def describe(self, value: Any, path: Path = ()) -> Any:
+        """JSON of a value. None for what has no form of its own, and for what is nested too deeply."""
+        if isinstance(value, torch.Tensor) and not (path and path[-1] in _OF_DTYPE):
+            return self.tensor(value, path)
+        if value is None or len(path) > _MAX_DEPTH:
+            return None
+        if _is_special(value):
+            return self._special(value, path)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return self._mapping({name: getattr(value, name) for name in value._fields}, path)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = dataclasses.fields(value)
+            return self._mapping({field.name: getattr(value, field.name) for field in fields}, path)
+        if isinstance(value, (list, tuple)):
+            return [self.describe(item, (*path, number)) for number, item in enumerate(value)]
+        if isinstance(value, dict):
+            return self._mapping(value, path)
+        return None
+
+    def _mapping(self, content: Mapping[Any, Any], path: Path) -> dict[Any, Any]:
+        return {_key(key): self.describe(value, (*path, key)) for key, value in content.items()}
+
+    def _special(self, value: Any, path: Path) -> Any:
+        key = path[-1] if path else None
+        if key in _OF_DEVICE:
+            return _device(value)
+        if key in _OF_DTYPE:
+            return {"type": "torch.dtype", "value": str(value)}
+        if isinstance(value, (bool, int, float, str, slice, type(Ellipsis))):
+            return _plain(value)
+        if isinstance(value, torch.Size):
+            return {"type": "torch.Size", "value": [int(size) for size in value]}
+        if isinstance(value, torch.memory_format):
+            return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value)}
+        if isinstance(value, np.ndarray):
+            return self.array(value, path)
+        if isinstance(value, np.generic):
+            return {"type": type(value).__name__, "value": _number(value.item())}
+        if isinstance(value, _NOT_SHOWN):
+            return {}
+        return self._of_distributed(value, path)
+
+    def _of_distributed(self, value: Any, path: Path) -> dict[str, Any]:
+        if isinstance(value, dist.ProcessGroup):
+            ranks = dist.get_process_group_ranks(value)
+            return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(value)}
+        if isinstance(value, dist.ReduceOp):
+            return {"type": "torch.distributed.ReduceOp", "value": str(value)}
+        return {
+            "class_type": "torch.distributed.P2POp",
+            "tensor": self.tensor(value.tensor, path),
+            "op": value.op.__name__,
+            "peer": value.peer,
+            "tag": value.tag,
+            "group_id": _group_id(value.group or dist.group.WORLD),
+        }
+
+
+def _is_special(value: Any) -> bool:
+    if isinstance(value, (bool, int, float, str, slice, type(Ellipsis), np.generic, np.ndarray)):
+        return True
+    if isinstance(value, (torch.Size, torch.memory_format, *_NOT_SHOWN)):
+        return True
+    return dist.is_available() and isinstance(value, (dist.ProcessGroup, dist.P2POp, dist.ReduceOp))
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if isinstance(value, slice):
+        return {"type": "slice", "value": [_whole(end) for end in (value.start, value.stop, value.step)]}
+    return {"type": type(value).__name__, "value": "..." if value is Ellipsis else _number(value)}
+
+
+def _number(value: Any) -> Any:
+    return str(value) if isinstance(value, (complex, bytes)) else value
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _device(value: Any) -> dict[str, Any]:
+    if isinstance(value, torch.device):
+        return {"type": "torch.device", "value": f"{value.type}:{value.index}"}
+    return {"type": "torch.device", "value": value} if isinstance(value, (int, str)) else {"type": "torch.device"}
+
+
+def _group_id(group: Any) -> str:
+    return f"{zlib.crc32(str(dist.get_process_group_ranks(group)).encode()):08x}"
+
+
+def _key(key: Any) -> Any:
+    return key if key is None or isinstance(key, (str, int, float, bool)) else str(key)
+
+
+def tensors_in(value: Any) -> Sequence[torch.Tensor]:
+    """The tensors of lists, tuples and dictionaries, in their order."""
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return ()
