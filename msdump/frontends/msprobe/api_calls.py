@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
-from msdump.frontends.msprobe.function_names import DISTRIBUTED, FUNCTIONAL, TENSOR_METHODS, TORCH, VF, names_of
+from msdump.frontends.msprobe.function_names import DISTRIBUTED, FUNCTIONAL, TENSOR_METHODS, TORCH, names_of
 
 Function = Callable[..., Any]
 _DROPOUTS = {
@@ -92,9 +92,9 @@ class ApiCalls:
 
         _device_constructors()
         if not self._wrapped:
-            for prefix, owner, source in _owners():
+            for prefix, owner in _owners():
                 for name in sorted(names_of(prefix)):
-                    self._wrap(prefix, owner, source, name)
+                    self._wrap(prefix, owner, name)
             self._add(torch.jit, "script", self._without_wrappers(torch.jit.script))
             if dist.is_available():
                 self._add(dist.Work, "wait", self._noting_wait(dist.Work.wait))
@@ -117,12 +117,12 @@ class ApiCalls:
         if original is not None:
             setattr(owner, name, original)
 
-    def _wrap(self, prefix: str, owner: Any, source: Any, path: str) -> None:
+    def _wrap(self, prefix: str, owner: Any, path: str) -> None:
         module_name, _, name = path.rpartition(".")
         if module_name:
-            owner = source = getattr(owner, module_name, None)
-        original = getattr(source, name, None)
-        if callable(original) and hasattr(owner, name):
+            owner = getattr(owner, module_name, None)
+        original = getattr(owner, name, None)
+        if callable(original):
             self._add(owner, name, self._wrapper(original, f"{prefix}.{name}"))
 
     def _add(self, owner: Any, name: str, wrapper: Any) -> None:
@@ -245,15 +245,14 @@ def forget_waiting() -> None:
     _waited.clear()
 
 
-def _owners() -> Iterator[tuple[str, Any, Any]]:
-    """Prefix, where the wrappers go, and where the functions come from.   Source: msprobe."""
-    yield FUNCTIONAL, torch.nn.functional, torch.nn.functional
-    yield TENSOR_METHODS, torch.Tensor, torch.Tensor
-    yield TORCH, torch, torch
-    yield VF, torch._VF, torch._C._VariableFunctionsClass
+def _owners() -> Iterator[tuple[str, Any]]:
+    """Prefixes of records, and where their functions are looked up.   Source: msprobe."""
+    yield FUNCTIONAL, torch.nn.functional
+    yield TENSOR_METHODS, torch.Tensor
+    yield TORCH, torch
     if dist.is_available():
-        yield DISTRIBUTED, dist, dist
-        yield DISTRIBUTED, dist.distributed_c10d, dist.distributed_c10d
+        yield DISTRIBUTED, dist
+        yield DISTRIBUTED, dist.distributed_c10d
 
 
 def _put(attributes: Sequence[tuple[Any, str, Any]]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-FUNCTIONAL, TENSOR_METHODS, TORCH, VF, DISTRIBUTED = "Functional", "Tensor", "Torch", "VF", "Distributed"
+FUNCTIONAL, TENSOR_METHODS, TORCH, DISTRIBUTED = "Functional", "Tensor", "Torch", "Distributed"
 
 
 def names_of(prefix: str) -> frozenset[str]:

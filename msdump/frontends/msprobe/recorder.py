@@ -193,12 +193,10 @@ class Recorder:
 
     def _tensor(self, tensor: torch.Tensor, base: str, path: ValuePath) -> dict[str, Any]:
         kind = unwrapped(tensor)
-        content: dict[str, Any] = {"type": kind.type, "dtype": str(tensor.dtype), "shape": list(kind.tensor.shape)}
         self.tally.tensors_written += 1
         part = sliced(kind.tensor, self._settings.slices) if self._settings.slices else kind.tensor
-        content["shape"] = list(part.shape)
+        content: dict[str, Any] = {"type": kind.type, "dtype": str(tensor.dtype), "shape": list(part.shape)}
         summary = self._settings.summary_mode
-        has_data = kind.has_data
         if summary == XOR:
             content[MD5] = self._measured(kind, lambda: xor_of(part), None)
         else:
@@ -208,7 +206,7 @@ class Recorder:
                 self._unfetched.append(content)
         content["requires_grad"] = tensor.requires_grad
         content.update(kind.sharding)
-        if has_data and self._is_saved(base):
+        if kind.has_data and self._is_saved(base) and kind.tensor.untyped_storage().data_ptr():
             self._save(part, content, _file_name(base, path))
         if summary == MD5:
             content[MD5] = self._measured(kind, lambda: crc_of(part), None)
