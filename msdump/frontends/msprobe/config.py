@@ -175,7 +175,9 @@ class _Keys:
         for key in self._content:
             if key not in known:
                 advice = did_you_mean(key, sorted(known))
-                raise ConfigError(f"{self.where(key)}: expected a key of msprobe's configuration, got {key!r}. {advice}")
+                raise ConfigError(
+                    f"{self.where(key)}: expected a key of msprobe's configuration, got {key!r}. {advice}"
+                )
 
 
 def checked_choice(where: str, value: Any, choices: Sequence[str], others: Mapping[str, str]) -> str:

@@ -141,7 +141,9 @@ class PrecisionDebugger:
     def set_init_step(cls, step: int) -> None:
         """The number of the step that runs now, as where training goes on from a checkpoint."""
         if type(step) is not int or step < 0:
-            raise ConfigError(f"PrecisionDebugger.set_init_step: expected a number from 0 on, got {step!r}. Correct it.")
+            raise ConfigError(
+                f"PrecisionDebugger.set_init_step: expected a number from 0 on, got {step!r}. Correct it."
+            )
         probe = cls._made()._probe
         probe.first_step, probe.step_number = step, 0
 
@@ -154,7 +156,7 @@ class PrecisionDebugger:
         """
         if not hasattr(module, api):
             raise ConfigError(f"PrecisionDebugger.register_custom_api: expected a function of {module}, got {api!r}.")
-        prefix = api_prefix or getattr(module, "__name__", "Custom")
+        prefix = api_prefix or str(getattr(module, "__name__", "Custom"))
         cls._made()._probe.api_calls.register(module, api, prefix)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Names of the functions that levels L1 and mix record, by the prefix of their records.
 
-Source: mindstudio-probe 26.2, the list of functions that it wraps.
+Source: mindstudio-probe 26.2, the list of functions that it wraps, and two lists of its risk levels.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import functools
 from pathlib import Path
 
 FUNCTIONAL, TENSOR_METHODS, TORCH, DISTRIBUTED = "Functional", "Tensor", "Torch", "Distributed"
+# By risk level: functions that compute most of a model, and functions that only move or make data.
+CORE, MOVING = "core", "moving"
 
 
 def names_of(prefix: str) -> frozenset[str]:

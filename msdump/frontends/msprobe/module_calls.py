@@ -1,10 +1,10 @@
-"""Hooks on the modules of a model: each call of one is a record, and so are its backward and its parameters' gradients."""
+"""Hooks on the modules of a model: a call of one is a record, and so are its backward and its parameters' gradients."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -23,7 +23,7 @@ class ModuleObserver(Protocol):
 
     def is_recording(self) -> bool: ...
     def module_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
-    def module_ends(self, name: str, output: Any, parameters: dict[str, torch.Tensor]) -> None: ...
+    def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None: ...
     def backward_begins(self, name: str) -> None: ...
     def module_backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None: ...
     def watches_gradients(self) -> bool: ...
@@ -47,7 +47,7 @@ class ModuleCalls:
         for prefix, module in _modules_of(model):
             _Hooked(self, self._observer, prefix, module)
 
-    def watch_gradients(self, prefix: str, parameters: dict[str, torch.Tensor]) -> None:
+    def watch_gradients(self, prefix: str, parameters: Mapping[str, torch.Tensor]) -> None:
         """Tell when the gradients of parameters are complete, after the next backward."""
         observer = self._observer
         for name, parameter in parameters.items():
@@ -59,7 +59,7 @@ class ModuleCalls:
                 old.remove()
             edge = parameter.expand_as(parameter).grad_fn
             if edge is not None:
-                accumulation = edge.next_functions[0][0]
+                accumulation: Any = edge.next_functions[0][0]
                 self._gradients[key] = accumulation.register_hook(_gradient_hook(observer, prefix, name, parameter))
 
 

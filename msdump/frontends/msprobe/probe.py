@@ -208,7 +208,7 @@ class Probe(sessions.Session):
             self._begin_module(name)
             self._record_input(name, args, kwargs)
 
-    def module_ends(self, name: str, output: Any, parameters: dict[str, torch.Tensor]) -> None:
+    def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None:
         with self._dumping():
             if self._is_running:
                 self._record_output(name, output, parameters)
@@ -260,13 +260,13 @@ class Probe(sessions.Session):
             self._recorder.add_stack(name, current_stack())
         self._update(name, part)
 
-    def _record_output(self, name: str, output: Any, parameters: dict[str, torch.Tensor] | None) -> None:
+    def _record_output(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor] | None) -> None:
         self._recorder.note(name)
         if not self._selection.takes(name) or not self._shows("forward", "output"):
             return
         part = {"output": self._recorder.describe(_as_tuple(output), f"{name}.output")}
         if parameters is not None:
-            part["parameters"] = self._recorder.describe(parameters, f"{name}.parameters")
+            part["parameters"] = self._recorder.describe(dict(parameters), f"{name}.parameters")
         self._update(name, part)
 
     def _record_backward(self, name: str, incoming: Any, outgoing: Any) -> bool:
@@ -308,7 +308,9 @@ class Probe(sessions.Session):
     def _watch_saved(self, value: Any, record: str, path: tuple[Any, ...]) -> None:
         if isinstance(value, torch.Tensor):
             if value.requires_grad:
-                value.register_hook(functools.partial(self._saved_gradient, record, path))
+                value.register_hook(  # type: ignore[no-untyped-call]
+                    functools.partial(self._saved_gradient, record, path)
+                )
         elif isinstance(value, dict):
             for key, item in value.items():
                 self._watch_saved(item, record, (*path, key))

@@ -1,8 +1,9 @@
-"""The records of one step in memory, and their files. It knows names and values; what calls it knows functions and modules."""
+"""The records of one step in memory, and their files. Functions and modules are known to what calls it."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import threading
 from collections import defaultdict
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump.config.environment import disk_limits
+from msdump.config.environment import KEEP, disk_limits
 from msdump.dumpers.limits import DiskGuard
 from msdump.dumpers.tally import Tally
 from msdump.errors import WriteError
+from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.msprobe_json import (
     CONSTRUCT_FILE,
     DATA_FOLDER,
@@ -28,7 +30,6 @@ from msdump.formats.msprobe_json import (
     dump_content,
     stack_content,
 )
-from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.writer import WriteCounts
 from msdump.frontends.msprobe.config import DEBUG, MD5, XOR, Settings
 from msdump.frontends.msprobe.parents import Parents
@@ -38,6 +39,7 @@ from msdump.frontends.msprobe.tensor_kinds import Unwrapped, unwrapped
 from msdump.frontends.msprobe.values import Describer
 from msdump.frontends.msprobe.values import Path as ValuePath
 
+log = logging.getLogger("msdump")
 _KEYS = ("Max", "Min", "Mean", "Norm")
 _MODE, _DIR_MODE = 0o600, 0o700
 # Records after which the numbers of tensors are fetched from their device.
@@ -58,7 +60,10 @@ class Recorder:
         self.lock = threading.RLock()
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
         self._settings = settings
-        self._guard = DiskGuard(Path(settings.dump_path), disk_limits())
+        limits = disk_limits()
+        if limits.keep_iterations is not None:
+            log.warning("%s is not supported for dumps of msprobe's layout: all steps stay on the disk.", KEEP)
+        self._guard = DiskGuard(Path(settings.dump_path), limits)
         self._guard.watch(self)
         self.counts = WriteCounts()
         self.records_written = 0

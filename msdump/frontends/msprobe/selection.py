@@ -9,31 +9,12 @@ import re
 
 from msdump.errors import ConfigError
 from msdump.frontends.msprobe.config import L0, L1, MIX, Settings
-from msdump.frontends.msprobe.function_names import DISTRIBUTED, names_of
+from msdump.frontends.msprobe.function_names import CORE, DISTRIBUTED, MOVING, names_of
 
 _MODULE = "Module."
 _API_NAME = re.compile(r"(Distributed|Functional|Torch|Tensor|Aten|VF|NPU)\..*\.\d+\.(forward|backward)")
 _MODULE_NAME = re.compile(r"Module\..*\.(forward|backward)\.\d+")
 _NUMBER_AND_STAGE = re.compile(r"\.\d+\.(?:forward|backward)$")
-
-_CORE = {
-    *"_batch_norm_impl_index _convolution _fused_adam_ _fused_adamw_ __matmul__ addbmm addbmm_ addmm addmm_ addmv".split(),
-    *"addmv_ addr addr_ baddbmm baddbmm_ batch_norm batch_norm_backward_elemt batch_norm_backward_reduce".split(),
-    *"batch_norm_elemt batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats".split(),
-    *"batch_norm_update_stats bilinear bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d".split(),
-    *"conv_transpose3d convolution embedding embedding_bag group_norm instance_norm layer_norm linalg.matmul".split(),
-    *"linalg.multi_dot linalg.vecdot local_response_norm matmul mm multi_head_attention_forward mv".split(),
-    *"gather scaled_dot_product_attention scatter".split(),
-}
-_LOW = {
-    *"__bool__ align_as align_to arange atleast_1d atleast_2d atleast_3d bfloat16 bool byte cat cfloat char chunk".split(),
-    *"clamp clone column_stack concat concatenate diag diag_embed diagflat double dsplit dstack empty empty_like".split(),
-    *"expand expand_as eye flatten float full full_like half hsplit hstack identity int linspace logspace long".split(),
-    *"moveaxis movedim numpy ones ones_like permute ravel repeat repeat_interleave reshape reshape_as row_stack".split(),
-    *"split split_with_sizes squeeze stack stride swapaxes swapdims tensor_split tile to transpose tril".split(),
-    *"tril_indices triu triu_indices type_as unbind unflatten unfold unsafe_chunk unsafe_split".split(),
-    *"unsafe_split_with_sizes unsqueeze view view_as vsplit vstack zeros zeros_like".split(),
-}
 
 
 class Selection:
@@ -72,7 +53,8 @@ class Selection:
         self._open_modules.discard(name)
 
     def takes(self, name: str) -> bool:
-        """Whether this record is dumped. Asked once for each side of it: the last function of a range shows its input."""
+        """Whether this record is dumped. Asked once for each side of it: the last function of a range shows its
+        input alone, as in msprobe."""
         if not self.is_given:
             return self._level == L0 or self._takes_by_risk(name)
         return self._takes_given(name)
@@ -97,10 +79,10 @@ class Selection:
         if self._risk_level == "ALL" or name.startswith(_MODULE):
             return True
         function = _NUMBER_AND_STAGE.sub("", name).partition(".")[2]
-        is_core = function in _CORE or function in names_of(DISTRIBUTED)
+        is_core = function in names_of(CORE) or function in names_of(DISTRIBUTED)
         if self._risk_level == "CORE":
             return is_core
-        return is_core or function not in _LOW
+        return is_core or function not in names_of(MOVING)
 
     def _check_scope(self) -> None:
         if not self._scope:

@@ -30,6 +30,8 @@ def current_stack() -> Stack:
         else:
             source = linecache.getline(path, frame.f_lineno).strip()
             if source:
-                lines.append(f"File {os.path.abspath(path)}, line {frame.f_lineno}, in {frame.f_code.co_name}, \n {source}")
+                lines.append(
+                    f"File {os.path.abspath(path)}, line {frame.f_lineno}, in {frame.f_code.co_name}, \n {source}"
+                )
         frame = frame.f_back
     return tuple(lines)

@@ -52,7 +52,7 @@ def as_numbers(tensors: Sequence[torch.Tensor]) -> list[Any]:
 
 def crc_of(tensor: torch.Tensor) -> str:
     """CRC-32 of the elements, in their order: eight hexadecimal digits."""
-    return f"{zlib.crc32(_bytes(tensor.detach().cpu()).numpy()):08x}"
+    return f"{zlib.crc32(_bytes(tensor.detach().cpu()).numpy().data):08x}"
 
 
 def xor_of(tensor: torch.Tensor) -> Any:

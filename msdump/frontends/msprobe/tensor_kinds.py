@@ -31,7 +31,8 @@ def unwrapped(tensor: torch.Tensor) -> Unwrapped:
         return _plain(tensor)
     name = f"{kind.__module__}.{kind.__name__}"
     if kind.__name__ == "DTensor" and hasattr(tensor, "to_local"):
-        sharding = {"device_mesh": tensor.device_mesh.mesh.tolist(), "placements": _placements(tensor)}
+        mesh: Any = tensor.device_mesh  # type: ignore[attr-defined]
+        sharding = {"device_mesh": mesh.mesh.tolist(), "placements": _placements(tensor)}
         return Unwrapped("torch.distributed.tensor.DTensor", tensor.to_local(), sharding=sharding)
     if kind.__name__ == "FakeTensor" or kind.__name__ == "AsyncCollectiveTensor":
         return Unwrapped(name, tensor, has_data=False)

@@ -1,6 +1,6 @@
 """Arguments and results of a call as JSON: what `dump.json` says of a tensor, a number, a list, anything else.
 
-Source: mindstudio-probe 26.2, files that it wrote: kinds of values, their keys, and what stands for what it cannot show.
+Source: mindstudio-probe 26.2, files that it wrote: kinds of values, their keys, what stands for those it cannot show.
 """
 
 from __future__ import annotations
