@@ -22,6 +22,7 @@ class ModuleObserver(Protocol):
     of parameters."""
 
     def is_recording(self) -> bool: ...
+    def is_recording_backward(self) -> bool: ...
     def module_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
     def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None: ...
     def backward_begins(self, name: str) -> None: ...
@@ -134,11 +135,11 @@ class _Hooked:
         observer = self._observer
 
         def before(_: torch.nn.Module, __: Any) -> None:
-            if not is_unrecorded() and observer.is_recording():
+            if not is_unrecorded() and observer.is_recording_backward():
                 observer.backward_begins(name)
 
         def after(_: torch.nn.Module, outgoing: Any, incoming: Any) -> None:
-            if not is_unrecorded() and observer.is_recording():
+            if not is_unrecorded() and observer.is_recording_backward():
                 with unrecorded():
                     observer.module_backward_ends(name, incoming, outgoing)
 

@@ -49,7 +49,8 @@ class Probe(sessions.Session):
         self._is_running = False
         self._rank: int | None = None
         self._given_rank: int | None = None
-        self._has_optimizer_hooks = False
+        # What takes the hooks of optimizers away again; none: there are none yet.
+        self._undo: list[Callable[[], None]] = []
         # Of modules: how often the gradient of the parameter that came first has come in this step, and its name.
         self._gradient_turns: dict[str, tuple[int, str]] = {}
         self._backward_modules: set[str] = set()
@@ -135,6 +136,9 @@ class Probe(sessions.Session):
         """PyTorch's functions are its own again."""
         self._is_running = False
         self.api_calls.remove()
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
 
     def _open(self) -> bool:
         folder = f"rank{self._rank}" if self._rank is not None else f"proc{os.getpid()}"
@@ -220,7 +224,8 @@ class Probe(sessions.Session):
 
     def module_backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
         with self._dumping():
-            if self._record_backward(name, incoming, outgoing):
+            # After `stop` modules only stand around the functions whose backward is still recorded.
+            if self._is_running and self._record_backward(name, incoming, outgoing):
                 self._backward_modules.add(name.rsplit(".", 2)[0])
             self._end_module(name)
 
@@ -329,16 +334,18 @@ class Probe(sessions.Session):
 
     def _watch_optimizers(self) -> None:
         """Functions that optimizers and the clipping of gradients call stand below one name in construct.json."""
-        if self._has_optimizer_hooks:
+        if self._undo:
             return
-        self._has_optimizer_hooks = True
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-        register_optimizer_step_pre_hook(lambda *_: self._set_phase(OPTIMIZER))
-        register_optimizer_step_post_hook(lambda *_: self._set_phase(""))
+        before = register_optimizer_step_pre_hook(lambda *_: self._set_phase(OPTIMIZER))
+        after = register_optimizer_step_post_hook(lambda *_: self._set_phase(""))
+        self._undo += [before.remove, after.remove]
         for name in ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"):
-            if hasattr(torch.nn.utils, name):
-                setattr(torch.nn.utils, name, self._clipping(getattr(torch.nn.utils, name)))
+            function = getattr(torch.nn.utils, name, None)
+            if function is not None:
+                setattr(torch.nn.utils, name, self._clipping(function))
+                self._undo.append(functools.partial(setattr, torch.nn.utils, name, function))
 
     def _clipping(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
