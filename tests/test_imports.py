@@ -46,6 +46,7 @@ ALLOWED = {
         "analysis/replay/replay.py",
         "analysis/convert/_tensor_form.py",
         "frontends/torch/",
+        "frontends/msprobe/",
         "frontends/torch_npu/",
         "frontends/torchair/",
         "frontends/mindspore/communication/",

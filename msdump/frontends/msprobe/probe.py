@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ class Probe(sessions.Session):
     # -- functions ---------------------------------------------------------------------------------
 
     def is_recording(self) -> bool:
-        return self._is_running and not self._recorder.tally.error
+        return self._is_running and self._recorder.is_open and not self._recorder.tally.error
 
     def is_recording_backward(self) -> bool:
         """Backward of functions is recorded until the step ends.   Source: msprobe."""
@@ -300,7 +301,7 @@ class Probe(sessions.Session):
         """At level debug: one value, and the gradients of its tensors when they come."""
         if self.settings.level != DEBUG or not self.is_chosen() or (not self._recorder.is_open and not self._open()):
             return
-        with unrecorded(), self._dumping():
+        with self._dumping():
             number = self._saves.get(name, 0)
             self._saves[name] = number + 1
             record = f"{name}.{number}.debug"
@@ -326,7 +327,7 @@ class Probe(sessions.Session):
     def _saved_gradient(self, record: str, path: tuple[Any, ...], gradient: torch.Tensor) -> None:
         if not self.is_recording_backward():
             return
-        with unrecorded(), self._dumping():
+        with self._dumping():
             shown = self._recorder.describe(gradient, ".".join([record, *map(str, path)]))
             self._recorder.replace_inside(record, path, shown)
 
@@ -361,8 +362,10 @@ class Probe(sessions.Session):
     def _set_phase(self, phase: str) -> None:
         self._recorder.parents.phase = phase
 
-    def _dumping(self) -> Any:
-        return self._recorder.dumping()
+    @contextmanager
+    def _dumping(self) -> Iterator[None]:
+        with unrecorded(), self._recorder.dumping():
+            yield
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

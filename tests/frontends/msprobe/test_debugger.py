@@ -1,0 +1,301 @@
+"""PrecisionDebugger: when it records, what a failure does, and what it leaves of PyTorch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from msdump import sessions
+from msdump.errors import ConfigError
+from tests.frontends.msprobe.running import as_msprobe, config_file, records
+
+pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
+
+
+@pytest.fixture(autouse=True)
+def msprobe() -> Iterator[Any]:
+    with as_msprobe():
+        import msprobe.pytorch  # type: ignore[import-not-found]
+
+        yield msprobe.pytorch
+
+
+class Net(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.fc(x).relu()
+
+
+def steps_of(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "dump").iterdir()} if (folder / "dump").is_dir() else set()
+
+
+def test_pytorch_is_as_it_was_without_a_debugger(msprobe: Any, tmp_path: Path) -> None:
+    before = torch.nn.functional.linear, torch.Tensor.__add__, torch.jit.script, torch.nn.utils.clip_grad_norm_
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="mix"))
+    debugger.start(Net())
+    assert torch.nn.functional.linear is not before[0] and torch.nn.functional.linear.__name__ == "linear"
+    sessions.reset_for_tests()
+    after = torch.nn.functional.linear, torch.Tensor.__add__, torch.jit.script, torch.nn.utils.clip_grad_norm_
+    assert after == before
+
+
+def test_there_is_one_debugger(msprobe: Any, tmp_path: Path) -> None:
+    first = msprobe.PrecisionDebugger(config_file(tmp_path))
+    assert msprobe.PrecisionDebugger(task="tensor") is first
+    assert (first.config.task, first.config.dump_path) == ("statistics", str(tmp_path / "dump"))
+
+
+def test_calls_before_there_is_one_are_refused(msprobe: Any) -> None:
+    for call in (msprobe.PrecisionDebugger.start, msprobe.PrecisionDebugger.stop, msprobe.PrecisionDebugger.step):
+        with pytest.raises(ConfigError, match="Make one first"):
+            call()
+
+
+def test_a_wrong_configuration_can_be_corrected(msprobe: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="level"):
+        msprobe.PrecisionDebugger(config_file(tmp_path, level="L9"))
+    msprobe.PrecisionDebugger(config_file(tmp_path))
+
+
+def test_only_chosen_steps_and_ranks_are_dumped(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, step=[1, 3], rank=[2]), step=["1-2"])
+    for _ in range(4):
+        debugger.start(rank_id=2)
+        torch.ones(2).sigmoid()
+        debugger.stop()
+        debugger.step()
+    assert steps_of(tmp_path) == {"step1", "step2"}
+    assert list(records(tmp_path, 1)) == ["Tensor.sigmoid.0.forward"]
+    assert (tmp_path / "dump" / "step1" / "rank2").is_dir()
+    report = sessions.reports()[-1]
+    assert (report.iterations_dumped, report.iterations_run, report.is_empty) == (2, 4, False)
+
+
+def test_another_rank_leaves_nothing(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, rank=[1]))
+    debugger.start()
+    torch.ones(2).sigmoid()
+    debugger.step()
+    assert not steps_of(tmp_path) and sessions.reports()[-1].is_empty
+
+
+def test_calls_are_counted_from_step_to_step(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    debugger.set_init_step(5)
+    x = torch.ones(2)
+    debugger.start()
+    x.sigmoid()
+    debugger.stop()
+    x.sigmoid()
+    debugger.start()
+    x.sigmoid()
+    debugger.step()
+    x.sigmoid()
+    debugger.start()
+    x.sigmoid()
+    sessions.close_all()
+    assert list(records(tmp_path, 5)) == ["Tensor.sigmoid.0.forward", "Tensor.sigmoid.1.forward"]
+    assert list(records(tmp_path, 6)) == ["Tensor.sigmoid.0.forward"]
+
+
+def test_what_ran_is_on_disk_after_stop(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    debugger.start()
+    torch.ones(2).sigmoid()
+    debugger.stop()
+    assert list(records(tmp_path)) == ["Tensor.sigmoid.0.forward"]
+    (path,) = (tmp_path / "dump" / "step0").iterdir()
+    assert path.name == f"proc{os.getpid()}"
+    assert {file.name for file in path.iterdir()} == {"dump.json", "stack.json", "construct.json"}
+    assert {file.stat().st_mode & 0o777 for file in path.iterdir()} == {0o600}
+
+
+def test_a_call_that_raises_disturbs_no_other(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="mix"))
+    net = Net()
+    debugger.start(net)
+    with pytest.raises(RuntimeError):
+        net(torch.ones(3))
+    net(torch.ones(1, 2)).sum().backward()
+    debugger.stop()
+    found = records(tmp_path)
+    assert "output" in found["Functional.linear.0.forward"] and "Functional.linear.1.forward" not in found
+    assert found["Module.fc.Linear.forward.0"]["output"] == [None]
+    assert "Module.fc.Linear.backward.1" in found
+    assert records(tmp_path, name="construct.json")["Functional.linear.0.forward"] == "Module.fc.Linear.forward.1"
+
+
+def test_modules_that_autograd_recomputes_are_whole(msprobe: Any, tmp_path: Path) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="mix"))
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 2))
+    debugger.start(net)
+    checkpoint(net, torch.ones(1, 2, requires_grad=True), use_reentrant=False).sum().backward()
+    debugger.stop()
+    construct = records(tmp_path, name="construct.json")
+    assert {"Module.0.Linear.forward.1", "Module.0.Linear.backward.0"} <= set(records(tmp_path))
+    assert not {parent for parent in construct.values() if parent and parent not in construct}
+
+
+def test_results_are_the_same_with_a_dump(msprobe: Any, tmp_path: Path) -> None:
+    def train() -> Any:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.ReLU(inplace=True))
+        optimizer = torch.optim.Adam(net.parameters())
+        for _ in range(3):
+            if is_dumped:
+                msprobe.PrecisionDebugger.start(net)
+            net(torch.randn(2, 3)).square().sum().backward()
+            optimizer.step()
+            if is_dumped:
+                msprobe.PrecisionDebugger.step()
+        return [parameter.detach().clone() for parameter in net.parameters()]
+
+    is_dumped = False
+    plain = train()
+    is_dumped = True
+    msprobe.PrecisionDebugger(config_file(tmp_path, task="tensor", level="mix", risk_level="ALL"))
+    assert all(torch.equal(left, right) for left, right in zip(plain, train(), strict=True))
+
+
+def test_a_full_disk_ends_the_dump_and_not_the_script(
+    msprobe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MSDUMP_DISK_BUDGET", "1K")
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, task="tensor", level="mix"))
+    net = Net()
+    with caplog.at_level(logging.ERROR, "msdump"):
+        for _ in range(2):
+            debugger.start(net)
+            assert net(torch.ones(1, 2)).shape == (1, 2)
+            debugger.stop()
+            debugger.step()
+    assert len([record for record in caplog.records if "not complete" in record.message]) == 1
+    assert "MSDUMP_DISK_BUDGET" in (sessions.reports()[-1].failure or "")
+
+
+def test_models_are_needed_at_levels_of_modules(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="L0"))
+    for model in (None, [Net(), 3], "net"):
+        with pytest.raises(ConfigError, match="expected a module or a list of modules at level L0"):
+            debugger.start(model)
+    debugger.start([Net(), Net()])
+    debugger.stop()
+
+
+def test_a_list_of_models_has_numbers(msprobe: Any, tmp_path: Path) -> None:
+    nets = [Net(), Net()]
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="L0"))
+    debugger.start(nets)
+    for net in nets:
+        net(torch.ones(2))
+    debugger.stop()
+    assert list(records(tmp_path)) == ["Module.0.fc.Linear.forward.0", "Module.1.fc.Linear.forward.0"]
+
+
+@pytest.mark.parametrize("tokens", [3, [1], [1, 2, 3], [2, 1], [-1, 1], ["a", 1]])
+def test_wrong_token_ranges_are_refused(msprobe: Any, tmp_path: Path, tokens: Any) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    with pytest.raises(ConfigError, match="token_range: expected"):
+        debugger.start(Net(), token_range=tokens)
+    with pytest.raises(ConfigError, match="rank_id: expected"):
+        debugger.start(rank_id=-1)
+    with pytest.raises(ConfigError, match="with token_range"):
+        debugger.start(token_range=[0, 1])
+
+
+def test_functions_of_the_script_can_be_recorded(msprobe: Any, tmp_path: Path) -> None:
+    class Own:
+        @staticmethod
+        def twice(x: Any) -> Any:
+            return x * 2
+
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    debugger.register_custom_api(Own, "twice")
+    debugger.start()
+    Own.twice(torch.ones(2))
+    debugger.restore_custom_api(Own, "twice")
+    Own.twice(torch.ones(2))
+    debugger.stop()
+    assert list(records(tmp_path)) == ["Own.twice.0.forward", "Tensor.__mul__.0.forward"]
+    with pytest.raises(ConfigError, match="'thrice'"):
+        debugger.register_custom_api(Own, "thrice")
+
+
+def test_a_changed_file_turns_the_dump_on_and_off(
+    msprobe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def step() -> None:
+        debugger.start()
+        torch.ones(2).sigmoid()
+        debugger.stop()
+        debugger.step()
+
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, dump_enable=False))
+    step()
+    config_file(tmp_path, dump_enable=True, task="tensor", tensor={})
+    step()
+    Path(config_file(tmp_path)).write_text("{")
+    with caplog.at_level(logging.ERROR, "msdump"):
+        step()
+    assert steps_of(tmp_path) == {"step1"} and "the dump is off" in caplog.text
+    assert len(list((tmp_path / "dump").rglob("*.pt"))) == 2
+
+
+def test_values_that_cannot_be_saved_are_refused(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="debug"))
+    for value, name in ((object(), "a"), ({1: 2}, "a"), (1, 2)):
+        with pytest.raises(ConfigError, match="PrecisionDebugger.save"):
+            debugger.save(value, name)
+    debugger.save([1, "x"], "fine")
+    debugger.step()
+    assert list(records(tmp_path, name="debug.json")) == ["fine.0.debug", "fine_grad.0.debug"]
+
+
+def test_scripted_and_compiled_functions_still_work(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    debugger.start()
+    with pytest.warns(DeprecationWarning):
+        scripted = torch.jit.script(torch.nn.Linear(2, 2))
+    assert scripted(torch.ones(1, 2)).shape == (1, 2)
+    compiled = torch.compile(lambda x: torch.nn.functional.relu(x) + 1, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    debugger.stop()
+
+
+def test_tensors_of_other_kinds_are_described(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, task="tensor", risk_level="ALL"))
+    debugger.start()
+    torch.ones(2, 2, device="meta").sigmoid()
+    torch.eye(2).to_sparse().abs()
+    torch.func.vmap(lambda x: x.sigmoid())(torch.ones(2, 2))
+    debugger.stop()
+    found = records(tmp_path)
+    meta = found["Tensor.sigmoid.0.forward"]["output"][0]
+    assert (meta["shape"], meta["Max"], "data_name" in meta) == ([2, 2], None, False)
+    assert found["Tensor.sigmoid.1.forward"]["output"][0]["type"] == "BatchedTensor"
+    json.dumps(found)
+
+
+def test_other_names_say_why_they_do_nothing(msprobe: Any) -> None:
+    assert msprobe.AclGraphDumper is None and msprobe.acl_save is None
+    for name, arguments in {
+        "module_dump": (None, "x"), "module_dump_end": (), "random_save": (), "set_fx_dump_config": (1,),
+        "set_ge_dump_config": (1,), "TrainerMon": ("x",),
+    }.items():  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"msprobe\.pytorch\.{name}: not supported"):
+            getattr(msprobe, name)(*arguments)
+    with pytest.raises(ImportError, match="dumps PyTorch"):
+        import msprobe.mindspore  # type: ignore[import-not-found]  # noqa: F401
