@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
-from msdump.formats.msprobe_json import read_msprobe_json
+from msdump.formats.msprobe_json import as_json, dump_content, read_msprobe_json, stack_content
 from msdump.formats.paths.parse import MSPROBE, parse_msprobe_name, parse_place
 from msdump.records import INPUT, OUTPUT
 
@@ -140,3 +140,20 @@ def test_names(name: str, expected: tuple[Any, ...]) -> None:
 def test_other_names(text: str) -> None:
     parsed = parse_msprobe_name(text)
     assert parsed is None or text.startswith(parsed.op_name)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": math.nan, "Min": -1.0, "Mean": 1.0}
+    content = {"Torch.add.0.forward": {"input_args": [{**tensor, "Norm": 2.0}], "input_kwargs": {}, "output": []}}
+    path = tmp_path / "dump.json"
+    path.write_bytes(as_json(dump_content("statistics", "L1", None, content)))
+    (row,) = read_msprobe_json(path)
+    assert (row.op_name, row.shape, row.min, row.l2norm) == ("Torch.add.0.forward", (2,), -1.0, 2.0)
+    assert row.max is not None and math.isnan(row.max)
+    head = {key: value for key, value in json.loads(path.read_bytes()).items() if key != "data"}
+    assert head == {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None}
+
+
+def test_stacks_are_numbered() -> None:
+    content = stack_content({("inner", "outer"): ["a", "b"], (): ["c"]})
+    assert json.loads(as_json(content)) == {"0": [["a", "b"], ["inner", "outer"]], "1": [["c"], []]}

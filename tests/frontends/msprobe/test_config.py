@@ -1,4 +1,4 @@
-"""config.json and the arguments of PrecisionDebugger: what they choose, and what is refused with the name of its key."""
+"""config.json and the arguments of PrecisionDebugger: what they choose, and what is refused with its key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_arguments_count_more_than_the_file(tmp_path: Path) -> None:
     path = path_of(tmp_path, task="tensor", level="L0", step=[9], tensor={"list": ["a"]}, statistics={"list": ["b"]})
     settings = read_settings(path, "statistics", "elsewhere", "mix", [1, "3-4"])
     assert (settings.task, settings.level, settings.dump_path) == ("statistics", "mix", "elsewhere")
-    assert (settings.steps, settings.names) == ({1, 3, 4}, ("b",))
+    assert settings.steps == {1, 3, 4} and settings.names == ("b",)
 
 
 def test_a_section_is_read(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from msdump.errors import ConfigError
-from msdump.frontends.msprobe.seeding import seed_all
-from tests.frontends.msprobe.running import as_msprobe
+from msdump.errors import ConfigError  # noqa: E402
+from msdump.frontends.msprobe.seeding import seed_all  # noqa: E402
+from tests.frontends.msprobe.running import as_msprobe  # noqa: E402
 
 
 def test_the_same_seed_draws_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

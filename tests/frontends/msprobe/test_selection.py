@@ -6,7 +6,15 @@ import pytest
 
 from msdump.errors import ConfigError
 from msdump.frontends.msprobe.config import Settings
-from msdump.frontends.msprobe.function_names import CORE, DISTRIBUTED, FUNCTIONAL, MOVING, TENSOR_METHODS, TORCH, names_of
+from msdump.frontends.msprobe.function_names import (
+    CORE,
+    DISTRIBUTED,
+    FUNCTIONAL,
+    MOVING,
+    TENSOR_METHODS,
+    TORCH,
+    names_of,
+)
 from msdump.frontends.msprobe.selection import Selection
 
 

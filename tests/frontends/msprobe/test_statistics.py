@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from msdump.frontends.msprobe.config import Slice
-from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, numbers_of, sliced, xor_of
+from msdump.frontends.msprobe.config import Slice  # noqa: E402
+from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, numbers_of, sliced, xor_of  # noqa: E402
 
 
 def shown(tensor: Any, is_precise: bool = False) -> list[Any]:

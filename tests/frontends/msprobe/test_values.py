@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from msdump.frontends.msprobe.values import Describer
+from msdump.frontends.msprobe.values import Describer  # noqa: E402
 
 DESCRIBER = Describer(lambda tensor, path: ["tensor", *path], lambda array, path: ["array", *path])
 
