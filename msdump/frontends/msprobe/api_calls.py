@@ -80,6 +80,7 @@ class ApiCalls:
         self._wrapped: list[tuple[Any, str, Any]] = []
         # By id of the owner and name of the function: the owner, which keeps its id, and the function.
         self._registered: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._by_original: dict[tuple[str, str, int], Function] = {}
         self._is_installed = False
 
     def install(self) -> None:
@@ -123,7 +124,11 @@ class ApiCalls:
             owner = getattr(owner, module_name, None)
         original = getattr(owner, name, None)
         if callable(original):
-            self._add(owner, name, self._wrapper(original, f"{prefix}.{name}"))
+            # One function under two names stays one: PyTorch compares `dist.isend` with its own.
+            key = prefix, name, id(original)
+            if key not in self._by_original:
+                self._by_original[key] = self._wrapper(original, f"{prefix}.{name}")
+            self._add(owner, name, self._by_original[key])
 
     def _add(self, owner: Any, name: str, wrapper: Any) -> None:
         self._originals.append((owner, name, getattr(owner, name)))

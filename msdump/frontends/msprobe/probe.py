@@ -93,11 +93,15 @@ class Probe(sessions.Session):
     def stop(self) -> None:
         """Record nothing more, and write what is there."""
         self._is_running = False
+        if self.is_foreign:
+            return
         with self._dumping():
             self._move_to_rank()
             self._recorder.flush()
 
     def end_step(self) -> None:
+        if self.is_foreign:
+            return
         with self._dumping():
             self._move_to_rank()
             if self._recorder.is_open:
@@ -175,6 +179,7 @@ class Probe(sessions.Session):
 
     def leave_to_parent(self) -> None:
         self._is_running = False
+        self._recorder.leave_to_parent()
 
     def _finish(self) -> None:
         self._is_running = False

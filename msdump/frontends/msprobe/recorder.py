@@ -67,6 +67,7 @@ class Recorder:
         self._guard.watch(self)
         self.counts = WriteCounts()
         self.records_written = 0
+        self._has_warned = False
         self._home: Path | None = None
         self._tensors: Folder | None = None
         self._reset()
@@ -107,12 +108,20 @@ class Recorder:
         """
         self._guard.reserve(0)
         make_dirs(home, _DIR_MODE)
+        if self._home is None and not self._has_warned and any(home.iterdir()):
+            self._has_warned = True
+            log.warning("%s holds files of an earlier run: those of equal names are replaced.", home)
         if self._tensors is not None and self._home != home:
             self._close_folder()
         self._home = home
         if self._settings.saves_tensors and self._tensors is None:
             make_dirs(home / DATA_FOLDER, _DIR_MODE)
             self._tensors = Folder(home / DATA_FOLDER)
+
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: a thread of the parent may have held the lock."""
+        self.lock = threading.RLock()
+        self.tally.leave_to_parent()
 
     def move(self, home: Path) -> None:
         """The folder gets another name, with all that it holds.   Raises: WriteError."""

@@ -46,8 +46,8 @@ def numbers_of(tensor: torch.Tensor, is_precise: bool) -> Numbers:
 
 
 def as_numbers(tensors: Sequence[torch.Tensor]) -> list[Any]:
-    """Tensors of one element, one device and one dtype, as numbers: waits for the device once."""
-    return torch.stack([tensor.reshape(()) for tensor in tensors]).tolist()
+    """Tensors without axes, of one device and one dtype, as numbers: waits for the device once."""
+    return torch.stack(list(tensors)).tolist()
 
 
 def crc_of(tensor: torch.Tensor) -> str:

@@ -45,6 +45,8 @@ def test_pytorch_is_as_it_was_without_a_debugger(msprobe: Any, tmp_path: Path) -
     before = torch.nn.functional.linear, torch.Tensor.__add__, torch.jit.script, torch.nn.utils.clip_grad_norm_
     debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="mix"))
     debugger.start(Net())
+    assert torch.conv2d is not torch.nn.functional.conv2d
+    assert torch.distributed.isend is torch.distributed.distributed_c10d.isend
     assert torch.nn.functional.linear is not before[0] and torch.nn.functional.linear.__name__ == "linear"
     sessions.reset_for_tests()
     after = torch.nn.functional.linear, torch.Tensor.__add__, torch.jit.script, torch.nn.utils.clip_grad_norm_
@@ -185,6 +187,36 @@ def test_a_full_disk_ends_the_dump_and_not_the_script(
             debugger.step()
     assert len([record for record in caplog.records if "not complete" in record.message]) == 1
     assert "MSDUMP_DISK_BUDGET" in (sessions.reports()[-1].failure or "")
+
+
+def test_a_forked_process_leaves_the_files_alone(msprobe: Any, tmp_path: Path) -> None:
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    debugger.start()
+    torch.ones(2).sigmoid()
+    child = os.fork()
+    if not child:
+        try:
+            torch.ones(2).tanh()
+            debugger.stop()
+            debugger.step()
+            debugger.start()
+        finally:
+            os._exit(0 if not records(tmp_path) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    debugger.stop()
+    assert list(records(tmp_path)) == ["Tensor.sigmoid.0.forward"]
+
+
+def test_files_of_an_earlier_run_are_said(msprobe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "dump" / "step0" / "rank0"
+    folder.mkdir(parents=True)
+    (folder / "dump.json").write_text("{}")
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path))
+    for _ in range(2):
+        debugger.start(rank_id=0)
+        torch.ones(2).sigmoid()
+        debugger.stop()
+    assert caplog.text.count("holds files of an earlier run") == 1 and len(records(tmp_path)) == 2
 
 
 def test_models_are_needed_at_levels_of_modules(msprobe: Any, tmp_path: Path) -> None:
