@@ -30,7 +30,7 @@ from msdump.frontends.torch.steps import Steps
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT, OUTPUT, TensorInfo
+from msdump.records import INPUT, OUTPUT, TensorInfo, TensorKey
 from msdump.stats import MeasuredArray
 from msdump.torch_arrays import dtype_name
 
