@@ -280,7 +280,7 @@ def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
     inner = replace(plan, where=replace(plan.where, path=ring.place.tree if is_async else ring.place.home))
     try:
         limits = replace(disk_limits(), budget_bytes=ring.budget_bytes, keep_iterations=None)
-        parts = RingParts.make(inner, ring.recorder, wish)
+        parts = RingParts.make(inner, ring.recorder, wish, ring.place.spares)
         guard = DiskGuard(
             inner.where.path, limits, make_room=parts.make_room, budget_name="the budget of the recorder's ring"
         )
@@ -310,7 +310,8 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         nonlocal dumper
         writers: list[Writer] = []
         if plan.saved.tensors:
-            arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=not plan.saved.is_host_layout)
+            is_device_format, spares = not plan.saved.is_host_layout, None if ring is None else ring.spares
+            arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=is_device_format, spares=spares)
             writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring))
         if plan.saved.statistics:
             statistics = StatisticWriter(directory, plan.saved.columns)
@@ -384,7 +385,8 @@ def _async_writers(
         return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring),), offsets
     writers: list[Writer] = []
     if plan.saved.tensors:
-        arrays = npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True)
+        spares = None if ring is None else ring.spares
+        arrays = npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares)
         writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.

@@ -14,6 +14,7 @@ from msdump.errors import FormatError, WriteError
 from msdump.formats.paths.acl import bin_file_name, npy_file_name, overflow_json_name, stats_file_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE, data_file_name
 from msdump.formats.sidecars import read_mapping
+from msdump.formats.spare_files import SpareFiles
 from msdump.records import TensorRecord
 
 log = logging.getLogger("msdump")
@@ -41,6 +42,7 @@ class Rotation:
     common_files  names of files that a folder has once and that go with its iteration
     is_shared     the graphs of a step have one number, and are one iteration, which counts as complete with the first
                   of them; else each graph counts its own
+    spares        takes files in the place of their removal, for writers that write over them
 
     A file is removed when its name is that of a record that this process wrote into this folder in that iteration.
     statistic.csv and mapping.csv go when the folder did not have them before. Folders go when they are empty and
@@ -48,8 +50,14 @@ class Rotation:
     """
 
     def __init__(
-        self, root: Path, keep: int, common_files: Sequence[str] = _COMMON_FILES, is_shared: bool = False
+        self,
+        root: Path,
+        keep: int,
+        common_files: Sequence[str] = _COMMON_FILES,
+        is_shared: bool = False,
+        spares: SpareFiles | None = None,
     ) -> None:
+        self._spares = spares
         self._root = root
         self._keep = keep
         self._common_files = common_files
@@ -129,7 +137,7 @@ class Rotation:
         freed = 0
         for folder, names in iteration.names.items():
             try:
-                freed += _remove_files(folder, names)
+                freed += _remove_files(folder, names, self._spares)
                 for place in self._below_root(folder):
                     if self._owner.get(place) != name:
                         break
@@ -163,7 +171,7 @@ def names_of(record: TensorRecord) -> tuple[str, ...]:
     return data_file_name(record), npy_file_name(record), *in_bin, overflow_json_name(*numbers)
 
 
-def _remove_files(folder: Path, names: set[str]) -> int:
+def _remove_files(folder: Path, names: set[str], spares: SpareFiles | None) -> int:
     """Remove the files of these names, and those that stand for them because a name was too long; bytes freed."""
     try:
         # By a handle: a link that takes the folder's place meanwhile would have files elsewhere removed.
@@ -180,7 +188,8 @@ def _remove_files(folder: Path, names: set[str]) -> int:
         for name in present:
             if name in names or originals.get(name) in names:
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-                os.unlink(name, dir_fd=handle)
+                if spares is None or not spares.adopt(handle, name, status):
+                    os.unlink(name, dir_fd=handle)
                 # Writers do not count mapping.csv, so nobody is owed its bytes.
                 freed += status.st_size if status.st_nlink == 1 and name != MAPPING_FILE else 0
         return freed

@@ -21,6 +21,7 @@ from msdump.errors import WriteError
 from msdump.formats import direct
 from msdump.formats.direct import Buffer
 from msdump.formats.folders import claim_dir, close_written, make_dirs, write_error
+from msdump.formats.spare_files import SpareFiles
 from msdump.plain_files import OPEN_FLAGS
 
 __all__ = ["Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "set_mode", "write_file"]
@@ -47,11 +48,13 @@ class Folder:
 
     Keeping the folder open spares each file the walk along the path. With `is_direct` big files are written past the
     page cache where the filesystem does such a thing: nearly free for the processor, and at the disk's full pace when
-    more is written than the cache may hold; who writes little and waits for it is better served by the cache.
+    more is written than the cache may hold; who writes little and waits for it is better served by the cache. Where it
+    is not, files are written over `spares` of their sizes.
     """
 
-    def __init__(self, path: str | os.PathLike[str], is_direct: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], is_direct: bool = False, spares: SpareFiles | None = None) -> None:
         self.path = os.fspath(path)
+        self._spares = spares
         try:
             self._fd = os.open(self.path, _OPEN_FOLDER)
         except OSError as error:
@@ -113,6 +116,9 @@ class Folder:
         Raises: WriteError; the name is then free or holds what it held before.
         """
         try:
+            spare = None if self._spares is None or self._is_direct or replace else self._spares.take(_size(chunks))
+            if spare is not None:
+                return self._write_spare(spare, name, chunks, mode)
             if self._has_unnamed:
                 try:
                     return self._write_unnamed(name, chunks, mode, replace)
@@ -219,6 +225,20 @@ class Folder:
         sibling = _sibling_name()
         os.link(unnamed, sibling, dst_dir_fd=self._fd, follow_symlinks=True)
         return sibling
+
+    def _write_spare(self, spare: str, name: str, chunks: Sequence[Buffer], mode: int) -> int:
+        """Over a file of the very size, which then gets its name."""
+        try:
+            fd = os.open(spare, os.O_WRONLY | _O_NOFOLLOW | _O_CLOEXEC)
+            try:
+                size = _write_all(fd, chunks)
+                set_mode(fd, mode)
+            finally:
+                close_written(fd, self._where(name))
+            os.link(spare, name, dst_dir_fd=self._fd)
+        finally:
+            os.unlink(spare)
+        return size
 
     def _write_sibling(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool) -> int:
         self._remove_leftovers()

@@ -27,6 +27,7 @@ from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDt
 from msdump.formats.atomic import Folder
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import data_file_name
+from msdump.formats.spare_files import SpareFiles
 from msdump.formats.writer import Counter, DumpFolder, OpenFolders, WriteCounts, finish_all
 from msdump.plain_files import mapping, open_plain
 from msdump.records import MAX_NDIM, AlreadyWritten, TensorRecord
@@ -114,6 +115,7 @@ class NpyWriter:
     is_device_format   True: a tensor whose record names a device format is written in it, padding included
     content     bytes of the file of a record, in place of those of MindSpore
     replaces    whether a file of that name that is there already gives way
+    spares      files of earlier iterations that new ones are written over, see `Folder`
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -133,7 +135,9 @@ class NpyWriter:
         is_device_format: bool = False,
         content: Callable[[TensorRecord], Sequence[Buffer]] | None = None,
         replaces: bool = False,
+        spares: SpareFiles | None = None,
     ) -> None:
+        self._spares = spares
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
@@ -181,7 +185,7 @@ class NpyWriter:
         return found
 
     def _open(self, path: Path) -> DumpFolder:
-        return DumpFolder(path, self._mode, self._dir_mode, self._is_direct)
+        return DumpFolder(path, self._mode, self._dir_mode, self._is_direct, self._spares)
 
     def write_as(self, file_name: str, record: TensorRecord) -> None:
         """As `write`, under this name."""

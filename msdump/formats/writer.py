@@ -19,6 +19,7 @@ from msdump.formats.atomic import Folder, make_dirs
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import NAME_MAX_BYTES
 from msdump.formats.sidecars import append_mapping, mapped_name
+from msdump.formats.spare_files import SpareFiles
 from msdump.records import OUTPUT, TensorRecord
 
 
@@ -193,9 +194,11 @@ class DumpFolder(Folder):
     mode, dir_mode   of mapping.csv and of folders that are made
     """
 
-    def __init__(self, path: Path, mode: int, dir_mode: int, is_direct: bool = False) -> None:
+    def __init__(
+        self, path: Path, mode: int, dir_mode: int, is_direct: bool = False, spares: SpareFiles | None = None
+    ) -> None:
         make_dirs(path, dir_mode)
-        super().__init__(path, is_direct)
+        super().__init__(path, is_direct, spares)
         self._mode = mode
         self._names = LongNames(self.has, self._append_mapping)
 

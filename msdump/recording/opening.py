@@ -10,6 +10,7 @@ from msdump.config.plan import Plan, RecorderPlan
 from msdump.dumpers.rotation import Rotation
 from msdump.dumpers.tally import Tally
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
+from msdump.formats.spare_files import SpareFiles
 from msdump.recording.collecting import keep_left_over, remove_pointer, write_pointer
 from msdump.recording.incidents import IncidentLog
 from msdump.recording.observer import RecorderObserver, StepMarker
@@ -58,6 +59,7 @@ class RingParts:
 
     tensors, statistics  what removes old files of each
     observer, marker     tell the recorder what runs, and what is on the disk
+    spares               files of removed steps that those of the next step are written over
     """
 
     recorder: Recorder
@@ -66,17 +68,19 @@ class RingParts:
     observer: RecorderObserver
     marker: StepMarker
     tally: Tally
+    spares: SpareFiles
 
     @staticmethod
-    def make(plan: Plan, recorder: Recorder, wish: RecorderPlan) -> RingParts:
+    def make(plan: Plan, recorder: Recorder, wish: RecorderPlan, spares: SpareFiles) -> RingParts:
         root, tally = plan.where.path, Tally()
         return RingParts(
             recorder,
-            Rotation(root, wish.steps + _SLACK, (MAPPING_FILE,), is_shared=True),
+            Rotation(root, wish.steps + _SLACK, (MAPPING_FILE,), is_shared=True, spares=spares),
             Rotation(root, max(wish.statistics, wish.steps) + _SLACK, (STATISTIC_FILE,), is_shared=True),
             RecorderObserver(plan, recorder),
             StepMarker(recorder, tally),
             tally,
+            spares,
         )
 
     def make_room(self) -> int:

@@ -5,6 +5,7 @@
         state_3/                locked while the process lives
             recorder.json       which job this is
             steps               numbers of the steps that are whole, a line each
+            spare/              files of removed steps that the next ones are written over
             incident_0001/      pinned: hard links to the files of steps that are kept
                 rank_3/
                 steps.json      which of them are whole
@@ -31,6 +32,7 @@ from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import link_or_copy, make_dirs, write_file
 from msdump.formats.folders import FolderHold, write_error
 from msdump.formats.paths.sync import STATISTIC_FILE
+from msdump.formats.spare_files import SpareFiles
 from msdump.recording.incidents import read_json
 
 STATE, STEPS, PINNED = "recorder.json", "steps", "steps.json"
@@ -72,6 +74,7 @@ class RankRing:
         self.rank = rank
         self.tree = home / f"rank_{rank}"
         self.state = home / f"state_{rank}"
+        self.spares = SpareFiles(self.state / "spare")
         self._hold: FolderHold | None = None
         self._steps: AppendFile | None = None
 
