@@ -23,6 +23,7 @@ from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
 from msdump.frontends.torch.eager.tensors import TensorTable, local, memory_of
 from msdump.frontends.torch.eager.values import Values
+from msdump.frontends.torch.freed_memory import keep_freed_memory
 from msdump.frontends.torch.layouts import layouts_of
 from msdump.frontends.torch.operators import Path, op_type, results_in
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT
@@ -90,6 +91,8 @@ class EagerProgram:
         self._has_reduced = False
         self._compared: set[tuple[TensorKey, tuple[int, ...]]] = set()
         keeps = any(observer.needs_all_values for observer in session.observers)
+        if keeps:
+            keep_freed_memory()
         self._values = Values(self._table, session.count_skipped, keeps)
         self._plan: Plan | None = None
         self._reads = True

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Memory that the process has from the system: before, during and after a step that keeps 192 MB, when it comes again.
 SCRIPT = """
 import torch
-from msdump.frontends.torch.runner import keep_freed_memory
+from msdump.frontends.torch.freed_memory import keep_freed_memory
 
 def mapped():
     with open("/proc/self/status") as status:
