@@ -36,7 +36,6 @@ ALLOWED = {
     "numba": ("stats_kernels.py", "kernels/", "analysis/"),
     "onnx": ("frontends/acl/", "frontends/onnx/"),
     "onnxruntime": ("frontends/onnx/",),
-    "pyarrow": ("analysis/stat/statistics.py",),
     "pydantic": ("config/", "frontends/mindspore/"),
     "pydantic_core": ("config/", "frontends/mindspore/"),
     "pytest": ("testing/",),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from msdump.analysis.replay.replay import Replay, replay_operator
     from msdump.analysis.replay.repro import write_repro
     from msdump.analysis.stat.diff import compare_statistics
-    from msdump.analysis.stat.statistics import StatisticReport, tensor_statistics, write_parquet, write_statistic_files
+    from msdump.analysis.stat.rows import StatisticReport, write_parquet
+    from msdump.analysis.stat.statistics import tensor_statistics, write_statistic_files
 
 _MODULE_BY_NAME = {
     "Comparison": "compare.result",
@@ -30,7 +31,7 @@ _MODULE_BY_NAME = {
     "OperatorResult": "compare.result",
     "PairMetrics": "compare.metrics",
     "Replay": "replay.replay",
-    "StatisticReport": "stat.statistics",
+    "StatisticReport": "stat.rows",
     "StepResult": "compare.result",
     "TensorResult": "compare.result",
     "compare_arrays": "compare.metrics",
@@ -47,7 +48,7 @@ _MODULE_BY_NAME = {
     "replay_operator": "replay.replay",
     "show_operator": "find.look_up",
     "tensor_statistics": "stat.statistics",
-    "write_parquet": "stat.statistics",
+    "write_parquet": "stat.rows",
     "write_repro": "replay.repro",
     "write_statistic_files": "stat.statistics",
 }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from msdump.analysis.compare.result import OperatorResult
     from msdump.analysis.stat.roles import Role
-    from msdump.analysis.stat.statistics import TensorStatistics
+    from msdump.analysis.stat.rows import TensorStatistics
 
 FINE, DIFFER, DAMAGED = 0, 1, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
@@ -117,7 +117,8 @@ def _write_csv(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from msdump.analysis.stat.statistics import tensor_statistics, write_parquet
+    from msdump.analysis.stat.rows import write_parquet
+    from msdump.analysis.stat.statistics import tensor_statistics
     from msdump.analysis.steps import has_several_graphs
 
     with progress_bar("stat", sys.stderr) as advance:

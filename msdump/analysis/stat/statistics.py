@@ -1,4 +1,4 @@
-"""Statistics of every tensor of a dump: one pass each, all cores; as values, as statistic.csv, as parquet.
+"""Statistics of every tensor of a dump: one pass each, all cores; as values, as statistic.csv, as a table.
 
 from msdump.analysis import tensor_statistics
 for row in tensor_statistics("dump").rows:
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msdump import dtypes
 from msdump.analysis._payload import Key, Progress, all_in_order, each_on_all_cores, key_of
-from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.stat.roles import Role, Roles
-from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
+from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
+from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.formats.dump_dir import DumpDir
@@ -28,34 +27,6 @@ from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.plain_files import unreadable
 from msdump.records import TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
-
-NUMBERS = (
-    "max", "min", "avg", "l2norm", "count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class TensorStatistics:
-    """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks.
-
-    shape   of what was measured: that of the host, unless padding and device format were measured as well
-    role    parameter, layer, whether it is a gradient
-    """
-
-    step: StepKey
-    tensor: DumpedTensor
-    numbers: Statistics | StatisticRow
-    md5: str | None
-    shape: tuple[int, ...]
-    role: Role = field(default_factory=Role)
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticReport:
-    """Rows in execution order, and (file, what is wrong) of what could not be measured."""
-
-    rows: tuple[TensorStatistics, ...]
-    damaged: tuple[tuple[str, FormatError], ...]
 
 
 def tensor_statistics(
@@ -84,21 +55,18 @@ def tensor_statistics(
     steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     covered = {step.key for step in steps}
-    roles = Roles(GraphFiles(dump))
-    listed = [one for step in steps for one in _tensors(step, op_type, roles)]
+    graphs = GraphFiles(dump)
+    roles = Roles(graphs)
+    listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
     measured, problems = _measure_all(
-        [tensor for tensor, _ in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
+        [one[0] for _, one in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
     )
-    rows = [
-        TensorStatistics(_step_of(tensor), tensor, *measured[key_of(tensor)], role)
-        for tensor, role in listed
-        if key_of(tensor) in measured
-    ]
+    rows = [_row(step.key, one, *measured[key_of(one[0])]) for step, one in listed if key_of(one[0]) in measured]
     for step in table.steps:
         if step.key not in covered:
-            for tensor, role in _tensors(step, op_type, roles):
-                row = table.row(tensor)
-                rows.append(TensorStatistics(step.key, tensor, row, row.md5, tensor.shape, role))
+            for one in _tensors(step, op_type, roles, graphs):
+                row = table.row(one[0])
+                rows.append(_row(step.key, one, row, row.md5, one[0].shape))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
@@ -108,12 +76,24 @@ def tensor_statistics(
     return StatisticReport(tuple(rows), problem_list)
 
 
-def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles) -> Iterator[tuple[DumpedTensor, Role]]:
+_Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None]
+
+
+def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles, graphs: GraphFiles) -> Iterator[_Listed]:
+    """Tensors of a step, each with its role and its operator, that one's number and what a graph file says of it."""
     types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
-    for operator in step.operators:
+    for number, operator in enumerate(step.operators):
         if types is None or operator.op_type in types:
+            node = graphs.node(step.key, operator)
             for io, slot, tensor in operator.all_tensors():
-                yield tensor, roles.of(step.key, operator, io, slot)
+                yield tensor, roles.of(step.key, operator, io, slot), operator, number, node
+
+
+def _row(
+    step: StepKey, listed: _Listed, numbers: Statistics | StatisticRow, md5: str | None, shape: tuple[int, ...]
+) -> TensorStatistics:
+    tensor, role, operator, number, node = listed
+    return TensorStatistics(step, tensor, numbers, md5, shape, role, operator, number, node)
 
 
 def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
@@ -121,10 +101,6 @@ def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> Con
     hint = " ".join(dict.fromkeys(filter(None, (did_you_mean(name, types) for name in selected))))
     text = f"op_type: expected the type of a dumped operator, got {', '.join(selected)}. {hint}".rstrip()
     return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
-
-
-def _step_of(tensor: DumpedTensor) -> StepKey:
-    return StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
 
 
 _Measured = tuple[Statistics, str | None, tuple[int, ...]]
@@ -246,44 +222,3 @@ def _record(tensor: DumpedTensor, array: Array) -> TensorRecord:
         key=TensorKey(hash((device, inode)), offset) if offset >= 0 else None,
         is_parameter=True,  # the name is taken as it is
     )
-
-
-def write_parquet(report: StatisticReport, path: str | os.PathLike[str]) -> None:
-    """All rows as one table.   Raises: ConfigError when pyarrow is not installed or the file cannot be written."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ConfigError(
-            "parquet: expected the package pyarrow, got none. Install it (pip install pyarrow), or write csv."
-        ) from error
-    table = pyarrow.table(_columns(report))
-    try:
-        parquet.write_table(table, os.fspath(path))
-    except OSError as error:
-        raise ConfigError(f"{os.fspath(path)}: expected to write the table, got: {error}.") from error
-
-
-def _columns(report: StatisticReport) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {
-        "rank": [row.step.rank_id for row in report.rows],
-        "graph": [row.step.graph_id for row in report.rows],
-        "iteration": [row.step.iteration for row in report.rows],
-        "op_type": [row.tensor.op_type for row in report.rows],
-        "op_name": [row.tensor.op_name for row in report.rows],
-        "full_name": [row.tensor.full_name for row in report.rows],
-        "parameter": [row.role.parameter for row in report.rows],
-        "layer": [row.role.layer for row in report.rows],
-        "is_gradient": [row.role.is_gradient for row in report.rows],
-        "io": [row.tensor.io for row in report.rows],
-        "slot": [row.tensor.slot for row in report.rows],
-        "dtype": [row.tensor.true_dtype for row in report.rows],
-        "shape": [list(row.shape) for row in report.rows],
-        "size_bytes": [row.tensor.size_bytes for row in report.rows],
-    }
-    for name in NUMBERS:
-        is_count = NUMBERS.index(name) >= NUMBERS.index("count")
-        values = [getattr(row.numbers, name) for row in report.rows]
-        columns[name] = [None if value is None else int(value) if is_count else float(value) for value in values]
-    columns["md5"] = [row.md5 for row in report.rows]
-    return columns

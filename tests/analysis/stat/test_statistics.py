@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,3 +133,34 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("first wrong operator: Add-op1 (Add)")
     assert main(["stat", str(tmp_path / "missing")]) == 2
     assert main(["stat", str(tmp_path / "a"), "--csv", str(tmp_path / "x"), "--op-type", "Add"]) == 2
+
+
+def test_a_report_is_a_table_for_each_package(tmp_path: Path) -> None:
+    write_dump(tmp_path, [("Net/fc-Dense/Add-op1", {IN: X, OUT: floats(1, 2)}), ("D/Mul-op2", {IN: X.reshape(2, 2)})])
+    report = tensor_statistics(tmp_path)
+    table = report.table()
+    rows = dict(zip([column.name for column in table.columns], table.values, strict=True))
+    assert table.row_count == 3 and rows["operator"] == [0, 0, 1] and rows["layer"] == ["Net.fc", "Net.fc", "D"]
+    assert rows["shape"] == [[4], [2], [2, 2]] and rows["nan"] == [1, 0, 1] and rows["md5"] == [None] * 3
+    for name, read in (("pyarrow", "to_arrow"), ("polars", "to_polars"), ("pandas", "to_pandas")):
+        if importlib.util.find_spec(name) is not None:
+            frame = getattr(report, read)()
+            assert len(frame) == 3
+            assert list(frame.column_names if name == "pyarrow" else frame.columns) == list(rows)
+            assert [list(shape) for shape in _list(frame["shape"])] == rows["shape"]
+            assert _list(frame["positive_inf"]) == [0, 0, 0]
+
+
+def _list(column: Any) -> list[Any]:
+    read = getattr(column, "to_pylist", None) or getattr(column, "to_list", None) or column.tolist
+    return list(read())
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "polars", "pandas"])
+def test_a_missing_package_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_dump(tmp_path, [("D/Add-op1", {IN: X})])
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(
+        ConfigError, match=rf"expected the package {name}, got none\. Install it \(pip install {name}\)"
+    ):
+        getattr(tensor_statistics(tmp_path), f"to_{name.removeprefix('py')}")()

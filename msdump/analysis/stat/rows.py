@@ -1,0 +1,150 @@
+"""What the statistics of a dump are: one row for each tensor, and all rows as a table.
+
+The columns are those of `msdump stat --parquet`, of `to_arrow` and its like, and of the exports.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.stat.roles import Role
+from msdump.analysis.steps import Operator, StepKey
+from msdump.errors import ConfigError, FormatError
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.statistic_csv import StatisticRow
+from msdump.frames import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    SIZES,
+    TEXT,
+    Column,
+    Frame,
+    Table,
+    arrow_table,
+    optional_package,
+    table_of,
+)
+from msdump.stats import Statistics
+
+# Statistics of a row, and whether they count elements.
+_NUMBERS = (
+    Column("max", NUMBER, "largest element"),
+    Column("min", NUMBER, "smallest element"),
+    Column("avg", NUMBER, "mean of the elements"),
+    Column("l2norm", NUMBER, "root of the sum of squares"),
+    Column("count", INTEGER, "elements"),
+    Column("negative", INTEGER, "elements below 0"),
+    Column("positive", INTEGER, "elements above 0"),
+    Column("zero", INTEGER, "elements that are 0"),
+    Column("nan", INTEGER, "elements that are NaN"),
+    Column("negative_inf", INTEGER, "elements that are -Inf"),
+    Column("positive_inf", INTEGER, "elements that are +Inf"),
+)
+COLUMNS = (
+    Column("rank", INTEGER, "rank of the process"),
+    Column("graph", INTEGER, "number of the graph or model"),
+    Column("iteration", INTEGER, "from 0 on"),
+    Column("operator", INTEGER, "place of the operator in its step, from 0 on"),
+    Column("op_type", TEXT, "type of the operator"),
+    Column("op_name", TEXT, "its name as the names of the files have it"),
+    Column("full_name", TEXT, "its name with scope"),
+    Column("parameter", TEXT, "parameter that the tensor is, or whose gradient it is"),
+    Column("layer", TEXT, "modules around the operator"),
+    Column("is_gradient", FLAG, "whether the tensor is a gradient"),
+    Column("source_path", TEXT, "file of the user's line that made the operator"),
+    Column("source_line", INTEGER, "its number, from 1 on"),
+    Column("source_code", TEXT, "its text, as the dump holds it"),
+    Column("io", TEXT, "input or output"),
+    Column("slot", INTEGER, "number of the tensor among them"),
+    Column("slot_name", TEXT, "the same with the place in a list, or the keyword"),
+    Column("dtype", TEXT, "dtype that the operator's tensor had"),
+    Column("shape", SIZES, "sizes of its axes"),
+    Column("size_bytes", INTEGER, "bytes on the disk"),
+    *_NUMBERS,
+    Column("md5", TEXT, "MD5 of the bytes, where it was asked for"),
+)
+_numbers_of = attrgetter(*(column.name for column in _NUMBERS))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStatistics:
+    """Statistics of one tensor; those of a statistic.csv have its six digits and lack columns that it lacks.
+
+    shape     of what was measured: that of the host, unless padding and device format were measured as well
+    role      parameter, layer, whether it is a gradient
+    operator  that reads or writes the tensor; None where a caller makes rows of its own
+    number    of that operator in its step, from 0 on, in execution order
+    node      what the graph file of the dump says of the operator; None where there is none
+    """
+
+    step: StepKey
+    tensor: DumpedTensor
+    numbers: Statistics | StatisticRow
+    md5: str | None
+    shape: tuple[int, ...]
+    role: Role = field(default_factory=Role)
+    operator: Operator | None = None
+    number: int = 0
+    node: GraphNode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticReport(Frame):
+    """Rows in execution order, and (file, what is wrong) of what could not be measured."""
+
+    rows: tuple[TensorStatistics, ...]
+    damaged: tuple[tuple[str, FormatError], ...]
+
+    def table(self) -> Table:
+        """One row for each tensor; the columns are those of `msdump stat --parquet`."""
+        return statistic_table(self.rows)
+
+
+def statistic_table(rows: Iterable[TensorStatistics]) -> Table:
+    """One row for each tensor, in execution order; columns are `COLUMNS`."""
+    return table_of(COLUMNS, [_row(row) for row in rows])
+
+
+def _row(row: TensorStatistics) -> tuple[Any, ...]:
+    tensor, role = row.tensor, row.role
+    line = None if row.node is None else row.node.own_line
+    return (
+        *row.step,
+        row.number,
+        tensor.op_type,
+        tensor.op_name,
+        tensor.full_name,
+        role.parameter,
+        role.layer,
+        role.is_gradient,
+        *((None, None, None) if line is None else (line.path, line.line, line.code.strip())),
+        tensor.io,
+        tensor.slot,
+        tensor.slot_text,
+        tensor.true_dtype,
+        row.shape,
+        tensor.size_bytes,
+        *_numbers_of(row.numbers),
+        row.md5,
+    )
+
+
+def write_parquet(report: StatisticReport, path: str | os.PathLike[str]) -> None:
+    """All rows as one table.   Raises: ConfigError when pyarrow is not installed or the file cannot be written."""
+    write_parquet_table(report.table(), path)
+
+
+def write_parquet_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Raises: as `write_parquet`."""
+    parquet = optional_package("pyarrow.parquet", "parquet", "write csv")
+    content = arrow_table(table, "parquet")
+    try:
+        parquet.write_table(content, os.fspath(path))
+    except OSError as error:
+        raise ConfigError(f"{os.fspath(path)}: expected to write the table, got: {error}.") from error

@@ -1,0 +1,154 @@
+"""A table by columns, and the same table for pyarrow, polars and pandas, none of which msdump needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from msdump.errors import ConfigError
+
+# Kinds of columns: what their values are, beside None.
+INTEGER, NUMBER, TEXT, FLAG, SIZES = "integer", "number", "text", "flag", "sizes"
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    kind     INTEGER (64 bits), NUMBER (float64), TEXT (UTF-8), FLAG (bool), SIZES (list of integers)
+    meaning  for people
+    """
+
+    name: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns and their values, one for each row.
+
+    Edges: None stands for what is not known; a NUMBER may be NaN or infinite.
+    """
+
+    columns: tuple[Column, ...]
+    values: tuple[list[Any], ...]
+
+    @property
+    def row_count(self) -> int:
+        return len(self.values[0]) if self.values else 0
+
+
+def table_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table of rows, whose values are made those that its columns hold.
+
+    Edges: integers that need more than 64 bits become None; bytes of file names that are not UTF-8 become `\\xff`.
+    """
+    makers = [_MAKERS[column.kind] for column in columns]
+    return Table(
+        tuple(columns),
+        tuple([None if row[i] is None else make(row[i]) for row in rows] for i, make in enumerate(makers)),
+    )
+
+
+def _integer(value: Any) -> int | None:
+    number = int(value)
+    return number if number in _INT64 else None
+
+
+def _text(value: Any) -> str:
+    return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _sizes(value: Any) -> list[int | None]:
+    return [_integer(size) for size in value]
+
+
+_MAKERS: dict[str, Callable[[Any], Any]] = {
+    INTEGER: _integer,
+    NUMBER: float,
+    TEXT: _text,
+    FLAG: bool,
+    SIZES: _sizes,
+}
+
+
+class Frame:
+    """A result that is a table, too."""
+
+    __slots__ = ()
+
+    def table(self) -> Table:
+        """The result by columns."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """The table as pyarrow.Table.   Raises: ConfigError when pyarrow is not installed."""
+        return arrow_table(self.table(), "to_arrow")
+
+    def to_polars(self) -> Any:
+        """The table as polars.DataFrame.   Raises: ConfigError when polars is not installed."""
+        polars = optional_package("polars", "to_polars")
+        types = {
+            INTEGER: polars.Int64,
+            NUMBER: polars.Float64,
+            TEXT: polars.String,
+            FLAG: polars.Boolean,
+            SIZES: polars.List(polars.Int64),
+        }
+        table = self.table()
+        series = [
+            polars.Series(column.name, values, types[column.kind])
+            for column, values in zip(table.columns, table.values, strict=True)
+        ]
+        return polars.DataFrame(series)
+
+    def to_pandas(self) -> Any:
+        """The table as pandas.DataFrame; of numbers, what is not known is NaN as well.
+
+        Raises: ConfigError when pandas is not installed.
+        """
+        pandas = optional_package("pandas", "to_pandas")
+        types = {INTEGER: "Int64", NUMBER: "float64", TEXT: "string", FLAG: "boolean", SIZES: "object"}
+        table = self.table()
+        return pandas.DataFrame(
+            {
+                column.name: pandas.Series(values, dtype=types[column.kind])
+                for column, values in zip(table.columns, table.values, strict=True)
+            }
+        )
+
+
+def arrow_table(table: Table, what_for: str) -> Any:
+    """A table as pyarrow.Table.   Raises: ConfigError as `optional_package`."""
+    pyarrow = optional_package("pyarrow", what_for)
+    types = {
+        INTEGER: pyarrow.int64(),
+        NUMBER: pyarrow.float64(),
+        TEXT: pyarrow.string(),
+        FLAG: pyarrow.bool_(),
+        SIZES: pyarrow.list_(pyarrow.int64()),
+    }
+    schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
+    arrays = [
+        pyarrow.array(values, types[column.kind]) for column, values in zip(table.columns, table.values, strict=True)
+    ]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
+
+
+def optional_package(name: str, what_for: str, instead: str = "") -> Any:
+    """A package that msdump does without but for this.
+
+    what_for  the call or option that needs it, which begins the message
+    instead   what to do without it
+    Raises:   ConfigError that says how to install it.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        advice = f"Install it (pip install {package}){f', or {instead}' if instead else ''}."
+        raise ConfigError(f"{what_for}: expected the package {package}, got none. {advice}") from error
