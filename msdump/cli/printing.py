@@ -12,31 +12,19 @@ import logging
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
+from msdump.printable import LINE_ENDS, printable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-LINE_ENDS = "\n\t"
-
-
-def printable(text: str, keeps: str = "") -> str:
-    """The text with every character written out that a terminal may act on, or cannot show.
-
-    keeps   characters that stay all the same, such as `LINE_ENDS` in a message of several lines
-    """
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)
-
-
-def _written_out(letter: str) -> str:
-    if "\udc80" <= letter <= "\udcff":  # how Python has the byte of a file name that is not UTF-8
-        return f"\\x{ord(letter) - 0xDC00:02x}"
-    return letter if unicodedata.category(letter) == "Zs" else ascii(letter)[1:-1]
+__all__ = [
+    "LINE_ENDS", "complain", "draw", "is_terminal", "log", "log_printable", "open_standard_streams", "plain_table",
+    "print_table", "printable", "progress_bar", "put", "say", "silence",
+]  # fmt: skip
 
 
 def log_printable() -> None:

@@ -1,0 +1,54 @@
+"""`msdump export DIR --to FORM`: a dump in the forms of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msdump.cli.options import add_step_options, selected_steps, write_text
+from msdump.cli.printing import complain, progress_bar, say
+
+WRITTEN, DAMAGED = 0, 4
+_EPILOG = """
+exit status: 0 written; 1 the dump cannot be read, or the file cannot be written; 2 wrong usage, or an absent package;
+4 written, and there are damaged files. That something was found does not change it: `msdump nan` and `msdump compare`
+tell that by theirs.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    from msdump.exporting import FORMS
+
+    width = max(map(len, FORMS))
+    forms = "\n".join(f"  {name:<{width}}  {form.meaning}; {form.path}" for name, form in FORMS.items())
+    parser.description = "Write a dump in the form of another tool."
+    parser.epilog = f"forms, and where they go without -o:\n{forms}\n{_EPILOG}"
+    add = parser.add_argument
+    add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
+    add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with, for forms that take two")
+    add("--to", metavar="FORM", required=True, choices=list(FORMS), help="one of the forms below")
+    add("-o", "--output", metavar="PATH", help="file or folder to write; - for standard output, where it is text")
+    add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add_step_options(parser)
+    add("--threads", type=int, metavar="N", help="threads (one for each core)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write; the result is the exit status that `--help` explains."""
+    from msdump.exporting import export
+
+    with progress_bar("export", sys.stderr) as advance:
+        written, contents = export(
+            args.dump, args.to, args.output, args.golden, **selected_steps(args), mapping=args.mapping,
+            thread_count=args.threads, progress=advance,
+        )  # fmt: skip
+    if written.text:
+        write_text("-", written.text)
+    for path in written.paths:
+        say(path)
+    for note in written.notes:
+        complain(f"msdump export: {note}")
+    for _, problem in contents.damaged:
+        complain(f"damaged: {problem}")
+    return DAMAGED if contents.damaged else WRITTEN

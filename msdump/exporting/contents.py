@@ -1,0 +1,121 @@
+"""What the exports read of a dump, each part once and only when a form needs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from msdump.analysis.compare.dumps import compare_dumps
+from msdump.analysis.compare.mapping import OperatorMap
+from msdump.analysis.compare.result import Comparison
+from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
+from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.stat.diff import compare_statistics
+from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
+from msdump.analysis.stat.statistics import tensor_statistics
+from msdump.analysis.steps import Operator, StepKey, opened
+from msdump.errors import FormatError
+from msdump.exporting.health import Health, HealthOfDump
+from msdump.formats.dump_dir import DumpDir
+from msdump.graph.types import SourceLine
+
+DumpPath = DumpDir | str | os.PathLike[str]
+
+
+class ExportedOperator:
+    """One operator of one step with the statistics of its tensors.
+
+    number    in its step, from 0 on, in execution order
+    tensors   inputs first
+    health    of the worst of them
+    """
+
+    __slots__ = ("health", "node", "number", "operator", "step", "tensors")
+
+    def __init__(self, rows: list[TensorStatistics], health: HealthOfDump) -> None:
+        first = rows[0]
+        assert first.operator is not None  # rows of a dump have one
+        self.step: StepKey = first.step
+        self.operator: Operator = first.operator
+        self.number: int = first.number
+        self.node: GraphNode | None = first.node
+        self.tensors: tuple[TensorStatistics, ...] = tuple(rows)
+        self.health: Health = min(map(health.of, rows), key=lambda one: one.rank)
+
+    @property
+    def line(self) -> SourceLine | None:
+        """The user's line that made it, where the dump tells it."""
+        return None if self.node is None else self.node.own_line
+
+
+class Contents:
+    """A dump, and maybe one to compare it with, as the exports see them. One thread.
+
+    The parameters are those of `export`.
+    """
+
+    def __init__(
+        self,
+        dump: DumpPath,
+        golden: DumpPath | None = None,
+        *,
+        rank: int | Collection[int] | None = None,
+        graph: int | Collection[int] | None = None,
+        iteration: int | Collection[int] | None = None,
+        mapping: OperatorMap | str | os.PathLike[str] | None = None,
+        thread_count: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.dump = opened(dump)
+        self.golden = None if golden is None else opened(golden)
+        self._mapping = mapping
+        self._steps: dict[str, Any] = {"rank": rank, "graph": graph, "iteration": iteration}
+        self._how: dict[str, Any] = {"thread_count": thread_count, "progress": progress}
+
+    @cached_property
+    def statistics(self) -> StatisticReport:
+        """Raises: as `tensor_statistics`."""
+        return tensor_statistics(self.dump, **self._steps, **self._how)
+
+    @cached_property
+    def non_finite(self) -> NonFiniteReport:
+        """Raises: as `find_non_finite`."""
+        return find_non_finite(self.dump, **self._steps, **self._how)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """None without a golden dump; of statistics where one of the dumps has no tensors.
+
+        Raises: as `compare_dumps` and `compare_statistics`.
+        """
+        if self.golden is None:
+            return None
+        if has_tensors(self.dump) and has_tensors(self.golden):
+            return compare_dumps(self.dump, self.golden, mapping=self._mapping, **self._steps, **self._how)
+        return compare_statistics(self.dump, self.golden, mapping=self._mapping, **self._steps)
+
+    @cached_property
+    def health(self) -> HealthOfDump:
+        """Raises: as `non_finite` and `comparison`."""
+        return HealthOfDump(self.non_finite, self.comparison)
+
+    @cached_property
+    def operators(self) -> tuple[ExportedOperator, ...]:
+        """Operators with their tensors, step by step, in execution order."""
+        groups = groupby(self.statistics.rows, key=lambda row: (row.step, row.number))
+        return tuple(ExportedOperator(list(rows), self.health) for _, rows in groups)
+
+    @property
+    def damaged(self) -> list[tuple[str, FormatError]]:
+        """Files that could not be read by what was asked for up to now, each once."""
+        parts = [part.damaged for name in ("statistics", "non_finite", "comparison") if (part := vars(self).get(name))]
+        problems = {(path, str(error)): error for part in parts for path, error in part}
+        return [(path, error) for (path, _), error in problems.items()]
+
+
+def has_tensors(dump: DumpDir) -> bool:
+    """Whether a dump holds tensors, and not only their statistics."""
+    return any(True for _ in dump.files())

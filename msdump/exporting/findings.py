@@ -1,0 +1,87 @@
+"""What is wrong with a dump, as sentences that have a place in the user's script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msdump.analysis.compare.report import headline
+from msdump.analysis.compare.result import Comparison
+from msdump.analysis.find.nan import MADE, NonFinite
+from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.steps import Operator, StepKey
+from msdump.exporting.contents import Contents
+from msdump.graph.types import SourceLine
+
+# Kind of a finding -> how its title begins, and what it means.
+KINDS = {
+    "first-nan": ("first NaN", "The first operator of the dump that has a NaN."),
+    "first-inf": ("first Inf", "The first operator of the dump that has an Inf which was not meant."),
+    "first-wrong": (
+        "first wrong operator",
+        "The first operator whose inputs agree with those of the golden dump and whose output does not.",
+    ),
+    "first-difference": ("first difference", "The first operator that differs from that of the golden dump."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    kind   of KINDS
+    title  kind and operator
+    text   what was seen, of several lines
+    line   of the user's script; None where the dump does not tell it
+    """
+
+    kind: str
+    title: str
+    text: str
+    step: StepKey
+    operator: Operator
+    line: SourceLine | None
+
+
+def findings(contents: Contents) -> list[Finding]:
+    """The first NaN, the first Inf that was not meant, and where the dump parts from its golden one, if they are there.
+
+    Raises: as `Contents`.
+    """
+    report = contents.non_finite
+    found = [
+        _of_value(kind, result)
+        for kind, result in (("first-nan", report.first_nan), ("first-inf", report.first_inf))
+        if result is not None
+    ]
+    if contents.comparison is not None:
+        found += _of_comparison(contents.comparison, GraphFiles(contents.dump))
+    return found
+
+
+def _of_value(kind: str, result: NonFinite) -> Finding:
+    operator = result.operator
+    how = "made out of finite inputs" if result.how == MADE and not result.sources else result.how
+    lines = [f"{operator.label} ({operator.op_type}), {result.step}: {how}"]
+    for bad in result.tensors:
+        counts = "not finite" if bad.nan is None or bad.inf is None else f"{bad.nan} NaN, {bad.inf} Inf"
+        lines.append(f"{bad.io} {bad.slot}: {bad.tensor.true_dtype} {list(bad.tensor.shape)}, {counts}")
+    if result.infected:
+        lines.append(f"infects {len(result.infected)} operators")
+    if result.parameters:
+        lines.append(f"parameters after the step: {', '.join(result.parameters)}")
+    return _finding(kind, lines, result.step, operator, result.line)
+
+
+def _of_comparison(comparison: Comparison, graphs: GraphFiles) -> Iterator[Finding]:
+    """The operator that goes wrong by itself, or else the first that differs."""
+    wrong, differing = comparison.first_wrong, comparison.first_differing
+    kind, result = ("first-difference", differing) if wrong is None else ("first-wrong", wrong)
+    if result is not None:
+        node = graphs.node(result.step, result.pair.mine)
+        line = None if node is None else node.own_line
+        yield _finding(kind, headline(comparison), result.step, result.pair.mine, line)
+
+
+def _finding(kind: str, lines: list[str], step: StepKey, operator: Operator, line: SourceLine | None) -> Finding:
+    return Finding(kind, f"{KINDS[kind][0]}: {operator.label}", "\n".join(lines), step, operator, line)
