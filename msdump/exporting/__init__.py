@@ -41,6 +41,9 @@ FORMS = {
         "tables", "a table of all tensors, for DuckDB, polars, pandas (needs pyarrow)", "dump.parquet", False, True
     ),
     "sqlite": Form("tables", "the same table in an SQLite database, for Datasette, DuckDB", "dump.sqlite", False, True),
+    "model-explorer": Form(
+        "model_explorer", "graphs with health and statistics, for Model Explorer", "model_explorer", True, True
+    ),
     "github": Form("annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True),
     "sarif": Form("annotations", "the same as SARIF 2.1.0, for code scanning", "dump.sarif", False, True),
 }

@@ -98,6 +98,11 @@ class Contents:
         return compare_statistics(self.dump, self.golden, mapping=self._mapping, **self._steps)
 
     @cached_property
+    def golden_contents(self) -> Contents | None:
+        """The golden dump as one of its own, of the same steps."""
+        return None if self.golden is None else Contents(self.golden, **self._steps, **self._how)
+
+    @cached_property
     def health(self) -> HealthOfDump:
         """Raises: as `non_finite` and `comparison`."""
         return HealthOfDump(self.non_finite, self.comparison)

@@ -47,7 +47,7 @@ class HealthOfDump:
             self._makers.update(_name(result.step, operator) for operator in result.also_made)
             self._readers.update(_name(result.step, operator) for operator in (*result.infected, *result.stopped))
             self._parameters.update((result.step, name) for name in result.parameters)
-        self.errors: Mapping[_Tensor, float | None] = {}
+        self._errors: Mapping[_Tensor, float | None] = {}
         self._different: set[_Tensor] = set()
         if comparison is not None:
             results = [
@@ -55,7 +55,7 @@ class HealthOfDump:
                 for operator in comparison.operators
                 for tensor in operator.tensors
             ]
-            self.errors = {key: tensor.error for key, tensor in results}
+            self._errors = {key: tensor.error for key, tensor in results}
             self._different = {key for key, tensor in results if tensor.status == DIFFERS}
 
     def of(self, row: TensorStatistics) -> Health:
@@ -69,6 +69,10 @@ class HealthOfDump:
         if row.numbers.max is None or row.numbers.min is None:
             return Health.NOT_MEASURED
         return Health.SUSPICIOUS if is_suspicious(row) else Health.OK
+
+    def error(self, row: TensorStatistics) -> float | None:
+        """Relative error against the golden dump; None where it was not compared."""
+        return self._errors.get(tensor_of(row))
 
     def _cause(self, row: TensorStatistics) -> Health | None:
         operator = row.operator

@@ -16,7 +16,6 @@ from msdump.errors import WriteError
 from msdump.exporting import Written
 from msdump.exporting.contents import Contents
 from msdump.exporting.files import new_file
-from msdump.exporting.health import tensor_of
 from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, table_of
 
 # Of the tables below; it grows when a column changes its meaning or goes.
@@ -53,7 +52,7 @@ def tensor_table(contents: Contents) -> Table:
     """
     rows, health = contents.statistics.rows, contents.health
     one = statistic_table(rows)
-    other = table_of(MORE_COLUMNS, [(health.of(row).value, health.errors.get(tensor_of(row))) for row in rows])
+    other = table_of(MORE_COLUMNS, [(health.of(row).value, health.error(row)) for row in rows])
     return Table((*one.columns, *other.columns), (*one.values, *other.values))
 
 
