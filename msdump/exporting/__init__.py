@@ -44,6 +44,7 @@ FORMS = {
     "model-explorer": Form(
         "model_explorer", "graphs with health and statistics, for Model Explorer", "model_explorer", True, True
     ),
+    "msprobe": Form("msprobe", "dump.json, stack.json and construct.json, for msprobe", "msprobe_dump", True),
     "github": Form("annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True),
     "sarif": Form("annotations", "the same as SARIF 2.1.0, for code scanning", "dump.sarif", False, True),
 }
