@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msdump.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from msdump.exporting.contents import Contents
+    from msdump.analysis.overview.contents import Contents
     from msdump.formats.dump_dir import DumpDir
 
 
@@ -87,7 +87,7 @@ def export(
     if golden is not None and not form.takes_golden:
         able = ", ".join(name for name, other in FORMS.items() if other.takes_golden)
         raise ConfigError(f"export: expected one dump for {to}, got a golden one as well. These take two: {able}.")
-    from msdump.exporting.contents import Contents
+    from msdump.analysis.overview.contents import Contents
 
     contents = Contents(dump, golden, **selected)
     module = importlib.import_module(f"msdump.exporting.{form.module}")

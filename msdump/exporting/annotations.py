@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from msdump import __version__
+from msdump.analysis.overview.contents import Contents
+from msdump.analysis.overview.findings import KINDS, Finding, findings
 from msdump.exporting import Written
-from msdump.exporting.contents import Contents
 from msdump.exporting.files import write_text
-from msdump.exporting.findings import KINDS, Finding, findings
 from msdump.graph.types import SourceLine
 from msdump.printable import LINE_ENDS, printable
 

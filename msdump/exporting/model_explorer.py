@@ -14,12 +14,12 @@ from typing import Any
 
 from msdump.analysis._payload import Key, key_of
 from msdump.analysis.compare.result import Comparison
+from msdump.analysis.overview.contents import Contents, ExportedOperator
+from msdump.analysis.overview.health import Health
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
 from msdump.exporting import Written
-from msdump.exporting.contents import Contents, ExportedOperator
 from msdump.exporting.files import write_folder
-from msdump.exporting.health import Health
 from msdump.printable import printable
 from msdump.records import INPUT, OUTPUT
 

@@ -12,9 +12,9 @@ import re
 from collections import defaultdict
 from typing import Any
 
+from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.exporting import Written
-from msdump.exporting.contents import Contents, ExportedOperator
 from msdump.exporting.files import write_folder
 from msdump.formats.msprobe_json import (
     CONSTRUCT_FILE,

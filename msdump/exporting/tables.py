@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from msdump import __version__
+from msdump.analysis.overview.contents import Contents
 from msdump.analysis.stat.rows import COLUMNS, statistic_table, write_parquet_table
 from msdump.errors import WriteError
 from msdump.exporting import Written
-from msdump.exporting.contents import Contents
 from msdump.exporting.files import new_file
 from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, table_of
 

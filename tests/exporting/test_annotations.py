@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msdump.analysis.overview.findings import KINDS, Finding
 from msdump.analysis.steps import Operator, StepKey
 from msdump.cli.main import main
 from msdump.exporting.annotations import github_commands, sarif
-from msdump.exporting.findings import KINDS, Finding
 from msdump.graph.types import SourceLine
 from msdump.printable import printable
 from tests.exporting.conftest import NAN_LINE

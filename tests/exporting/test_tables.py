@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from msdump.analysis.overview.contents import Contents
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.exporting import export
-from msdump.exporting.contents import Contents
 from msdump.exporting.tables import COLUMNS, MORE_COLUMNS, tensor_table
 from tests.exporting.conftest import HOSTILE, NAN_LINE
 

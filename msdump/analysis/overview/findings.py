@@ -9,8 +9,8 @@ from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.find.nan import MADE, NonFinite
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.overview.contents import Contents
 from msdump.analysis.steps import Operator, StepKey
-from msdump.exporting.contents import Contents
 from msdump.graph.types import SourceLine
 
 # Kind of a finding -> how its title begins, and what it means.

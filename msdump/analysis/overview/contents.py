@@ -13,12 +13,12 @@ from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
 from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.overview.health import Health, HealthOfDump
 from msdump.analysis.stat.diff import compare_statistics
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Operator, StepKey, opened
 from msdump.errors import FormatError
-from msdump.exporting.health import Health, HealthOfDump
 from msdump.formats.dump_dir import DumpDir
 from msdump.graph.types import SourceLine
 
