@@ -54,7 +54,7 @@ class ExportedOperator:
 class Contents:
     """A dump, and maybe one to compare it with, as the exports see them. One thread.
 
-    The parameters are those of `export`.
+    The parameters are those of `export`; `has_exponents` adds the exponents of the elements to the statistics.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Contents:
         graph: int | Collection[int] | None = None,
         iteration: int | Collection[int] | None = None,
         mapping: OperatorMap | str | os.PathLike[str] | None = None,
+        has_exponents: bool = False,
         thread_count: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -73,12 +74,13 @@ class Contents:
         self.golden = None if golden is None else opened(golden)
         self._mapping = mapping
         self._steps: dict[str, Any] = {"rank": rank, "graph": graph, "iteration": iteration}
+        self._has_exponents = has_exponents
         self._how: dict[str, Any] = {"thread_count": thread_count, "progress": progress}
 
     @cached_property
     def statistics(self) -> StatisticReport:
         """Raises: as `tensor_statistics`."""
-        return tensor_statistics(self.dump, **self._steps, **self._how)
+        return tensor_statistics(self.dump, has_exponents=self._has_exponents, **self._steps, **self._how)
 
     @cached_property
     def non_finite(self) -> NonFiniteReport:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison
-from msdump.analysis.overview.contents import Contents
 from msdump.analysis.find.nan import MADE, NonFinite
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.contents import Contents

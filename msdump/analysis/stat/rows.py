@@ -15,6 +15,7 @@ from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.stat.roles import Role
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, FormatError
+from msdump.exponents import ExponentHistogram
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.frames import (
@@ -81,6 +82,7 @@ class TensorStatistics:
     operator  that reads or writes the tensor; None where a caller makes rows of its own
     number    of that operator in its step, from 0 on, in execution order
     node      what the graph file of the dump says of the operator; None where there is none
+    exponents elements by sign and exponent, where they were asked for and there are bytes to count
     """
 
     step: StepKey
@@ -92,6 +94,7 @@ class TensorStatistics:
     operator: Operator | None = None
     number: int = 0
     node: GraphNode | None = None
+    exponents: ExponentHistogram | None = None
 
 
 @dataclass(frozen=True, slots=True)

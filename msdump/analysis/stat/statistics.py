@@ -20,6 +20,7 @@ from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
@@ -38,6 +39,7 @@ def tensor_statistics(
     op_type: str | Collection[str] | None = None,
     has_md5: bool = False,
     is_raw: bool = False,
+    has_exponents: bool = False,
     thread_count: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StatisticReport:
@@ -46,6 +48,7 @@ def tensor_statistics(
     op_type    only operators of these types
     has_md5    also the MD5 of the bytes, which takes longer than all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
+    has_exponents  also count the elements by sign and exponent, in a second pass
     progress   called with (bytes done, bytes in all)
 
     Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
@@ -59,14 +62,17 @@ def tensor_statistics(
     roles = Roles(graphs)
     listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
     measured, problems = _measure_all(
-        [one[0] for _, one in listed], partial(_measure, has_md5=has_md5, is_raw=is_raw), thread_count, progress
+        [one[0] for _, one in listed],
+        partial(_measure, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents),
+        thread_count,
+        progress,
     )
     rows = [_row(step.key, one, *measured[key_of(one[0])]) for step, one in listed if key_of(one[0]) in measured]
     for step in table.steps:
         if step.key not in covered:
             for one in _tensors(step, op_type, roles, graphs):
                 row = table.row(one[0])
-                rows.append(_row(step.key, one, row, row.md5, one[0].shape))
+                rows.append(_row(step.key, one, row, row.md5, one[0].shape, None))
     problem_list = (*dump.damaged, *damaged, *problems)
     if not rows and not problem_list:
         types = {operator.op_type for step in (*steps, *table.steps) for operator in step.operators}
@@ -90,10 +96,15 @@ def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles, gr
 
 
 def _row(
-    step: StepKey, listed: _Listed, numbers: Statistics | StatisticRow, md5: str | None, shape: tuple[int, ...]
+    step: StepKey,
+    listed: _Listed,
+    numbers: Statistics | StatisticRow,
+    md5: str | None,
+    shape: tuple[int, ...],
+    exponents: ExponentHistogram | None,
 ) -> TensorStatistics:
     tensor, role, operator, number, node = listed
-    return TensorStatistics(step, tensor, numbers, md5, shape, role, operator, number, node)
+    return TensorStatistics(step, tensor, numbers, md5, shape, role, operator, number, node, exponents)
 
 
 def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
@@ -103,7 +114,7 @@ def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> Con
     return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
 
 
-_Measured = tuple[Statistics, str | None, tuple[int, ...]]
+_Measured = tuple[Statistics, str | None, tuple[int, ...], ExponentHistogram | None]
 
 
 def _measure_all(
@@ -129,11 +140,12 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
     return tensor.load() if is_raw else tensor.load_host()
 
 
-def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool) -> _Measured | FormatError:
+def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool, has_exponents: bool) -> _Measured | FormatError:
     try:
         array = loaded(tensor, is_raw)
-        numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name)
-        return numbers, md5_hex(array) if has_md5 else None, tuple(array.shape)
+        dtype = dtypes.dtype_from_numpy(array.dtype).name
+        exponents = exponent_histogram(array, dtype) if has_exponents else None
+        return statistics(array, dtype), md5_hex(array) if has_md5 else None, tuple(array.shape), exponents
     except FormatError as error:
         return error
     except DtypeError as error:
