@@ -1,0 +1,249 @@
+"""What a viewer shows of a dump, as JSON: one answer for each path of docs/viewer-data.md.
+
+from msdump.viewing.pages import Pages
+pages = Pages(Contents("dump", has_exponents=True))
+pages.get("overview")["verdict"]["text"]
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from msdump import __version__
+from msdump.analysis.compare.report import headline
+from msdump.analysis.compare.result import Comparison, StepResult
+from msdump.analysis.find.nan import NonFinite
+from msdump.analysis.overview.contents import Contents, ExportedOperator
+from msdump.analysis.overview.findings import Finding, findings
+from msdump.analysis.overview.health import Health
+from msdump.analysis.stat.rows import TensorStatistics
+from msdump.analysis.steps import Operator, StepKey
+from msdump.errors import ConfigError, did_you_mean
+from msdump.graph.types import SourceLine
+from msdump.records import INPUT
+
+SCHEMA = 1
+_HEALTHS = tuple(Health)
+_NUMBERS = ("max", "min", "avg", "l2norm", "count", "nan", "negative_inf", "positive_inf", "zero")
+Answer = dict[str, Any]
+
+
+class Pages:
+    """The answers for one dump, each made when it is first asked for. One thread."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._answers: dict[str, Answer] = {}
+
+    def paths(self) -> list[str]:
+        """All that may be asked for, the most important first.   Raises: as `Contents`."""
+        return list(self._makers)
+
+    def get(self, path: str) -> Answer:
+        """The answer for a path.
+
+        Raises: ConfigError for a path that is not there; else as `Contents`.
+        """
+        if path not in self._answers:
+            make = self._makers.get(path)
+            if make is None:
+                advice = did_you_mean(path, self._makers)
+                raise ConfigError(f"path: expected a page of this dump, got {path!r}. {advice}".rstrip())
+            self._answers[path] = make()
+        return self._answers[path]
+
+    @cached_property
+    def _makers(self) -> Mapping[str, Callable[[], Answer]]:
+        makers: dict[str, Callable[[], Answer]] = {"overview": self._overview, "nan": self._nan}
+        comparison = self._contents.comparison
+        if comparison is not None:
+            for step in comparison.steps:
+                makers[f"compare/{_place(step.mine)}"] = partial(self._compare, comparison, step)
+        for key in self._steps:
+            makers[f"step/{_place(key)}"] = partial(self._step, key)
+        return makers
+
+    @cached_property
+    def _steps(self) -> dict[StepKey, list[ExportedOperator]]:
+        groups: dict[StepKey, list[ExportedOperator]] = {}
+        for operator in self._contents.operators:
+            groups.setdefault(operator.step, []).append(operator)
+        return groups
+
+    # -- pages ---------------------------------------------------------------------------------------------------
+
+    def _overview(self) -> Answer:
+        contents = self._contents
+        found = findings(contents)
+        steps = [self._step_row(key, operators) for key, operators in self._steps.items()]
+        names = ("rank", "graph", "iteration", "operators", "tensors", "size_bytes", "health", "counts")
+        return {
+            "schema": SCHEMA,
+            "msdump": __version__,
+            "dump": _folder_name(contents.dump.path),
+            "golden": None if contents.golden is None else _folder_name(contents.golden.path),
+            "verdict": self._verdict(found),
+            "findings": [self._finding(one) for one in found],
+            "healths": [one.value for one in _HEALTHS],
+            "steps": _table(names, steps),
+            "damaged": [[file, str(error)] for file, error in contents.damaged],
+            "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
+            "left_out": [],
+        }
+
+    def _step_row(self, key: StepKey, operators: list[ExportedOperator]) -> tuple[Any, ...]:
+        rows = [row for operator in operators for row in operator.tensors]
+        counts = Counter(map(self._contents.health.of, rows))
+        size = sum(row.tensor.size_bytes or 0 for row in rows)
+        worst = min(counts, key=lambda one: one.rank).value
+        return (*key, len(operators), len(rows), size, worst, [counts[one] for one in _HEALTHS])
+
+    def _verdict(self, found: list[Finding]) -> Answer:
+        if found:
+            first = found[0]
+            return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
+        operators = self._contents.operators
+        tensors = sum(len(operator.tensors) for operator in operators)
+        unmeasured = sum(
+            self._contents.health.of(row) is Health.NOT_MEASURED for one in operators for row in one.tensors
+        )
+        text = f"No NaN and no Inf that was not meant in {tensors} tensors of {len(operators)} operators"
+        if self._contents.golden is not None:
+            text += "; all that were compared agree with the golden dump"
+        if unmeasured:
+            text += f"; {unmeasured} tensors have no numbers to judge by"
+        return {"kind": "ok", "text": f"{text}.", "at": None}
+
+    def _finding(self, one: Finding) -> Answer:
+        at = self._at(one.step, one.operator)
+        return {"kind": one.kind, "title": one.title, "text": one.text, "line": _line(one.line), "at": at}
+
+    def _nan(self) -> Answer:
+        return {"found": [self._origin(one) for one in self._contents.non_finite.steps]}
+
+    def _origin(self, one: NonFinite) -> Answer:
+        def at_all(operators: Iterable[Operator]) -> list[Any]:
+            return [self._at(one.step, operator) for operator in operators]
+
+        return {
+            "step": list(one.step),
+            "kind": one.kind,
+            "how": one.how,
+            "origin": self._at(one.step, one.operator),
+            "line": _line(one.line),
+            "parameter": one.parameter,
+            "sources": at_all(one.sources),
+            "infected": at_all(one.infected),
+            "also_made": at_all(one.also_made),
+            "stopped": at_all(one.stopped),
+            "parameters": list(one.parameters),
+        }
+
+    def _compare(self, comparison: Comparison, step: StepResult) -> Answer:
+        names = ("operator", "io", "slot", "status", "reason", "error", "cosine", "max_abs_error", "golden")
+        rows = []
+        for result in step.operators:
+            at = self._at(step.mine, result.pair.mine)
+            for tensor in result.tensors:
+                metrics = tensor.metrics
+                rows.append(
+                    (at["operator"], tensor.io, str(tensor.slot), tensor.status, tensor.reason, _number(tensor.error),
+                     _number(getattr(metrics, "cosine", None)), _number(getattr(metrics, "max_absolute_error", None)),
+                     result.pair.golden.label)
+                )  # fmt: skip
+        return {
+            "headline": headline(comparison),
+            "tensors": _table(names, rows),
+            "only_mine": [operator.label for operator in step.only_mine],
+            "only_golden": [operator.label for operator in step.only_golden],
+        }
+
+    def _step(self, key: StepKey) -> Answer:
+        operators = self._steps[key]
+        lines: dict[SourceLine, int] = {}
+        sources = {operator.operator.label: place for place, operator in enumerate(operators)}
+        operator_rows: list[tuple[Any, ...]] = []
+        tensor_rows: list[tuple[Any, ...]] = []
+        for operator in operators:
+            line = None if operator.line is None else lines.setdefault(operator.line, len(lines))
+            operator_rows.append(
+                (operator.operator.label, operator.operator.op_type, operator.tensors[0].role.layer or "", line,
+                 operator.health.value, len(tensor_rows), _attributes(operator))
+            )  # fmt: skip
+            tensor_rows += [self._tensor(operator, row, sources) for row in operator.tensors]
+        return {
+            "operators": _table(("name", "type", "scope", "line", "health", "first", "attrs"), operator_rows),
+            "tensors": _table(_TENSOR_COLUMNS, tensor_rows),
+            "lines": [_line(line) for line in lines],
+        }
+
+    def _tensor(self, operator: ExportedOperator, row: TensorStatistics, sources: Mapping[str, int]) -> tuple[Any, ...]:
+        tensor, exponents = row.tensor, row.exponents
+        return (
+            tensor.io, tensor.slot_text, tensor.true_dtype, list(row.shape), tensor.size_bytes,
+            _folder_name(tensor.path), self._contents.health.of(row).value,
+            *(_number(getattr(row.numbers, name)) for name in _NUMBERS),
+            _source(operator, row, sources), row.role.parameter, row.role.is_gradient,
+            _number(self._contents.health.error(row)),
+            None if exponents is None else [exponents.first, list(exponents.positive), list(exponents.negative)],
+        )  # fmt: skip
+
+    def _at(self, step: StepKey, operator: Operator) -> Answer:
+        """Where an operator stands, for a link to it; its number is None for one that no row is about."""
+        return {"step": list(step), "operator": self._numbers.get((step, operator.label)), "name": operator.label}
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[StepKey, str], int]:
+        return {
+            (key, operator.operator.label): number
+            for key, operators in self._steps.items()
+            for number, operator in enumerate(operators)
+        }
+
+
+_TENSOR_COLUMNS = (
+    "io", "slot", "dtype", "shape", "size_bytes", "file", "health", *_NUMBERS, "source", "parameter", "is_gradient",
+    "error", "exponents",
+)  # fmt: skip
+
+
+def _source(operator: ExportedOperator, row: TensorStatistics, sources: Mapping[str, int]) -> int | None:
+    """Number of the operator whose output an input is, where a graph file tells it."""
+    node, slot = operator.node, row.tensor.slot
+    if node is None or row.tensor.io != INPUT or not 0 <= slot < len(node.inputs):
+        return None
+    origin = node.inputs[slot]
+    return None if origin is None else sources.get(origin.name)
+
+
+def _attributes(operator: ExportedOperator) -> list[list[str]] | None:
+    attrs = None if operator.node is None else operator.node.attrs
+    return None if attrs is None else [[name, str(value)] for name, value in attrs.items()]
+
+
+def _line(line: SourceLine | None) -> list[Any] | None:
+    return None if line is None else [line.path, line.line, line.code.strip()]
+
+
+def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
+    names = tuple(names)
+    columns = zip(*rows, strict=True) if rows else (() for _ in names)
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _place(key: StepKey) -> str:
+    return "/".join("-" if part is None else str(part) for part in key)
+
+
+def _folder_name(path: str | Path) -> str:
+    """The last part alone: where a dump lies is nobody's business but its owner's."""
+    return Path(path).name
+
+
+def _number(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
