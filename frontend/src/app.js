@@ -1,0 +1,118 @@
+// The frame of all pages: which step is shown, where to go, keys, and what to say while an answer is on its way.
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Bytes } from "./pages/bytes.js";
+import { Compare } from "./pages/compare.js";
+import { Lines } from "./pages/lines.js";
+import { NanPath } from "./pages/nan.js";
+import { Operator } from "./pages/operator.js";
+import { Operators } from "./pages/operators.js";
+import { Overview } from "./pages/overview.js";
+import { openSource } from "./source.js";
+import { follow, link, parsed, place, stepParts } from "./state.js";
+import { count, html, isBad, row } from "./view.js";
+import { language, say } from "./words.js";
+
+const theme = signal("auto");
+const source = openSource(document);
+const cache = new Map();
+
+function get(path) {
+  if (!cache.has(path)) cache.set(path, source.then((one) => one.get(path)));
+  return cache.get(path);
+}
+
+/** The answers for some paths: null until all are there, or the first error. */
+function useAnswers(paths) {
+  const key = paths.join("\n");
+  const [state, setState] = useState({ key: null });
+  useEffect(() => {
+    let isWanted = true;
+    Promise.all(paths.map(get)).then(
+      (answers) => isWanted && setState({ key, answers }),
+      (error) => isWanted && setState({ key, error }),
+    );
+    return () => { isWanted = false; };
+  }, [key]);
+  return state.key === key ? state : { key };
+}
+
+function App() {
+  const { answers, error } = useAnswers(["overview"]);
+  if (error) return html`<p role="alert">${error.message}</p>`;
+  if (!answers) return html`<p aria-live="polite">…</p>`;
+  const [overview] = answers;
+  const { page, parts } = place.value;
+  const steps = Array.from({ length: count(overview.steps) }, (_, index) => {
+    const one = row(overview.steps, index);
+    return stepParts([one.rank, one.graph, one.iteration]);
+  });
+  const chosen = parts.length >= 3 ? parts.slice(0, 3) : steps[0];
+  const pages = [["overview", "Overview"], ["operators", "Operators"], ["nan", "NaN path"],
+    ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["bytes", "Bytes"], ["lines", "Source"]];
+  const needsStep = (name) => name !== "overview" && name !== "nan";
+  return html`<div class="frame" data-theme=${theme.value} lang=${language.value}>
+    <header class="top">
+      <b class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</b>
+      <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (page === "operator" && name === "operators") ? "page" : null}
+        href=${link(name, needsStep(name) ? chosen : [])}>${say(title)}</a>`)}</nav>
+      ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (page === "operator" ? "operators" : page) : "operators",
+        steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
+          ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}</option>`)}</select></label>`}
+      <button title=${say("theme")} onClick=${switchTheme}>◐</button>
+      <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
+    </header>
+    <${Page} overview=${overview} chosen=${chosen} />
+    <footer>msdump ${overview.msdump}</footer>
+  </div>`;
+}
+
+function switchTheme() {
+  const isDark = theme.value === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
+  theme.value = isDark ? "light" : "dark";
+  document.documentElement.dataset.theme = theme.value;
+}
+
+function Page({ overview, chosen }) {
+  const { page, parts } = place.value;
+  const at = chosen?.join("/");
+  const paths = { overview: [], nan: ["nan"], compare: [`compare/${at}`, `step/${at}`] }[page] ?? [`step/${at}`];
+  const { answers, error } = useAnswers(chosen === undefined ? [] : paths);
+  if (error) return html`<main><p role="alert">${error.message}</p></main>`;
+  if (!answers) return html`<main aria-busy="true"><p aria-live="polite">…</p></main>`;
+  if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
+  if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
+  if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
+  if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;
+  if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
+  const index = Number(parts[3]);
+  if (page === "operator" && index >= 0 && index < count(answers[0].operators)) {
+    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.dump} />`;
+  }
+  return html`<${Overview} overview=${overview} />`;
+}
+
+/** Keys that walk: j and k over operators, n and N over those that are not well, / to the search field. */
+async function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
+  const { page, parts } = place.value;
+  if (event.key === ".") return switchTheme();
+  if (event.key === "Escape" && page === "operator") return follow(link("operators", parts.slice(0, 3)));
+  if (event.key === "/") {
+    event.preventDefault();
+    if (page !== "operators" && parts.length >= 3) follow(link("operators", parts.slice(0, 3)));
+    return setTimeout(() => document.getElementById("search")?.focus(), 50);
+  }
+  if (!"jknN".includes(event.key) || page !== "operator") return;
+  const { operators } = await get(`step/${parts.slice(0, 3).join("/")}`);
+  const way = event.key === "j" || event.key === "n" ? 1 : -1;
+  const only = event.key.toLowerCase() === "n";
+  for (let at = Number(parts[3]) + way; at >= 0 && at < count(operators); at += way) {
+    if (!only || isBad(operators.health[at])) return follow(link("operator", [...parts.slice(0, 3), at]));
+  }
+}
+
+addEventListener("hashchange", () => { place.value = parsed(location.hash); });
+addEventListener("keydown", onKey);
+render(html`<${App} />`, document.getElementById("app"));

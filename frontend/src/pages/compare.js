@@ -1,0 +1,60 @@
+// A step beside that of the golden dump: error over execution position, and all tensors that were compared.
+import { number, sortable } from "../format.js";
+import { follow, link, place, setQuery } from "../state.js";
+import { Table } from "../table.js";
+import { count, html } from "../view.js";
+import { say } from "../words.js";
+
+export function Compare({ compare, step, parts }) {
+  const { tensors } = compare;
+  const { sort = "", bad = "" } = place.value.query;
+  const name = (index) => step.operators.name[tensors.operator[index]] ?? "";
+  const columns = [
+    { name: "number", title: "#", end: true, value: (index) => tensors.operator[index], cell: (index) => tensors.operator[index] },
+    { name: "name", title: say("name"), value: name, cell: (index) => html`<span class="name">${name(index)}</span>` },
+    { name: "io", title: say("input"), value: (index) => tensors.io[index], cell: (index) => `${say(tensors.io[index])} ${tensors.slot[index]}` },
+    { name: "status", title: say("status"), value: (index) => tensors.status[index],
+      cell: (index) => html`<span class=${tensors.status[index] === "differs" ? "bad" : ""}>${tensors.status[index]}</span>` },
+    ...[["error", "error"], ["cosine", "cosine"], ["max_abs_error", "max |Δ|"]].map(([key, title]) => ({ name: key, title: say(title),
+      end: true, value: (index) => sortable(tensors[key][index]), cell: (index) => number(tensors[key][index]) })),
+    { name: "reason", title: "", value: (index) => tensors.reason[index], cell: (index) => tensors.reason[index] },
+  ];
+  const all = Array.from({ length: count(tensors) }, (_, index) => index);
+  let order = bad === "1" ? all.filter((index) => tensors.status[index] === "differs") : all;
+  const column = columns.find((one) => one.name === sort.replace(/^-/, ""));
+  if (column !== undefined) {
+    const way = sort.startsWith("-") ? 1 : -1;
+    order = [...order].sort((one, other) => way * (column.value(one) < column.value(other) ? -1 : column.value(one) > column.value(other) ? 1 : 0) || one - other);
+  }
+  const health = (index) => ({ differs: "differs", "not compared": "not measured" })[tensors.status[index]] ?? "ok";
+  return html`<main class="full">
+    <section class=${compare.headline.length ? "verdict bad" : "verdict good"}><pre>${compare.headline.join("\n")}</pre></section>
+    <${Errors} tensors=${tensors} parts=${parts} names=${step.operators.name} />
+    <div class="tools"><label><input type="checkbox" checked=${bad === "1"} onChange=${(event) =>
+      setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
+      <span>${order.length} ${say("of")} ${all.length}</span>
+      ${[["only here", compare.only_mine], ["only in golden", compare.only_golden]].map(([title, names]) => names.length > 0 &&
+        html`<details key=${title}><summary>${say(title)}: ${names.length}</summary><ul>${names.slice(0, 300).map((one) => html`<li>${one}</li>`)}</ul></details>`)}
+    </div>
+    <${Table} columns=${columns} order=${order} health=${health} label=${say("Compare")} sort=${sort}
+      onSort=${(key) => setQuery({ sort: key })} onOpen=${(index) => follow(link("operator", [...parts, tensors.operator[index]]))} />
+  </main>`;
+}
+
+/** Largest error of the outputs of each operator, on a scale of powers of ten. */
+function Errors({ tensors, parts, names }) {
+  const points = new Map();
+  tensors.operator.forEach((at, index) => {
+    const error = sortable(tensors.error[index]);
+    if (tensors.io[index] === "output" && at !== null && error >= 0) points.set(at, Math.max(points.get(at) ?? 0, error));
+  });
+  if (points.size === 0) return null;
+  const [width, height, last] = [900, 120, Math.max(1, ...points.keys())];
+  const y = (error) => 6 + (Math.min(0, Math.max(-9, -Math.log10(Math.min(1, error || 1e-9)))) + Math.max(0, -Math.log10(Math.max(1e-9, Math.min(1, error || 1e-9))))) * ((height - 20) / 9);
+  return html`<svg class="errors" viewBox="0 0 ${width} ${height}" role="img" aria-label=${say("error")}>
+    ${[0, -3, -6, -9].map((power) => html`<g key=${power}><line x1="34" x2=${width} y1=${y(10 ** power)} y2=${y(10 ** power)} />
+      <text x="0" y=${y(10 ** power) + 4}>1e${power}</text></g>`)}
+    ${[...points].map(([at, error]) => html`<a key=${at} href=${link("operator", [...parts, at])}><circle
+      class=${error > 1e-3 ? "bad" : "good"} cx=${38 + (at / last) * (width - 44)} cy=${y(error)} r="3"><title>${names[at]}: ${number(error)}</title></circle></a>`)}
+  </svg>`;
+}

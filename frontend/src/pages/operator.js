@@ -1,0 +1,86 @@
+// One operator: its tensors with their numbers, who made and who reads them, its line and its attributes.
+import { Exponents } from "../exponents.js";
+import { bytes, number, shape } from "../format.js";
+import { link } from "../state.js";
+import { count, Health, html, Line, row } from "../view.js";
+import { say } from "../words.js";
+
+export function Operator({ step, parts, index, dump }) {
+  const { operators, tensors, lines } = step;
+  const operator = row(operators, index);
+  const end = operators.first[index + 1] ?? count(tensors);
+  const own = Array.from({ length: end - operator.first }, (_, place) => ({ at: operator.first + place, ...row(tensors, operator.first + place) }));
+  const readers = readersOf(step, index);
+  const to = (number) => html`<a class="name" href=${link("operator", [...parts, number])}>${operators.name[number]}</a>`;
+  const side = (title, io) => {
+    const some = own.filter((one) => one.io === io);
+    return some.length > 0 && html`<section><h2>${say(title)}</h2>${some.map((one) => html`<${Tensor} key=${one.at} tensor=${one}
+      of=${one.source === null ? null : to(one.source)} />`)}</section>`;
+  };
+  return html`<main>
+    <header class="operator"><h1>${operator.name}</h1>
+      <p>${operator.type} · #${index} · <${Health} health=${operator.health} /></p>
+      <nav>
+        <a id="previous" class=${index === 0 ? "off" : ""} href=${link("operator", [...parts, Math.max(0, index - 1)])}>← ${say("previous")}</a>
+        <a id="next" class=${index + 1 >= count(operators) ? "off" : ""}
+          href=${link("operator", [...parts, Math.min(count(operators) - 1, index + 1)])}>${say("next")} →</a>
+        <${Copy} text=${`msdump show ${quoted(dump)} ${quoted(operator.name)}`} />
+      </nav>
+      <${Line} line=${operator.line === null ? null : lines[operator.line]} />
+    </header>
+    ${side("Inputs", "input")}${side("Outputs", "output")}
+    ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul>${readers.slice(0, 50).map(
+      (one) => html`<li key=${one}>${to(one)}</li>`)}</ul></section>`}
+    ${operator.attrs !== null && operator.attrs.length > 0 && html`<section><h2>${say("Attributes")}</h2><table class="plain"><tbody>${
+      operator.attrs.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`}
+  </main>`;
+}
+
+function Tensor({ tensor, of }) {
+  const numbers = [["max", "max"], ["min", "min"], ["mean", "avg"], ["L2", "l2norm"], ["NaN", "nan"], ["−Inf", "negative_inf"],
+    ["+Inf", "positive_inf"], ["zero", "zero"], ["error", "error"]];
+  return html`<article class="tensor">
+    <h3>${say(tensor.io)} ${tensor.slot} <span class="quiet">${tensor.dtype} ${shape(tensor.shape)} ${bytes(tensor.size_bytes)}</span>
+      ${" "}<${Health} health=${tensor.health} /></h3>
+    ${tensor.parameter !== null && html`<p>${tensor.is_gradient ? "∂ " : ""}${tensor.parameter}</p>`}
+    ${of !== null && html`<p>${say("made by")} ${of}</p>`}
+    <dl>${numbers.filter(([, name]) => tensor[name] !== null).map(([title, name]) => html`<div key=${name}
+      class=${["nan", "negative_inf", "positive_inf"].includes(name) && tensor[name] > 0 ? "bad" : ""}>
+      <dt>${say(title)}</dt><dd data-value=${name}>${number(tensor[name])}</dd></div>`)}</dl>
+    <${Exponents} counts=${tensor.exponents} />
+    <p class="quiet">${say("file")} <code>${tensor.file}</code></p>
+  </article>`;
+}
+
+function Copy({ text }) {
+  const copy = async (event) => {
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = say("copied");
+    } catch {
+      // No clipboard outside of a secure page: the text is there to be selected.
+      const field = Object.assign(document.createElement("input"), { value: text, readOnly: true });
+      button.replaceWith(field);
+      field.select();
+    }
+  };
+  return html`<button title=${text} onClick=${copy}>${say("copy command")}</button>`;
+}
+
+/** For a shell of POSIX. */
+const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+function readersOf({ operators, tensors }, index) {
+  const found = [];
+  for (let one = 0; one < count(operators); one += 1) {
+    const end = operators.first[one + 1] ?? count(tensors);
+    for (let at = operators.first[one]; at < end; at += 1) {
+      if (tensors.source[at] === index) {
+        found.push(one);
+        break;
+      }
+    }
+  }
+  return found;
+}

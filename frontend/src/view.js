@@ -1,0 +1,39 @@
+// What all pages share: the template tag, health marks, links to operators.
+import { h } from "preact";
+import htm from "htm";
+import { link, stepParts } from "./state.js";
+import { say } from "./words.js";
+
+export const html = htm.bind(h);
+
+// Health -> class of its colour, and a sign of its own for those who do not see colours.
+export const marks = {
+  "not finite made here": ["made", "✖"],
+  "not finite came in": ["came", "▼"],
+  "differs": ["differs", "≠"],
+  "suspicious": ["suspicious", "?"],
+  "ok": ["ok", "·"],
+  "not measured": ["unmeasured", "–"],
+};
+export const isBad = (health) => health !== "ok" && health !== "not measured";
+
+export function Health({ health }) {
+  const [name, sign] = marks[health] ?? ["unmeasured", "–"];
+  return html`<span class="health ${name}" title=${say(health)}><b aria-hidden="true">${sign}</b> ${say(health)}</span>`;
+}
+
+/** A link to an operator where its number is known, else its name. */
+export function At({ at }) {
+  if (at.operator === null) return html`<span class="name">${at.name}</span>`;
+  return html`<a class="name" href=${link("operator", [...stepParts(at.step), at.operator])}>${at.name}</a>`;
+}
+
+export function Line({ line }) {
+  if (line === null || line === undefined) return null;
+  const [path, at, code] = line;
+  return html`<div class="line"><span class="where">${path}:${at}</span><code>${code}</code></div>`;
+}
+
+/** Columns to a row's values, by name. */
+export const row = (table, index) => Object.fromEntries(Object.keys(table).map((name) => [name, table[name][index]]));
+export const count = (table) => Object.values(table)[0]?.length ?? 0;

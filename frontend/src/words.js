@@ -1,0 +1,21 @@
+// Words of the page in two languages; what is missing in the second is shown in the first.
+import { signal } from "@preact/signals";
+
+const chinese = {
+  "Overview": "概览", "Operators": "算子", "NaN path": "NaN 路径", "Compare": "对比", "Bytes": "字节", "Source": "源码",
+  "verdict": "结论", "rank": "rank", "graph": "图", "iteration": "迭代", "operators": "算子数", "tensors": "张量数",
+  "bytes": "字节", "health": "健康", "search name, type or scope": "搜索名称、类型或作用域", "name": "名称", "type": "类型",
+  "output": "输出", "input": "输入", "dtype": "类型", "shape": "形状", "max": "最大", "min": "最小", "mean": "均值",
+  "L2": "L2", "zero": "零", "error": "误差", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",
+  "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "read by": "用于",
+  "file": "文件", "exponents": "指数分布", "not measured": "未测量", "copy command": "复制命令", "copied": "已复制",
+  "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
+  "foreign files": "外来文件", "not finite made here": "在此产生非有限值", "not finite came in": "传入非有限值",
+  "differs": "不同", "suspicious": "可疑", "ok": "正常", "origin": "起点", "infected": "被感染", "also made": "同样产生",
+  "stopped": "在此停止", "parameters hit": "受影响参数", "first difference": "首个差异", "status": "状态",
+  "only here": "仅此处", "only in golden": "仅标杆", "Steps": "步", "keys": "按键", "by scope": "按作用域",
+  "by type": "按类型", "largest": "最大", "nothing found": "未发现", "what if": "若改为", "overflow": "上溢",
+  "underflow": "下溢", "golden": "标杆", "theme": "主题",
+};
+export const language = signal(globalThis.navigator?.language?.startsWith("zh") ? "zh" : "en");
+export const say = (text) => (language.value === "zh" ? (chinese[text] ?? text) : text);

@@ -1,0 +1,60 @@
+"""`msdump report DUMP [GOLDEN] -o report.html`: a dump as one page that needs no server and no network."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msdump.cli.options import add_step_options, selected_steps, write_text
+from msdump.cli.printing import complain, progress_bar, say
+
+WRITTEN, DAMAGED = 0, 4
+_EPILOG = """
+The page opens in any browser from the disk; it loads nothing. It holds numbers of all tensors, not their elements.
+
+exit status: 0 written; 1 the dump cannot be read, or the file cannot be written; 2 wrong usage; 4 written, and there
+are damaged files. That something was found does not change it: `msdump nan` and `msdump compare` tell that by theirs.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Write what is in a dump, and what is wrong with it, as one HTML file."
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
+    add("golden", metavar="GOLDEN", nargs="?", help="a dump to compare with")
+    add("-o", "--output", metavar="FILE", default="report.html", help="file to write (default %(default)s)")
+    add("--max-size", metavar="SIZE", help="largest file, such as 8M; the page says what it leaves out")
+    add("--md", metavar="FILE", help="also the verdict as Markdown, for an issue or a summary; - for standard output")
+    add("--redact", action="store_true", help="leave out folders, lines of code, and names of user and machine")
+    add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add_step_options(parser)
+    add("--threads", type=int, metavar="N", help="threads (one for each core)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write; the result is the exit status that `--help` explains."""
+    from msdump.analysis.overview.contents import Contents
+    from msdump.config.environment import format_size, parse_size
+    from msdump.viewing.markdown import markdown
+    from msdump.viewing.report_file import LARGEST_BYTES, write_report
+
+    largest = LARGEST_BYTES if args.max_size is None else parse_size("--max-size", args.max_size)
+    with progress_bar("report", sys.stderr) as advance:
+        contents = Contents(
+            args.dump, args.golden, **selected_steps(args), mapping=args.mapping, has_exponents=True,
+            thread_count=args.threads, progress=advance,
+        )  # fmt: skip
+        report = write_report(contents, args.output, max_bytes=largest, is_redacted=args.redact)
+    overview = report.overview
+    if args.md:
+        write_text(args.md, markdown(overview))
+    if args.md != "-":
+        say(overview["verdict"]["text"])
+        say(f"{report.path} ({format_size(report.size)}): open it in a browser.")
+    for sentence in report.left_out:
+        complain(f"msdump report: {sentence}")
+    for _, problem in contents.damaged:
+        complain(f"damaged: {problem}")
+    return DAMAGED if contents.damaged else WRITTEN

@@ -1,0 +1,146 @@
+"""A dump as one HTML file that needs no server and no network: the front end and the answers it will ask for.
+
+from msdump.viewing.report_file import write_report
+write_report(Contents("dump", has_exponents=True), "report.html")
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import importlib.resources
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msdump.analysis.overview.contents import Contents
+from msdump.errors import ConfigError, WriteError
+from msdump.formats.atomic import write_file
+from msdump.viewing.pages import Answer, Pages
+from msdump.viewing.redaction import redacted
+
+LARGEST_BYTES = 8 << 20
+_START = b"<!doctype html>\n<!-- msdump report -->\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """What was written.
+
+    path      of the file
+    size      in bytes
+    left_out  one sentence each about what there was no room for
+    overview  the answer of that path, redacted where that was asked for
+    """
+
+    path: Path
+    size: int
+    left_out: tuple[str, ...]
+    overview: Answer
+
+
+def write_report(
+    contents: Contents, path: str | os.PathLike[str], *, max_bytes: int = LARGEST_BYTES, is_redacted: bool = False
+) -> ReportFile:
+    """Write the report; a file that is there is replaced.
+
+    max_bytes    of the whole file. What is too much goes in this order: exponents of healthy tensors, all exponents,
+                 then steps from the last one on; the overview stays and says so
+    is_redacted  leaves out folders, lines of code and the user's and the machine's names
+    Raises: as `Contents`; ConfigError when not even the overview has room; WriteError.
+    """
+    pages = Pages(contents)
+    answers = {name: pages.get(name) for name in pages.paths()}
+    if is_redacted:
+        answers = {name: redacted(answer, contents.dump.path) for name, answer in answers.items()}
+    left_out: list[str] = []
+    text = _page(answers, left_out)
+    for smaller in (_without_healthy_exponents, _without_exponents):
+        if len(text) > max_bytes:
+            answers, sentence = smaller(answers)
+            left_out.append(sentence)
+            text = _page(answers, left_out)
+    dropped: list[str] = []
+    while len(text) > max_bytes:
+        last = next((name for name in reversed(answers) if name.startswith(("step/", "compare/"))), None)
+        if last is None:
+            raise ConfigError(f"--max-size: expected room for {len(text)} bytes at least, got {max_bytes}.")
+        del answers[last]
+        dropped.append(last)
+        shown = f"No room for {len(dropped)} pages: {', '.join(reversed(dropped[-20:]))}."
+        text = _page(answers, [*left_out, shown])
+    if dropped:
+        left_out.append(shown)
+    _write(Path(path), text)
+    return ReportFile(Path(path), len(text), tuple(left_out), answers["overview"])
+
+
+def _write(path: Path, text: bytes) -> None:
+    """A report may take the place of a report, and of nothing else."""
+    try:
+        if os.path.lexists(path):
+            with open(path, "rb") as file:
+                if file.read(len(_START)) != _START:
+                    raise ConfigError(f"{path}: expected a place for a report, got another file. Choose another name.")
+        write_file(path, [text], 0o600, replace=True)
+    except OSError as error:
+        raise WriteError(f"{path}: expected to write the report, got: {error.strerror}.") from error
+
+
+def _without_healthy_exponents(answers: dict[str, Answer]) -> tuple[dict[str, Answer], str]:
+    healthy = ("ok", "not measured")
+    return _filtered(answers, lambda health: health not in healthy), "No room for the exponents of healthy tensors."
+
+
+def _without_exponents(answers: dict[str, Answer]) -> tuple[dict[str, Answer], str]:
+    return _filtered(answers, lambda health: False), "No room for the exponents of any tensor."
+
+
+def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
+    kept = {}
+    for name, answer in answers.items():
+        if name.startswith("step/"):
+            tensors = answer["tensors"]
+            pairs = zip(tensors["exponents"], tensors["health"], strict=True)
+            exponents = [value if is_kept(health) else None for value, health in pairs]
+            answer = {**answer, "tensors": {**tensors, "exponents": exponents}}
+        kept[name] = answer
+    return kept
+
+
+def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
+    """The whole file. Answers are base64, which has no letter that HTML knows."""
+    overview = {**answers["overview"], "left_out": left_out}
+    values = json.dumps({**answers, "overview": overview}, allow_nan=False, separators=(",", ":"))
+    packed = base64.b64encode(gzip.compress(values.encode(), 9, mtime=0)).decode()
+    script, style = asset("app.js"), asset("app.css")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"
+    )
+    title = html.escape(f"{overview['dump']} – msdump")
+    return (
+        _START
+        + (
+            f'<html lang="en"><head><meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="referrer" content="no-referrer">\n'
+            f"<title>{title}</title>\n<style>{style}</style></head>\n"
+            f'<body><div id="app"></div>\n<script type="text/plain" id="answers">{packed}</script>\n'
+            f"<script>{script}</script></body></html>\n"
+        ).encode()
+    )
+
+
+def asset(name: str) -> str:
+    """The text of a part of the front end."""
+    return importlib.resources.files("msdump.viewing").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
