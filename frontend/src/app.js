@@ -88,7 +88,7 @@ function Page({ overview, chosen }) {
   if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
   const index = Number(parts[3]);
   if (page === "operator" && index >= 0 && index < count(answers[0].operators)) {
-    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.dump} />`;
+    return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.path} />`;
   }
   return html`<${Overview} overview=${overview} />`;
 }

@@ -24,6 +24,7 @@ export function lost([first, positive, negative], [largest, , smallest]) {
   return all === 0 ? [0, 0] : [over / all, under / all];
 }
 
+const short = (name) => name.replace("bfloat", "bf").replace("float", "fp").replace(/^fp8_/, "").replace("fn", "");
 const [WIDTH, HEIGHT, MARGIN] = [460, 110, 14];
 
 export function Exponents({ counts }) {
@@ -44,14 +45,17 @@ export function Exponents({ counts }) {
       <rect class="positive" x=${at} y=${HEIGHT - 18 - up} width=${Math.max(1, width - 0.5)} height=${up * (1 - share)} />
       <rect class="negative" x=${at} y=${HEIGHT - 18 - up * share} width=${Math.max(1, width - 0.5)} height=${up * share} /></g>`;
   });
-  const lines = Object.entries(limits).flatMap(([name, [largest, , smallest]]) =>
-    [largest + 1, smallest].filter((one) => one > low && one < high).map((one) => [name, one]),
-  );
+  // Dtypes that end at one place share its line.
+  const ends = new Map();
+  for (const [name, [largest, , smallest]] of Object.entries(limits)) {
+    for (const at of [largest + 1, smallest]) {
+      if (at > low && at < high) ends.set(at, [...(ends.get(at) ?? []), short(name)]);
+    }
+  }
   return html`<figure class="exponents">
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${say("exponents")}>
-      ${lines.map(([name, at], place) => html`<g key=${`${name}${at}`} class="limit">
-        <line x1=${x(at)} x2=${x(at)} y1="14" y2=${HEIGHT - 18} /><title>${name}</title>
-        <text x=${x(at)} y=${place % 2 ? 10 : 20}>${name.replace("float", "fp")}</text></g>`)}
+      ${[...ends].map(([at, names]) => html`<g key=${at} class="limit">
+        <line x1=${x(at)} x2=${x(at)} y1="14" y2=${HEIGHT - 18} /><text x=${x(at)} y="10">${names.join(", ")}</text></g>`)}
       ${bars}
       <text class="axis" x=${MARGIN} y=${HEIGHT - 4}>2^${low}</text>
       <text class="axis end" x=${WIDTH - MARGIN} y=${HEIGHT - 4}>2^${high}</text>

@@ -45,26 +45,22 @@ export function Table({ columns, order, health, onOpen, sort, onSort, label }) {
   </div>`;
 }
 
+/** Rows that lie beside each other and fare alike are one mark; of 1,000 lines each shows its worst row. */
 function Strip({ order, health, onPick }) {
-  const canvas = useRef(null);
-  useEffect(() => {
-    const [element, lines] = [canvas.current, Math.min(order.length, 1000) || 1];
-    [element.width, element.height] = [1, lines];
-    const context = element.getContext("2d");
-    const styles = getComputedStyle(element);
-    const ranks = Object.keys(marks);
-    const worst = new Array(lines).fill(ranks.length - 1);
-    order.forEach((index, place) => {
-      const line = Math.floor((place * lines) / order.length);
-      worst[line] = Math.min(worst[line], ranks.indexOf(health(index)));
-    });
-    worst.forEach((rank, line) => {
-      context.fillStyle = styles.getPropertyValue(`--${marks[ranks[rank]][0]}`);
-      context.fillRect(0, line, 1, 1);
-    });
+  const ranks = Object.keys(marks);
+  const lines = Math.min(order.length, 1000);
+  const worst = new Array(lines).fill(ranks.length - 1);
+  order.forEach((index, at) => {
+    const line = Math.floor((at * lines) / order.length);
+    worst[line] = Math.min(worst[line], ranks.indexOf(health(index)));
   });
-  return html`<canvas class="strip" ref=${canvas} aria-hidden="true" onClick=${(event) => {
+  const runs = [];
+  worst.forEach((rank, line) => {
+    if (runs.at(-1)?.rank === rank) runs.at(-1).size += 1;
+    else runs.push({ rank, line, size: 1 });
+  });
+  return html`<svg class="strip" viewBox="0 0 1 ${lines || 1}" preserveAspectRatio="none" aria-hidden="true" onClick=${(event) => {
     const box = event.currentTarget.getBoundingClientRect();
     onPick((event.clientY - box.top) / box.height);
-  }}></canvas>`;
+  }}>${runs.map(({ rank, line, size }) => html`<rect key=${line} class="fill-${marks[ranks[rank]][0]}" y=${line} width="1" height=${size} />`)}</svg>`;
 }

@@ -85,8 +85,9 @@ class Pages:
         return {
             "schema": SCHEMA,
             "msdump": __version__,
-            "dump": _folder_name(contents.dump.path),
-            "golden": None if contents.golden is None else _folder_name(contents.golden.path),
+            "dump": _title(contents.dump.path),
+            "golden": None if contents.golden is None else _title(contents.golden.path),
+            "path": str(contents.dump.path),
             "verdict": self._verdict(found),
             "findings": [self._finding(one) for one in found],
             "healths": [one.value for one in _HEALTHS],
@@ -186,7 +187,7 @@ class Pages:
         tensor, exponents = row.tensor, row.exponents
         return (
             tensor.io, tensor.slot_text, tensor.true_dtype, list(row.shape), tensor.size_bytes,
-            _folder_name(tensor.path), self._contents.health.of(row).value,
+            _file_name(tensor.path), self._contents.health.of(row).value,
             *(_number(getattr(row.numbers, name)) for name in _NUMBERS),
             _source(operator, row, sources), row.role.parameter, row.role.is_gradient,
             _number(self._contents.health.error(row)),
@@ -240,8 +241,12 @@ def _place(key: StepKey) -> str:
     return "/".join("-" if part is None else str(part) for part in key)
 
 
-def _folder_name(path: str | Path) -> str:
-    """The last part alone: where a dump lies is nobody's business but its owner's."""
+def _title(path: Path) -> str:
+    """The last two parts: many dumps are folders `dump` of folders that have telling names."""
+    return "/".join(path.absolute().parts[-2:]).lstrip("/")
+
+
+def _file_name(path: str) -> str:
     return Path(path).name
 
 

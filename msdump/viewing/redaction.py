@@ -27,6 +27,8 @@ def redacted(answer: dict[str, Any], dump: str | os.PathLike[str]) -> dict[str, 
 
 
 def _of(value: Any, name: str, private: re.Pattern[str]) -> Any:
+    if name in ("dump", "golden", "path") and isinstance(value, str):
+        return _last(value)
     if name == "lines":
         return [_line(one) for one in value]
     if name == "line" and isinstance(value, list) and len(value) == 3 and isinstance(value[0], str):
@@ -40,8 +42,11 @@ def _of(value: Any, name: str, private: re.Pattern[str]) -> Any:
 
 def _line(line: list[Any]) -> list[Any]:
     path, number, _ = line
-    last = PureWindowsPath(path).name if "\\" in path else PurePath(path).name
-    return [last, number, ""]
+    return [_last(path), number, ""]
+
+
+def _last(path: str) -> str:
+    return PureWindowsPath(path).name if "\\" in path else PurePath(path).name
 
 
 def _user() -> str | None:

@@ -16,7 +16,7 @@ export function Operators({ step, parts }) {
     { name: "health", title: say("health"), value: (index) => isBad(operators.health[index]) ? 1 : 0,
       cell: (index) => html`<${Health} health=${operators.health[index]} />` },
     { name: "name", title: say("name"), value: (index) => operators.name[index],
-      cell: (index) => html`<a class="name" href=${link("operator", [...parts, index])}>${shortened(operators.name[index])}</a>` },
+      cell: (index) => html`<a class="name" title=${operators.name[index]} href=${link("operator", [...parts, index])}>${shortened(operators.name[index])}</a>` },
     { name: "type", title: say("type"), value: (index) => operators.type[index], cell: (index) => operators.type[index] },
     { name: "dtype", title: say("dtype"), value: of("dtype"), cell: (index) => of("dtype")(index) ?? "–" },
     { name: "shape", title: say("shape"), value: (index) => of("size_bytes")(index), cell: (index) => shape(of("shape")(index)) },
@@ -57,7 +57,7 @@ export function ordered(operators, columns, { q, sort, bad }) {
   return order.sort((one, other) => way * compare(values.get(one), values.get(other)) || one - other);
 }
 
-const shortened = (name) => (name.length > 70 ? `…${name.slice(-69)}` : name);
+const shortened = (name) => (name.length > 44 ? `…${name.slice(-43)}` : name);
 
 /** The output that is worst, else the first output, else the first input; null for an operator without tensors. */
 function worstTensor({ operators, tensors }, index) {
