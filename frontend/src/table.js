@@ -59,7 +59,7 @@ function Strip({ order, health, onPick }) {
     if (runs.at(-1)?.rank === rank) runs.at(-1).size += 1;
     else runs.push({ rank, line, size: 1 });
   });
-  return html`<svg class="strip" viewBox="0 0 1 ${lines || 1}" preserveAspectRatio="none" aria-hidden="true" onClick=${(event) => {
+  return html`<svg class="strip" viewBox="0 0 1 ${lines || 1}" preserveAspectRatio="none" shape-rendering="crispEdges" aria-hidden="true" onClick=${(event) => {
     const box = event.currentTarget.getBoundingClientRect();
     onPick((event.clientY - box.top) / box.height);
   }}>${runs.map(({ rank, line, size }) => html`<rect key=${line} class="fill-${marks[ranks[rank]][0]}" y=${line} width="1" height=${size} />`)}</svg>`;

@@ -37,3 +37,6 @@ export function Line({ line }) {
 /** Columns to a row's values, by name. */
 export const row = (table, index) => Object.fromEntries(Object.keys(table).map((name) => [name, table[name][index]]));
 export const count = (table) => Object.values(table)[0]?.length ?? 0;
+
+/** The end of a long name, which tells more than its beginning. */
+export const shortened = (name) => (name.length > 44 ? `…${name.slice(-43)}` : name);

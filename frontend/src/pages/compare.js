@@ -2,7 +2,7 @@
 import { number, sortable } from "../format.js";
 import { follow, link, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, html } from "../view.js";
+import { count, html, shortened } from "../view.js";
 import { say } from "../words.js";
 
 export function Compare({ compare, step, parts }) {
@@ -11,8 +11,8 @@ export function Compare({ compare, step, parts }) {
   const name = (index) => step.operators.name[tensors.operator[index]] ?? "";
   const columns = [
     { name: "number", title: "#", end: true, value: (index) => tensors.operator[index], cell: (index) => tensors.operator[index] },
-    { name: "name", title: say("name"), value: name, cell: (index) => html`<span class="name">${name(index)}</span>` },
-    { name: "io", title: say("input"), value: (index) => tensors.io[index], cell: (index) => `${say(tensors.io[index])} ${tensors.slot[index]}` },
+    { name: "name", title: say("name"), value: name, cell: (index) => html`<span class="name" title=${name(index)}>${shortened(name(index))}</span>` },
+    { name: "io", title: say("tensor"), value: (index) => tensors.io[index], cell: (index) => `${say(tensors.io[index])} ${tensors.slot[index]}` },
     { name: "status", title: say("status"), value: (index) => tensors.status[index],
       cell: (index) => html`<span class=${tensors.status[index] === "differs" ? "bad" : ""}>${tensors.status[index]}</span>` },
     ...[["error", "error"], ["cosine", "cosine"], ["max_abs_error", "max |Δ|"]].map(([key, title]) => ({ name: key, title: say(title),

@@ -2,7 +2,7 @@
 import { bytes, number, shape, sortable } from "../format.js";
 import { follow, link, place, setQuery } from "../state.js";
 import { Table } from "../table.js";
-import { count, Health, html, isBad } from "../view.js";
+import { count, Health, html, isBad, shortened } from "../view.js";
 import { say } from "../words.js";
 
 export function Operators({ step, parts }) {
@@ -56,8 +56,6 @@ export function ordered(operators, columns, { q, sort, bad }) {
   const compare = (one, other) => (one === other ? 0 : one === null || one === undefined ? -1 : one < other ? -1 : 1);
   return order.sort((one, other) => way * compare(values.get(one), values.get(other)) || one - other);
 }
-
-const shortened = (name) => (name.length > 44 ? `…${name.slice(-43)}` : name);
 
 /** The output that is worst, else the first output, else the first input; null for an operator without tensors. */
 function worstTensor({ operators, tensors }, index) {

@@ -89,12 +89,13 @@ class HealthOfDump:
 def is_suspicious(row: TensorStatistics) -> bool:
     """All zero or all alike, with more than one element; or within a factor of two of the largest value of the dtype.
 
-    Edges: integers and bools may be all alike, and inputs that are one number are no surprise either.
+    Edges: integers and bools may be all alike, and so may inputs and parameters, which begin as zeros and ones.
     """
     numbers, dtype = row.numbers, dtypes.BY_NAME.get(row.tensor.true_dtype)
     if dtype is None or not dtype.is_float or numbers.max is None or numbers.min is None:
         return False
-    if row.tensor.io != INPUT and (numbers.count or 0) > 1 and numbers.max == numbers.min:
+    is_made = row.tensor.io != INPUT and not (row.operator is not None and row.operator.is_parameter)
+    if is_made and (numbers.count or 0) > 1 and numbers.max == numbers.min:
         return True
     largest = max(abs(numbers.max), abs(numbers.min))
     return math.isfinite(largest) and dtype.bits >= 8 and largest > float(dtypes.float_limits(dtype.numpy).max) / 2
