@@ -1,0 +1,5 @@
+"""The dumps that exports are tested with are what a viewer shows."""
+
+from tests.exporting.conftest import golden_dump_folder, home, hostile_dump, moved_dump, nan_dump
+
+__all__ = ["golden_dump_folder", "home", "hostile_dump", "moved_dump", "nan_dump"]
