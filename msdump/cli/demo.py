@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     print_summaries(summaries(dump, NET_NAME), sys.stdout)
     say(f"\nWhere to look next, from {folder}:")
     say(find_example(dump, NET_NAME, folder))
+    say("\nAll of it as one page for the browser:")
+    say(f"  msdump report {dump.relative_to(folder)}")
     return 0
 
 
