@@ -106,8 +106,9 @@ def test_files_that_are_no_code_are_declared_as_package_data() -> None:
     for file in (ROOT / "msdump").rglob("*"):
         if file.is_dir() or file.suffix == ".py" or file.parent.name == "__pycache__":
             continue
-        package = ".".join(file.parent.relative_to(ROOT).parts)
-        assert any(owner == package and file.match(pattern) for owner, pattern in declared), file
+        folder = next(parent for parent in file.parents if (parent / "__init__.py").is_file() or parent == ROOT)
+        package = ".".join(folder.relative_to(ROOT).parts)
+        assert any(owner == package and file.relative_to(folder).match(pattern) for owner, pattern in declared), file
 
 
 def test_the_version_is_a_version() -> None:

@@ -24,6 +24,8 @@ DTYPES = {
         "analysis/compare/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
+    ("frames.py", "to_polars"): "types of columns, as polars names them",
+    ("frames.py", "to_pandas"): "types of columns, as pandas names them",
     ("frontends/mindspore/common/dtype.py", "__all__"): "the names that scripts import",
     ("frontends/mindspore/common/dtype.py", "_OF_PYTHON"): "what MindSpore makes of Python's types",
     ("frontends/mindspore/common/sparse_tensor.py", "_indices"): "what MindSpore takes for indices",

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from msdump.analysis._payload import Key, key_of
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.overview.health import Health
@@ -122,7 +121,7 @@ class _Edges:
         self.outside: dict[str, str] = {}
         self._by_name = {one.node.full_name: _id(one) for one in operators if one.node is not None}
         # Without a graph file, tensors that are the same bytes on the disk tell.
-        self._makers: dict[Key, tuple[str, str]] = {}
+        self._makers: dict[tuple[object, ...], tuple[str, str]] = {}
 
     def of(self, operator: ExportedOperator) -> Iterator[dict[str, str]]:
         origins = () if operator.node is None else operator.node.inputs
@@ -139,12 +138,12 @@ class _Edges:
 
     def _by_bytes(self, operator: ExportedOperator) -> Iterator[dict[str, str]]:
         for row in operator.tensors:
-            maker = self._makers.get(key_of(row.tensor)) if row.tensor.io == INPUT else None
+            maker = self._makers.get(row.bytes_key) if row.tensor.io == INPUT else None
             if maker is not None:
                 yield _edge(*maker, row.tensor.slot_text)
         for row in operator.tensors:
             if row.tensor.io == OUTPUT:
-                self._makers[key_of(row.tensor)] = _id(operator), row.tensor.slot_text
+                self._makers[row.bytes_key] = _id(operator), row.tensor.slot_text
 
 
 def _edge(source: str, output: str, target: str) -> dict[str, str]:

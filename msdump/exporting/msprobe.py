@@ -8,6 +8,7 @@ Source: mindstudio-probe 26.2: the names that its readers understand, and files 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from typing import Any
@@ -25,9 +26,11 @@ from msdump.formats.msprobe_json import (
     stack_content,
 )
 from msdump.formats.paths.parse import MSPROBE
+from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.types import SourceLine
 from msdump.printable import printable
 from msdump.records import INPUT, OUTPUT
+from msdump.stats import Statistics
 
 _GRADIENTS = "Gradients"
 # Scopes that stand for no module of the script.
@@ -128,17 +131,31 @@ def _tensors(operator: ExportedOperator, io: str) -> list[dict[str, Any] | None]
 
 
 def _tensor(row: TensorStatistics) -> dict[str, Any]:
-    numbers = row.numbers
+    largest, smallest, mean, norm = _numbers(row.numbers)
     return {
         "type": "torch.Tensor",
         "dtype": f"torch.{row.tensor.true_dtype}",
         "shape": list(row.shape),
-        "Max": numbers.max,
-        "Min": numbers.min,
-        "Mean": numbers.avg,
-        "Norm": numbers.l2norm,
+        "Max": largest,
+        "Min": smallest,
+        "Mean": mean,
+        "Norm": norm,
         "requires_grad": False,
     }
+
+
+def _numbers(numbers: Statistics | StatisticRow) -> tuple[float | None, float | None, float | None, float | None]:
+    """Max, Min, Mean and Norm over all elements, as PyTorch has them; ours leave out what is not finite."""
+    if numbers.nan:
+        return math.nan, math.nan, math.nan, math.nan
+    largest, smallest, mean, norm = numbers.max, numbers.min, numbers.avg, numbers.l2norm
+    if numbers.positive_inf:
+        largest, mean = math.inf, math.inf
+        smallest = math.inf if smallest is None else smallest
+    if numbers.negative_inf:
+        smallest, mean = -math.inf, math.nan if numbers.positive_inf else -math.inf
+        largest = -math.inf if largest is None else largest
+    return largest, smallest, mean, norm
 
 
 def _stack(operator: ExportedOperator) -> tuple[str, ...]:

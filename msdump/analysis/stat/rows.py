@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
+from msdump.analysis._payload import key_of
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.stat.roles import Role
 from msdump.analysis.steps import Operator, StepKey
@@ -95,6 +96,11 @@ class TensorStatistics:
     number: int = 0
     node: GraphNode | None = None
     exponents: ExponentHistogram | None = None
+
+    @property
+    def bytes_key(self) -> tuple[object, ...]:
+        """Tensors of equal keys are the same bytes on the disk, as hard links are."""
+        return key_of(self.tensor)
 
 
 @dataclass(frozen=True, slots=True)
