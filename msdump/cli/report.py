@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write; the result is the exit status that `--help` explains."""
+    from msdump.analysis.measurements import Measurements
     from msdump.analysis.overview.contents import Contents
     from msdump.config.environment import format_size, parse_size
     from msdump.viewing.markdown import markdown
@@ -43,9 +44,14 @@ def run(args: argparse.Namespace) -> int:
     largest = LARGEST_BYTES if args.max_size is None else parse_size("--max-size", args.max_size)
     with progress_bar("report", sys.stderr) as advance:
         contents = Contents(
-            args.dump, args.golden, **selected_steps(args), mapping=args.mapping, has_exponents=True,
-            thread_count=args.threads, progress=advance,
-        )  # fmt: skip
+            args.dump,
+            args.golden,
+            **selected_steps(args),
+            mapping=args.mapping,
+            measurements=Measurements(has_exponents=True),
+            thread_count=args.threads,
+            progress=advance,
+        )
         report = write_report(contents, args.output, max_bytes=largest, is_redacted=args.redact)
     overview = report.overview
     if args.md:

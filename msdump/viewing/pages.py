@@ -1,7 +1,7 @@
 """What a viewer shows of a dump, as JSON: one answer for each path of docs/viewer-data.md.
 
 from msdump.viewing.pages import Pages
-pages = Pages(Contents("dump", has_exponents=True))
+pages = Pages(Contents("dump", measurements=Measurements(has_exponents=True)))
 pages.get("overview")["verdict"]["text"]
 """
 

@@ -1,7 +1,7 @@
 """A dump as one HTML file that needs no server and no network: the front end and the answers it will ask for.
 
 from msdump.viewing.report_file import write_report
-write_report(Contents("dump", has_exponents=True), "report.html")
+write_report(Contents("dump", measurements=Measurements(has_exponents=True)), "report.html")
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from msdump.analysis import find_non_finite, tensor_statistics
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError
 from msdump.viewing.pages import Pages
@@ -17,7 +18,7 @@ from tests.exporting.conftest import NAN_LINE
 
 @pytest.fixture(scope="module")
 def nan_pages(nan_dump):
-    return Pages(Contents(nan_dump, has_exponents=True))
+    return Pages(Contents(nan_dump, measurements=Measurements(has_exponents=True)))
 
 
 def plain(pages, path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError
 from msdump.viewing.markdown import LARGEST, markdown
@@ -51,7 +52,7 @@ def answers_in(page):
 
 
 def test_a_report_holds_every_answer(nan_dump, tmp_path):
-    contents = Contents(nan_dump, has_exponents=True)
+    contents = Contents(nan_dump, measurements=Measurements(has_exponents=True))
     report = write_report(contents, tmp_path / "r.html")
     pages = Pages(contents)
     assert answers_in(read(report.path)) == {path: pages.get(path) for path in pages.paths()}
@@ -71,7 +72,7 @@ def test_nothing_is_loaded_and_only_our_script_runs(nan_dump, tmp_path):
 
 def test_names_of_strangers_are_data_alone(hostile_dump, tmp_path):
     folder = hostile_dump.rename(tmp_path / "<script>alert(1)<|script>")
-    report = write_report(Contents(folder, has_exponents=True), tmp_path / "r.html")
+    report = write_report(Contents(folder, measurements=Measurements(has_exponents=True)), tmp_path / "r.html")
     page = read(report.path)
     assert [tag for tag, _ in page.tags] == ["html", "head", "meta", "meta", "meta", "meta", "title", "style", "body",
                                              "div", "script", "script"]  # fmt: skip
@@ -80,12 +81,14 @@ def test_names_of_strangers_are_data_alone(hostile_dump, tmp_path):
 
 
 def test_what_has_no_room_is_said(nan_dump, tmp_path):
-    whole = write_report(Contents(nan_dump, has_exponents=True), tmp_path / "whole.html")
+    whole = write_report(Contents(nan_dump, measurements=Measurements(has_exponents=True)), tmp_path / "whole.html")
     fixed = len(asset("app.js")) + len(asset("app.css"))
     seen = set()
     for share in (0.95, 0.8, 0.6, 0.45):
         room = fixed + int((whole.size - fixed) * share)
-        report = write_report(Contents(nan_dump, has_exponents=True), tmp_path / "less.html", max_bytes=room)
+        report = write_report(
+            Contents(nan_dump, measurements=Measurements(has_exponents=True)), tmp_path / "less.html", max_bytes=room
+        )
         answers = answers_in(read(report.path))
         assert report.size <= room and report.left_out
         assert answers["overview"]["left_out"] == list(report.left_out)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from msdump import dtypes
 from msdump.analysis._payload import Key, Progress, each_on_all_cores, key_of
+from msdump.analysis.measurements import Measurements, is_as_stored
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
@@ -55,6 +57,8 @@ class Health:
         return self.has_nan or self.has_inf
 
 
+# Of elements that can be NaN or Inf.
+_KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
 _FINE = Health()
 _NOT_FINITE = Health(None, None, None)
 
@@ -97,12 +101,17 @@ class HealthTable:
         damaged: Damaged,
         thread_count: int | None = None,
         progress: Progress | None = None,
+        measurements: Measurements | None = None,
     ) -> None:
-        """Measure each distinct tensor once, on all cores; what cannot be read goes to `damaged`."""
+        """Measure each distinct tensor once, on all cores; what cannot be read goes to `damaged`.
+
+        measurements  of others who read the same bytes
+        """
         distinct = {key_of(tensor): tensor for tensor in tensors}
         problems: dict[Key, FormatError] = {}
         sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
-        for key, result in each_on_all_cores(_measure, distinct, thread_count, sizes=sizes, progress=progress):
+        measure = _measure if measurements is None else partial(_known, measurements)
+        for key, result in each_on_all_cores(measure, distinct, thread_count, sizes=sizes, progress=progress):
             if isinstance(result, FormatError):
                 problems[key] = result
             else:
@@ -110,9 +119,23 @@ class HealthTable:
         damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
+def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatError:
+    """From a measurement, where that says all; else from the file, which may not be read for a rough look."""
+    row = dtypes.BY_NAME.get(tensor.dtype)
+    if row is None or row.kind not in _KINDS:
+        return _FINE
+    result = measurements.of(tensor)
+    if result is None:
+        return _FINE
+    if isinstance(result, FormatError) or row.kind != dtypes.FLOAT or row.bits <= 8 or not is_as_stored(tensor):
+        return _measure(tensor)
+    numbers = result.numbers
+    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
+
+
 def _measure(tensor: DumpedTensor) -> Health | FormatError:
     row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or row.kind not in (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER):
+    if row is None or row.kind not in _KINDS:
         return _FINE
     try:
         return _health(tensor.load())

@@ -30,6 +30,7 @@ from msdump.analysis.find._infinity_flow import (
     Stages,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.steps import (
     Operator,
     Slot,
@@ -206,6 +207,7 @@ def find_non_finite(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    measurements: Measurements | None = None,
     thread_count: int | None = None,
     progress: Progress | None = None,
 ) -> NonFiniteReport:
@@ -213,6 +215,8 @@ def find_non_finite(
 
     Statistics are used where a step has them; tensors are read where it has none. Inputs that were not dumped are
     taken from the operators that made them when the dump has a graph file.
+
+    measurements  as of `tensor_statistics`; what they leave unmeasured counts as finite
 
     Edges:   a float without Inf (fp8) counts as Inf when it is at its largest value, where it saturates. What lies in
              memory that no operator has written yet (`empty`) counts for nothing.
@@ -226,7 +230,7 @@ def find_non_finite(
     health.add_rows(table.row, _tensors(measured), damaged)
     keys = {step.key for step in measured}
     others = [step for step in read_steps(dump, **selected, every_run=True) if step.key not in keys]
-    health.add_tensors(_tensors(others), damaged, thread_count, progress)
+    health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):
         raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)

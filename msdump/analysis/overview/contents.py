@@ -13,6 +13,7 @@ from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.result import Comparison
 from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
 from msdump.analysis.graph_info import GraphNode
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.health import Health, HealthOfDump
 from msdump.analysis.stat.diff import compare_statistics
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
@@ -54,7 +55,8 @@ class ExportedOperator:
 class Contents:
     """A dump, and maybe one to compare it with, as the exports see them. One thread.
 
-    The parameters are those of `export`; `has_exponents` adds the exponents of the elements to the statistics.
+    The parameters are those of `export`; `measurements` may be shared with others, and `is_compared` False leaves out
+    the comparison, which reads both dumps.
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class Contents:
         graph: int | Collection[int] | None = None,
         iteration: int | Collection[int] | None = None,
         mapping: OperatorMap | str | os.PathLike[str] | None = None,
-        has_exponents: bool = False,
+        measurements: Measurements | None = None,
+        is_compared: bool = True,
         thread_count: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -74,26 +77,27 @@ class Contents:
         self.golden = None if golden is None else opened(golden)
         self._mapping = mapping
         self._steps: dict[str, Any] = {"rank": rank, "graph": graph, "iteration": iteration}
-        self._has_exponents = has_exponents
+        self._measurements = Measurements() if measurements is None else measurements
+        self._is_compared = is_compared
         self._how: dict[str, Any] = {"thread_count": thread_count, "progress": progress}
 
     @cached_property
     def statistics(self) -> StatisticReport:
         """Raises: as `tensor_statistics`."""
-        return tensor_statistics(self.dump, has_exponents=self._has_exponents, **self._steps, **self._how)
+        return tensor_statistics(self.dump, measurements=self._measurements, **self._steps, **self._how)
 
     @cached_property
     def non_finite(self) -> NonFiniteReport:
         """Raises: as `find_non_finite`."""
-        return find_non_finite(self.dump, **self._steps, **self._how)
+        return find_non_finite(self.dump, measurements=self._measurements, **self._steps, **self._how)
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """None without a golden dump; of statistics where one of the dumps has no tensors.
+        """None without a golden dump or where it is left out; of statistics where one of the dumps has no tensors.
 
         Raises: as `compare_dumps` and `compare_statistics`.
         """
-        if self.golden is None:
+        if self.golden is None or not self._is_compared:
             return None
         if has_tensors(self.dump) and has_tensors(self.golden):
             return compare_dumps(self.dump, self.golden, mapping=self._mapping, **self._steps, **self._how)

@@ -15,6 +15,7 @@ from pathlib import Path
 from msdump import dtypes
 from msdump.analysis._payload import Key, Progress, all_in_order, each_on_all_cores, key_of
 from msdump.analysis.graph_info import GraphFiles, GraphNode
+from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
@@ -40,6 +41,7 @@ def tensor_statistics(
     has_md5: bool = False,
     is_raw: bool = False,
     has_exponents: bool = False,
+    measurements: Measurements | None = None,
     thread_count: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StatisticReport:
@@ -49,6 +51,8 @@ def tensor_statistics(
     has_md5    also the MD5 of the bytes, which takes longer than all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     has_exponents  also count the elements by sign and exponent, in a second pass
+    measurements  shared with others who ask about the same bytes. They decide about exponents, and what they leave
+               unmeasured has a row without numbers. Not with has_md5 or is_raw
     progress   called with (bytes done, bytes in all)
 
     Edges:   tensors without order (complex, strings) are named in `damaged`; the same bytes are measured once.
@@ -61,12 +65,12 @@ def tensor_statistics(
     graphs = GraphFiles(dump)
     roles = Roles(graphs)
     listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
-    measured, problems = _measure_all(
-        [one[0] for _, one in listed],
-        partial(_measure, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents),
-        thread_count,
-        progress,
-    )
+    measure = partial(_measure, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
+    if measurements is not None:
+        if has_md5 or is_raw:
+            raise ConfigError("measurements: expected None where has_md5 or is_raw is set, which they do not have.")
+        measure = partial(_known, measurements)
+    measured, problems = _measure_all([one[0] for _, one in listed], measure, thread_count, progress)
     rows = [_row(step.key, one, *measured[key_of(one[0])]) for step, one in listed if key_of(one[0]) in measured]
     for step in table.steps:
         if step.key not in covered:
@@ -114,7 +118,7 @@ def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> Con
     return ConfigError(f"{text} The dump holds {', '.join(sorted(types)[:20])}{', ...' if len(types) > 20 else ''}.")
 
 
-_Measured = tuple[Statistics, str | None, tuple[int, ...], ExponentHistogram | None]
+_Measured = tuple[Statistics | StatisticRow, str | None, tuple[int, ...], ExponentHistogram | None]
 
 
 def _measure_all(
@@ -152,6 +156,31 @@ def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool, has_exponents: b
         return FormatError(f"{tensor.where}: {error}")
     except OSError as error:
         return unreadable(tensor.path, error)
+
+
+def _known(measurements: Measurements, tensor: DumpedTensor) -> _Measured | FormatError:
+    result = measurements.of(tensor)
+    if result is None:
+        return _unmeasured(tensor), None, tensor.original_shape or tensor.shape, None
+    if isinstance(result, FormatError):
+        return result
+    return result.numbers, None, result.shape, result.exponents
+
+
+def _unmeasured(tensor: DumpedTensor) -> StatisticRow:
+    """A row without numbers."""
+    return StatisticRow(
+        tensor.op_type,
+        tensor.op_name,
+        tensor.task_id or 0,
+        tensor.stream_id or 0,
+        tensor.timestamp_us or 0,
+        tensor.io,
+        tensor.slot,
+        tensor.size_bytes,
+        tensor.true_dtype,
+        tensor.shape,
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
