@@ -7,6 +7,7 @@ pages.get("overview")["verdict"]["text"]
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -44,6 +45,11 @@ class Pages:
         """All that may be asked for, the most important first.   Raises: as `Contents`."""
         return list(self._makers)
 
+    def tensors(self, path: str) -> list[TensorStatistics]:
+        """The rows of `tensors` in the answer for a step.   Raises: as `get`."""
+        steps = {f"step/{place(key)}": operators for key, operators in self._steps.items()}
+        return [row for operator in steps[path] for row in operator.tensors]
+
     def get(self, path: str) -> Answer:
         """The answer for a path.
 
@@ -63,9 +69,9 @@ class Pages:
         comparison = self._contents.comparison
         if comparison is not None:
             for step in comparison.steps:
-                makers[f"compare/{_place(step.mine)}"] = partial(self._compare, comparison, step)
+                makers[f"compare/{place(step.mine)}"] = partial(self._compare, comparison, step)
         for key in self._steps:
-            makers[f"step/{_place(key)}"] = partial(self._step, key)
+            makers[f"step/{place(key)}"] = partial(self._step, key)
         return makers
 
     @cached_property
@@ -227,6 +233,11 @@ def _attributes(operator: ExportedOperator) -> list[list[str]] | None:
     return None if attrs is None else [[name, str(value)] for name, value in attrs.items()]
 
 
+def encoded(answer: Any) -> bytes:
+    """JSON without a number that is none."""
+    return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+
+
 def _line(line: SourceLine | None) -> list[Any] | None:
     return None if line is None else [line.path, line.line, line.code.strip()]
 
@@ -237,7 +248,8 @@ def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
     return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
-def _place(key: StepKey) -> str:
+def place(key: StepKey) -> str:
+    """A step as part of a path."""
     return "/".join("-" if part is None else str(part) for part in key)
 
 

@@ -11,7 +11,6 @@ import gzip
 import hashlib
 import html
 import importlib.resources
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.atomic import write_file
-from msdump.viewing.pages import Answer, Pages
+from msdump.viewing.pages import Answer, Pages, encoded
 from msdump.viewing.redaction import redacted
 
 LARGEST_BYTES = 8 << 20
@@ -115,8 +114,8 @@ def _filtered(answers: dict[str, Answer], is_kept: Any) -> dict[str, Answer]:
 def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
     """The whole file. Answers are base64, which has no letter that HTML knows."""
     overview = {**answers["overview"], "left_out": left_out}
-    values = json.dumps({**answers, "overview": overview}, allow_nan=False, separators=(",", ":"))
-    packed = base64.b64encode(gzip.compress(values.encode(), 9, mtime=0)).decode()
+    values = encoded({**answers, "overview": overview})
+    packed = base64.b64encode(gzip.compress(values, 9, mtime=0)).decode()
     script, style = asset("app.js"), asset("app.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
