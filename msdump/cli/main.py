@@ -24,6 +24,7 @@ COMMANDS = {
     "nan": "find the first NaN, the first unexpected Inf, and what grew before",
     "stat": "measure every tensor of a dump, or compare the statistics of two",
     "report": "write what is in a dump, and what is wrong with it, as one HTML page",
+    "view": "look at a dump in the browser, down to the elements of its tensors",
     "export": "write a dump in the form of another tool: tables, graphs, annotations, traces",
     "where": "name the operators and files of a line of the script",
     "show": "show one operator: tensors, statistics, attributes, source trace",

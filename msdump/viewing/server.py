@@ -1,0 +1,162 @@
+"""The server of a viewer: the front end, the answers of an index, and parts of tensors, which are read when asked for.
+
+Nothing in an address is a path: tensors go by step and number. Nothing on the disk changes but the index.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from msdump.errors import ConfigError, FormatError, MsdumpError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_tensor import DumpedTensor
+from msdump.viewing.filling import GOLDEN
+from msdump.viewing.index import Index, TensorPlace
+from msdump.viewing.pages import encoded
+from msdump.viewing.report_file import asset
+from msdump.viewing.slices import Slice
+
+MINE, OTHER, DIFFERENCE = "mine", "golden", "difference"
+_HEAVY = 2  # tensors that are read at a time
+_ASSETS = {
+    "app.js": "text/javascript; charset=utf-8",
+    "app.css": "text/css; charset=utf-8",
+    "THIRD_PARTY.txt": "text/plain; charset=utf-8",
+}
+_JSON = "application/json"
+
+
+def application(index: Index, title: str) -> Starlette:
+    """The routes, without the checks of `Guard`.
+
+    index  that another process may be filling
+    title  of the page: plain text
+    """
+    limiter = anyio.CapacityLimiter(_HEAVY)
+
+    async def page(request: Request) -> Response:
+        return Response(_page(title), media_type="text/html; charset=utf-8")
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _ASSETS:
+            return _refused(404, "no such file")
+        return Response(asset(name), media_type=_ASSETS[name])
+
+    async def progress(request: Request) -> Response:
+        told = {**asdict(index.progress), "is_server": True}
+        del told["stamp"]
+        return Response(encoded(told), media_type=_JSON)
+
+    async def answer(request: Request) -> Response:
+        path = request.path_params["path"]
+        body = await anyio.to_thread.run_sync(index.answer, path)
+        if body is not None:
+            return _packed(request, body)
+        now = index.progress
+        if now.version == 0:
+            return _refused(503, now.message or "The dump is being read.")
+        return _refused(404, f"expected a page of this dump, got {path!r}")
+
+    def part(make: Callable[[Slice], tuple[bytes, str]]) -> Callable[[Request], Any]:
+        async def cut(request: Request) -> Response:
+            query = request.query_params
+            asked = request.path_params["step"], request.path_params["number"]
+            what, expression = query.get("what", MINE), query.get("index")
+
+            def work() -> tuple[bytes, str]:
+                return make(_slice(index, *asked, what, expression))
+
+            try:
+                body, kind = await anyio.to_thread.run_sync(work, limiter=limiter)
+            except (MsdumpError, OSError) as error:
+                return _refused(400, str(error))
+            return Response(body, media_type=kind)
+
+        return cut
+
+    def picture(one: Slice) -> tuple[bytes, str]:
+        return one.picture(), "application/octet-stream"
+
+    def text(one: Slice) -> tuple[bytes, str]:
+        return encoded(one.text()), _JSON
+
+    def npy(one: Slice) -> tuple[bytes, str]:
+        return one.npy(), "application/octet-stream"
+
+    routes = [
+        Route("/", page),
+        Route("/assets/{name}", file),
+        Route("/api/progress", progress),
+        *(
+            Route(f"/api/{name}/{{step:path}}/{{number:int}}", part(make))
+            for name, make in (("picture", picture), ("text", text), ("npy", npy))
+        ),
+        Route("/api/{path:path}", answer),
+    ]
+    return Starlette(routes=routes)
+
+
+def _page(title: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{html.escape(title)} – msdump</title>\n<link rel="stylesheet" href="assets/app.css">\n'
+        '<link rel="icon" href="data:,"></head>\n'
+        '<body><div id="app"></div>\n<script src="assets/app.js"></script></body></html>\n'
+    )
+
+
+def _packed(request: Request, body: bytes) -> Response:
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body, media_type=_JSON, headers={"content-encoding": "gzip"})
+    return Response(gzip.decompress(body), media_type=_JSON)
+
+
+def _refused(status: int, text: str) -> Response:
+    return Response(encoded({"error": text}), status, media_type=_JSON)
+
+
+def _slice(index: Index, step: str, number: int, what: str, expression: str | None) -> Slice:
+    """Raises: ConfigError for what is not there; FormatError for a file that cannot be read; as `Slice.of`."""
+    if what not in (MINE, OTHER, DIFFERENCE):
+        raise ConfigError(f"what: expected {MINE}, {OTHER} or {DIFFERENCE}, got {what!r}.")
+    if what != DIFFERENCE:
+        place = index.tensor(f"{GOLDEN if what == OTHER else ''}{step}", number)
+        return Slice.of(_tensor(place, what).load_host(), expression)
+    mine, golden = (
+        Slice.of(_tensor(index.tensor(f"{prefix}{step}", number), name).load_host(), expression)
+        for prefix, name in (("", MINE), (GOLDEN, OTHER))
+    )
+    if mine.values.shape != golden.values.shape:
+        shapes = f"{list(mine.values.shape)} and {list(golden.values.shape)}"
+        raise ConfigError(f"what: expected parts of one shape for a difference, got {shapes}.")
+    with np.errstate(invalid="ignore", over="ignore"):
+        values = _wide(mine.values) - _wide(golden.values)
+    return Slice(values, mine.index, mine.axes)
+
+
+def _wide(values: Any) -> Any:
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def _tensor(place: TensorPlace | None, what: str) -> DumpedTensor:
+    if place is None:
+        raise ConfigError(f"tensor: expected one that the dump holds, got none ({what}).")
+    for tensor in DumpDir.open(place.file).tensors():
+        found = tensor.io, tensor.slot, tensor.part, tensor.keyword, tensor.offset
+        if found == (place.io, place.slot, place.part, place.keyword, place.offset):
+            return tensor
+    raise FormatError(f"{place.file}: expected {place.io} {place.slot}, got a file without elements of it.")

@@ -1,0 +1,144 @@
+"""A viewer's server as a whole: the index, the process that fills it, the socket, and the address to open.
+
+with Viewing(Wanted("dump")) as viewing:
+    print(viewing.url)
+    viewing.serve()  # until Ctrl-C
+"""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from msdump.errors import ConfigError
+from msdump.viewing.filling import Wanted, fill
+from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
+from msdump.viewing.index import Index, cache_folder, place_of, remove_old
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_NEEDED = "pip install 'msdump[view]'"
+
+
+class Viewing:
+    """A server that listens and whose index is being filled; `close` ends both.
+
+    host           name or address to listen at
+    port           0 takes a free one
+    allowed_hosts  more names that the server may be called by, as behind a proxy
+    has_index      False: the index lies in a folder that goes with the server
+    Raises: ConfigError for a host or a port that cannot be taken, and without the packages of the extra `view`;
+            FormatError when there is nothing at the path; WriteError where the index cannot be made.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allowed_hosts: Collection[str] = (),
+        has_index: bool = True,
+    ) -> None:
+        for root in (wanted.dump, wanted.golden):
+            if root is not None and not os.path.exists(root):
+                raise ConfigError(f"{root}: expected a dump, got nothing at that path.")
+        self._make_application = _application_maker()
+        self._socket = _listening(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self._token = new_token()
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self.port}/?token={self._token}"
+        self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
+        if self._temporary is None:
+            remove_old(cache_folder(), time.time())
+            path = place_of(wanted.dump, wanted.golden, wanted.mapping, sorted(wanted.selected.items(), key=str))
+        else:
+            path = self._temporary / "index.sqlite"
+        self.index = Index(path)
+        # A fresh interpreter: a copy of this one would hold its threads' locks.
+        context = multiprocessing.get_context("spawn")
+        self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
+        self._filling.start()
+        self._server = self._new_server({*LOCAL_NAMES, shown, *allowed_hosts}, Path(wanted.dump).absolute().name)
+
+    def _new_server(self, hosts: Collection[str], title: str) -> uvicorn.Server:
+        import uvicorn
+
+        guard = Guard(self._make_application(self.index, title), self._token, cookie=f"msdump-{self.port}", hosts=hosts)
+        config = uvicorn.Config(
+            guard,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+        return uvicorn.Server(config)
+
+    def __enter__(self) -> Viewing:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def serve(self) -> None:
+        """Answer until Ctrl-C, SIGTERM or `stop`."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Let `serve` return, from another thread."""
+        self._server.should_exit = True
+
+    def close(self) -> None:
+        """End the filling and the index; what was measured is kept."""
+        self._filling.terminate()
+        self._filling.join()
+        self._socket.close()
+        self.index.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _application_maker() -> Callable[[Index, str], App]:
+    try:
+        import uvicorn  # noqa: F401
+
+        from msdump.viewing.server import application
+    except ImportError as error:
+        text = f"view: expected the package {error.name}, got none. {_NEEDED}; msdump report needs no package."
+        raise ConfigError(text) from error
+    return application
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ConfigError(f"--host: expected a name or an address of this machine, got {host!r}: {error}.") from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            text = (
+                f"--port: expected a free port, got {port}, which another program has. Leave it out to take a free one."
+            )
+            raise ConfigError(text) from error
+        raise ConfigError(f"--host, --port: expected a place to listen at, got {host}:{port}: {error}.") from error
+    return listening
