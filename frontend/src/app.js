@@ -9,37 +9,36 @@ import { NanPath } from "./pages/nan.js";
 import { Operator } from "./pages/operator.js";
 import { Operators } from "./pages/operators.js";
 import { Overview } from "./pages/overview.js";
-import { openSource } from "./source.js";
-import { follow, link, parsed, place, stepParts } from "./state.js";
+import { neighbours, ownerOf, sides, Tensor } from "./pages/tensor.js";
+import { get, openSource, progress } from "./source.js";
+import { bytes } from "./format.js";
+import { follow, link, parsed, place, setQuery, stepParts } from "./state.js";
 import { count, html, isBad, row } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
-const source = openSource(document);
-const cache = new Map();
-
-function get(path) {
-  if (!cache.has(path)) cache.set(path, source.then((one) => one.get(path)));
-  return cache.get(path);
-}
+const opening = openSource(document);
 
 /** The answers for some paths: null until all are there, or the first error. */
 function useAnswers(paths) {
-  const key = paths.join("\n");
+  const key = `${progress.value?.version} ${paths.join("\n")}`;
   const [state, setState] = useState({ key: null });
   useEffect(() => {
     let isWanted = true;
-    Promise.all(paths.map(get)).then(
+    opening.then(() => Promise.all(paths.map(get))).then(
       (answers) => isWanted && setState({ key, answers }),
       (error) => isWanted && setState({ key, error }),
     );
     return () => { isWanted = false; };
   }, [key]);
-  return state.key === key ? state : { key };
+  // While newer answers are on their way the old ones stay, unless another page is asked for.
+  const isSamePage = state.key?.slice(state.key.indexOf(" ")) === key.slice(key.indexOf(" "));
+  return state.key === key || (isSamePage && state.answers) ? state : { key };
 }
 
 function App() {
   const { answers, error } = useAnswers(["overview"]);
+  if (!answers && progress.value !== null) return html`<main><${Progress} /></main>`;
   if (error) return html`<p role="alert">${error.message}</p>`;
   if (!answers) return html`<p aria-live="polite">…</p>`;
   const [overview] = answers;
@@ -55,17 +54,25 @@ function App() {
   return html`<div class="frame" data-theme=${theme.value} lang=${language.value}>
     <header class="top">
       <b class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</b>
-      <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (page === "operator" && name === "operators") ? "page" : null}
+      <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (["operator", "tensor"].includes(page) && name === "operators") ? "page" : null}
         href=${link(name, needsStep(name) ? chosen : [])}>${say(title)}</a>`)}</nav>
-      ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (page === "operator" ? "operators" : page) : "operators",
+      ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",
         steps[event.currentTarget.selectedIndex]))}>${steps.map((one) => html`<option key=${one.join()} selected=${one.join() === chosen?.join()}>${
           ["rank", "graph", "iteration"].map((name, part) => (one[part] === "-" ? "" : `${say(name)} ${one[part]} `)).join("")}</option>`)}</select></label>`}
       <button title=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
     <${Page} overview=${overview} chosen=${chosen} />
+    ${progress.value !== null && progress.value.stage !== "ready" && html`<${Progress} />`}
     <footer>msdump ${overview.msdump}</footer>
   </div>`;
+}
+
+/** What the server is doing, while it is not done. */
+function Progress() {
+  const { stage, done = 0, total = 0, message = "" } = progress.value;
+  return html`<div class="progress ${stage}" role="status"><span>${say(stage)}${message && `: ${message}`}</span>
+    ${total > 0 && stage !== "failed" && html`<progress max=${total} value=${done}></progress> ${bytes(done)} ${say("of")} ${bytes(total)}`}</div>`;
 }
 
 function switchTheme() {
@@ -90,6 +97,9 @@ function Page({ overview, chosen }) {
   if (page === "operator" && index >= 0 && index < count(answers[0].operators)) {
     return html`<${Operator} key=${`${at}/${index}`} step=${answers[0]} parts=${chosen} index=${index} dump=${overview.path} />`;
   }
+  if (page === "tensor" && index >= 0 && index < count(answers[0].tensors) && progress.value !== null) {
+    return html`<${Tensor} key=${index} step=${answers[0]} parts=${chosen} number=${index} overview=${overview} />`;
+  }
   return html`<${Overview} overview=${overview} />`;
 }
 
@@ -98,6 +108,7 @@ async function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
   const { page, parts } = place.value;
   if (event.key === ".") return switchTheme();
+  if (page === "tensor") return onTensorKey(event.key);
   if (event.key === "Escape" && page === "operator") return follow(link("operators", parts.slice(0, 3)));
   if (event.key === "/") {
     event.preventDefault();
@@ -110,6 +121,26 @@ async function onKey(event) {
   const only = event.key.toLowerCase() === "n";
   for (let at = Number(parts[3]) + way; at >= 0 && at < count(operators); at += way) {
     if (!only || isBad(operators.health[at])) return follow(link("operator", [...parts.slice(0, 3), at]));
+  }
+}
+
+/** Keys of a tensor's page: [ and ] to the iteration before and after, d to the next side, Esc to its operator. */
+async function onTensorKey(key) {
+  const { parts, query } = place.value;
+  const [step, number] = [parts.slice(0, 3), Number(parts[3])];
+  const overview = await get("overview");
+  if (key === "[" || key === "]") {
+    const [before, after] = neighbours(overview, step);
+    const target = key === "[" ? before : after;
+    if (target !== null) follow(link("tensor", [...target, number], query));
+  }
+  if (key === "d" && overview.golden !== null) {
+    const next = sides[(sides.indexOf(query.what ?? "mine") + 1) % sides.length];
+    setQuery({ what: next === "mine" ? "" : next });
+  }
+  if (key === "Escape") {
+    const { operators } = await get(`step/${step.join("/")}`);
+    follow(link("operator", [...step, ownerOf(operators, number)]));
   }
 }
 

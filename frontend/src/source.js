@@ -1,23 +1,76 @@
 // Where answers come from: recorded in this page (a report) or from the server that gave it. docs/viewer-data.md
+import { signal } from "@preact/signals";
 
-/** @returns {Promise<{get: (path: string) => Promise<object>}>} */
+/** How far the server's index is; null in a report. */
+export const progress = signal(null);
+const POLL = { ready: 3000, failed: 3000 }; // ms; faster while there is something to wait for
+const cache = new Map();
+let recorded = null;
+
+/** Take the answers that the page holds, or begin to ask the server how far it is. */
 export async function openSource(document) {
-  const recorded = document.getElementById("answers");
-  if (recorded === null) return { get: fromServer };
-  const answers = JSON.parse(await unpacked(recorded.textContent.trim()));
-  return {
-    async get(path) {
-      if (!Object.hasOwn(answers, path)) throw new Error(`not in this report: ${path}`);
-      return answers[path];
-    },
-  };
+  const element = document.getElementById("answers");
+  if (element === null) return poll();
+  recorded = JSON.parse(await unpacked(element.textContent.trim()));
+}
+
+/** The answer for a path. Each is asked for once, until the server has newer ones. */
+export function get(path) {
+  if (!cache.has(path)) cache.set(path, recorded === null ? fromServer(path) : fromPage(path));
+  return cache.get(path);
+}
+
+async function fromPage(path) {
+  if (!Object.hasOwn(recorded, path)) throw new Error(`not in this report: ${path}`);
+  return recorded[path];
 }
 
 async function fromServer(path) {
   const response = await fetch(`api/${path}`, { headers: { Accept: "application/json" } });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  return answerOf(response);
+}
+
+async function answerOf(response) {
+  if (response.ok) return response.json();
+  const text = await response.text();
+  throw new Error(text.startsWith("{") ? JSON.parse(text).error : text);
+}
+
+async function poll() {
+  let wait = 500;
+  try {
+    const now = await fromServer("progress");
+    if (now.version !== progress.value?.version) cache.clear();
+    wait = POLL[now.stage] ?? wait;
+    if (JSON.stringify(now) !== JSON.stringify(progress.value)) progress.value = now;
+  } catch (error) {
+    progress.value = { ...progress.value, stage: "gone", message: error.message };
+    wait = 3000;
+  }
+  setTimeout(poll, wait);
+}
+
+/** The address of a part of a tensor: kind is picture, text or npy. */
+export function partAddress(kind, parts, number, query) {
+  const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
+  return `api/${kind}/${parts.map(encodeURIComponent).join("/")}/${number}?${new URLSearchParams(kept)}`;
+}
+
+/** Cells of a part of a tensor: {about, least, largest, mean, flags}; docs/viewer-data.md. */
+export async function getPicture(address, stop) {
+  const response = await fetch(address, { signal: stop });
+  if (!response.ok) await answerOf(response);
+  const buffer = await response.arrayBuffer();
+  const length = new DataView(buffer).getUint32(0, true);
+  const about = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const cells = about.cell_rows * about.cell_columns;
+  const at = 4 + length;
+  const [least, largest, mean] = [0, 1, 2].map((part) => new Float32Array(buffer, at + 4 * cells * part, cells));
+  return { about, least, largest, mean, flags: new Uint8Array(buffer, at + 12 * cells, cells) };
+}
+
+export async function getText(address, stop) {
+  return answerOf(await fetch(address, { signal: stop }));
 }
 
 async function unpacked(base64) {

@@ -1,9 +1,14 @@
 // One operator: its tensors with their numbers, who made and who reads them, its line and its attributes.
+import { Copy } from "../copy.js";
+import { Thumbnail } from "../heatmap.js";
 import { Exponents } from "../exponents.js";
 import { bytes, number, shape } from "../format.js";
+import { progress } from "../source.js";
 import { link } from "../state.js";
 import { count, Health, html, Line, row } from "../view.js";
 import { say } from "../words.js";
+
+const MAX_PICTURES = 12; // that one page asks for
 
 export function Operator({ step, parts, index, dump }) {
   const { operators, tensors, lines } = step;
@@ -15,11 +20,11 @@ export function Operator({ step, parts, index, dump }) {
   const side = (title, io) => {
     const some = own.filter((one) => one.io === io);
     return some.length > 0 && html`<section><h2>${say(title)}</h2>${some.map((one) => html`<${Tensor} key=${one.at} tensor=${one}
-      of=${one.source === null ? null : to(one.source)} />`)}</section>`;
+      of=${one.source === null ? null : to(one.source)} parts=${parts} first=${operator.first} />`)}</section>`;
   };
   return html`<main>
     <header class="operator"><h1>${operator.name}</h1>
-      <p>${operator.type} · #${index} · <${Health} health=${operator.health} /></p>
+      <p>${operator.type} · #${index} <${Health} health=${operator.health} /></p>
       <nav>
         <a id="previous" class=${index === 0 ? "off" : ""} href=${link("operator", [...parts, Math.max(0, index - 1)])}>← ${say("previous")}</a>
         <a id="next" class=${index + 1 >= count(operators) ? "off" : ""}
@@ -36,7 +41,7 @@ export function Operator({ step, parts, index, dump }) {
   </main>`;
 }
 
-function Tensor({ tensor, of }) {
+function Tensor({ tensor, of, parts, first }) {
   const numbers = [["max", "max"], ["min", "min"], ["mean", "avg"], ["L2", "l2norm"], ["NaN", "nan"], ["−Inf", "negative_inf"],
     ["+Inf", "positive_inf"], ["zero", "zero"], ["error", "error"]];
   return html`<article class="tensor">
@@ -47,25 +52,11 @@ function Tensor({ tensor, of }) {
     <dl>${numbers.filter(([, name]) => tensor[name] !== null).map(([title, name]) => html`<div key=${name}
       class=${["nan", "negative_inf", "positive_inf"].includes(name) && tensor[name] > 0 ? "bad" : ""}>
       <dt>${say(title)}</dt><dd data-value=${name}>${number(tensor[name])}</dd></div>`)}</dl>
-    <${Exponents} counts=${tensor.exponents} />
-    <p class="quiet">${say("file")} <code>${tensor.file}</code></p>
+    <div class="pictures"><${Exponents} counts=${tensor.exponents} />
+      ${progress.value !== null && tensor.at - first < MAX_PICTURES && html`<${Thumbnail} parts=${parts} number=${tensor.at} />`}</div>
+    <p class="quiet">${say("file")} <code>${tensor.file}</code>${progress.value !== null
+      && html` <a class="elements-link" href=${link("tensor", [...parts, tensor.at])}>${say("elements")}</a>`}</p>
   </article>`;
-}
-
-function Copy({ text }) {
-  const copy = async (event) => {
-    const button = event.currentTarget;
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = say("copied");
-    } catch {
-      // No clipboard outside of a secure page: the text is there to be selected.
-      const field = Object.assign(document.createElement("input"), { value: text, readOnly: true });
-      button.replaceWith(field);
-      field.select();
-    }
-  };
-  return html`<button title=${text} onClick=${copy}>${say("copy command")}</button>`;
 }
 
 /** For a shell of POSIX. */

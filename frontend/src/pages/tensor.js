@@ -1,0 +1,115 @@
+// The elements of one tensor, a part at a time: as a picture, as text, as a file. From a server only.
+import { useEffect, useState } from "preact/hooks";
+import { shape } from "../format.js";
+import { HeatMap, LinePlot } from "../heatmap.js";
+import { getPicture, getText, partAddress } from "../source.js";
+import { link, place, setQuery } from "../state.js";
+import { Copy } from "../copy.js";
+import { count, Health, html, row } from "../view.js";
+import { say } from "../words.js";
+
+export const sides = ["mine", "golden", "difference"];
+
+export function Tensor({ step, parts, number, overview }) {
+  const { operators, tensors } = step;
+  const tensor = row(tensors, number);
+  const owner = ownerOf(operators, number);
+  const { index = "", what = "" } = place.value.query;
+  const [state, setState] = useState({});
+  const asked = { index, what };
+  const address = partAddress("picture", parts, number, asked);
+  useEffect(() => {
+    const stop = new AbortController();
+    Promise.all([getPicture(address, stop.signal), getText(partAddress("text", parts, number, asked), stop.signal)]).then(
+      ([picture, text]) => setState({ address, picture, text }),
+      (error) => error.name !== "AbortError" && setState({ address, error }),
+    );
+    return () => stop.abort();
+  }, [address]);
+  const shown = state.address === address ? state : { picture: state.picture, text: state.text };
+  const current = shown.picture?.about.index ?? index;
+  const other = (part, way) => html`<a class=${part === null ? "off" : ""} href=${link("tensor", [...(part ?? parts), number], asked)}>${way}</a>`;
+  return html`<main>
+    <header class="operator"><h1><a class="name" href=${link("operator", [...parts, owner])}>${operators.name[owner]}</a> ${say(tensor.io)} ${tensor.slot}</h1>
+      <p>${tensor.dtype} ${shape(tensor.shape)} <${Health} health=${tensor.health} /></p>
+      <nav>
+        ${neighbours(overview, parts).map((part, place) => other(part, place === 0 ? `[ ${say("iteration")} −` : `${say("iteration")} + ]`))}
+        ${overview.golden !== null && html`<span role="group">${sides.map((side, place) => html`<button key=${side} aria-pressed=${(what || "mine") === side}
+          onClick=${() => setQuery({ what: place === 0 ? "" : side })}>${say(side)}</button>`)}</span>`}
+        <${Copy} text=${python(overview.path, tensor, operators.name[owner], current)} label="copy Python" />
+        <a href=${partAddress("npy", parts, number, { ...asked, index: current })} download=${`part.npy`}>npy</a>
+      </nav>
+    </header>
+    <${Axes} sizes=${tensor.shape} index=${current} />
+    ${shown.error && html`<p role="alert">${shown.error.message}</p>`}
+    ${!shown.error && shown.picture && html`<div aria-busy=${state.address !== address}>
+      ${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
+        : html`<${HeatMap} picture=${shown.picture} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}
+      <${Elements} text=${shown.text} />
+    </div>`}
+  </main>`;
+}
+
+/** A field for the whole index, and a slider for each axis that is a number. */
+function Axes({ sizes, index }) {
+  const items = index === "" ? [] : index.split(",").map((item) => item.trim());
+  const change = (axis, value) => setQuery({ index: items.map((item, at) => (at === axis ? value : item)).join(", ") });
+  return html`<div class="axes"><label>[ <input id="index" aria-label=${say("index")} value=${index} size=${Math.max(16, index.length + 2)}
+      onChange=${(event) => setQuery({ index: event.currentTarget.value })} /> ]</label>
+    <button onClick=${() => setQuery({ index: "" })}>${say("first matrix")}</button>
+    ${items.map((item, axis) => /^-?\d+$/.test(item) && sizes[axis] > 1 && html`<label key=${axis}>${say("axis")} ${axis}
+      <input type="range" min="0" max=${sizes[axis] - 1} value=${item < 0 ? Number(item) + sizes[axis] : item}
+        onInput=${(event) => change(axis, event.currentTarget.value)} /></label>`)}</div>`;
+}
+
+function Elements({ text }) {
+  const { rows, columns } = text;
+  const isWhole = text.text.length === rows && (text.text[0]?.length ?? 0) === columns;
+  return html`<section><h2>${say("elements")} <span class="quiet">${text.text.length} × ${text.text[0]?.length ?? 0}${isWhole ? "" : ` ${say("of")} ${rows} × ${columns}`}</span></h2>
+    <div class="elements"><table><tbody>${text.text.map((line, at) => html`<tr key=${at}><th scope="row">${at}</th>${line.map(
+      (one, column) => html`<td key=${column} class=${/nan|inf/.test(one) ? "bad" : ""}>${one}</td>`)}</tr>`)}</tbody></table></div></section>`;
+}
+
+/** The number of the operator that a tensor belongs to. */
+export function ownerOf(operators, number) {
+  let [low, high] = [0, count(operators) - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (operators.first[middle] <= number) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** The same graph one iteration before and after, as parts of a link; null where there is none. */
+export function neighbours({ steps }, [rank, graph, iteration]) {
+  const same = (value, part) => (value === null ? "-" : String(value)) === part;
+  const all = steps.iteration.filter((_, at) => same(steps.rank[at], rank) && same(steps.graph[at], graph));
+  const sorted = all.filter((one) => one !== null).sort((one, another) => one - another);
+  const at = sorted.findIndex((one) => same(one, iteration));
+  return [sorted[at - 1], at < 0 ? undefined : sorted[at + 1]].map((one) => (one === undefined ? null : [rank, graph, String(one)]));
+}
+
+/** An index of the elements of one cell and those around it: an eighth of what is shown now, in each direction. */
+export function zoomed({ index, axes, rows, columns, row_step: down, column_step: across, cell_rows: height, cell_columns: width }, row, column) {
+  const items = index.split(",").map((item) => item.trim());
+  const sizes = axes.length === 2 ? [[rows, down, height, row], [columns, across, width, column]] : [[columns, across, width, column]];
+  axes.forEach((axis, place) => {
+    const [size, step, cells, at] = sizes[place];
+    if (step === 1) return;
+    const [begin, , stride] = items[axis].split(":");
+    if (stride) return; // a part with a step of its own has no simple middle
+    const half = Math.max(step, Math.floor((cells * step) / 16));
+    const middle = at * step;
+    const from = Math.max(0, middle - half) + Number(begin || 0);
+    items[axis] = `${from}:${Math.min(size, middle + half) + Number(begin || 0)}`;
+  });
+  return items.join(", ");
+}
+
+function python(path, { io, slot }, name, index) {
+  const quoted = JSON.stringify;
+  return `import msdump\nfor tensor in msdump.open(${quoted(path)}).tensors(io=${quoted(io)}):\n`
+    + `    if (tensor.full_name or tensor.op_name) == ${quoted(name)} and tensor.slot_text == ${quoted(String(slot))}:\n`
+    + `        print(tensor.load_host()[${index || "..."}])`;
+}
