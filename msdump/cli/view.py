@@ -14,7 +14,7 @@ _EPILOG = """
 The page appears at once and fills while the tensors are measured; what was measured is kept in the user's cache, so the
 next look begins with it. The server listens on this machine alone and answers those who have the printed address.
 
-exit status: 0 ended by Ctrl-C; 1 the dump cannot be read, or there is no place to listen at; 2 wrong usage.
+exit status: 0 ended by Ctrl-C; 1 there is no dump; 2 wrong usage, a port in use, or a package that is missing.
 """
 
 

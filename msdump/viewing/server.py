@@ -106,7 +106,9 @@ def application(index: Index, title: str) -> Starlette:
         ),
         Route("/api/{path:path}", answer),
     ]
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False  # addresses are made by the page: there is one for each answer
+    return app
 
 
 def _page(title: str) -> str:

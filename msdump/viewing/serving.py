@@ -7,19 +7,22 @@ with Viewing(Wanted("dump")) as viewing:
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, FormatError
 from msdump.viewing.filling import Wanted, fill
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
 from msdump.viewing.index import Index, cache_folder, place_of, remove_old
@@ -52,7 +55,7 @@ class Viewing:
     ) -> None:
         for root in (wanted.dump, wanted.golden):
             if root is not None and not os.path.exists(root):
-                raise ConfigError(f"{root}: expected a dump, got nothing at that path.")
+                raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
         self._make_application = _application_maker()
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -85,7 +88,14 @@ class Viewing:
             proxy_headers=False,
             timeout_graceful_shutdown=2,
         )
-        return uvicorn.Server(config)
+
+        class Server(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Generator[None, None, None]:
+                """Leave signals to `serve`: uvicorn raises them again before this program has tidied up."""
+                yield
+
+        return Server(config)
 
     def __enter__(self) -> Viewing:
         return self
@@ -96,8 +106,15 @@ class Viewing:
         self.close()
 
     def serve(self) -> None:
-        """Answer until Ctrl-C, SIGTERM or `stop`."""
-        self._server.run(sockets=[self._socket])
+        """Answer until `stop`, or in the main thread until Ctrl-C or SIGTERM."""
+        is_main = threading.current_thread() is threading.main_thread()
+        ends = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in ends}
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def stop(self) -> None:
         """Let `serve` return, from another thread."""
@@ -133,6 +150,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(64)  # who asks before the server begins waits
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
