@@ -20,8 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Everything but the pages and samples: they start many processes, and compute nothing that other tests do not.
-_TESTS = ("--ignore=tests/test_docs.py", "--ignore-glob=*/test_sample_*.py", "--ignore=tests/cli/test_demo.py")
+# Everything but the pages, samples and browsers: they start many processes, and compute nothing that other tests do not.
+_TESTS = (
+    "--ignore=tests/test_docs.py",
+    "--ignore=tests/browser",
+    "--ignore-glob=*/test_sample_*.py",
+    "--ignore=tests/cli/test_demo.py",
+)
 _SMALL_SHM = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
 
 

@@ -51,7 +51,7 @@ function App() {
   const pages = [["overview", "Overview"], ["operators", "Operators"], ["nan", "NaN path"],
     ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["bytes", "Bytes"], ["lines", "Source"]];
   const needsStep = (name) => name !== "overview" && name !== "nan";
-  return html`<div class="frame" data-theme=${theme.value} lang=${language.value}>
+  return html`<div class="frame" data-place=${place.value.fragment} data-theme=${theme.value} lang=${language.value}>
     <header class="top">
       <b class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</b>
       <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (["operator", "tensor"].includes(page) && name === "operators") ? "page" : null}

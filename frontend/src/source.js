@@ -7,10 +7,10 @@ const POLL = { ready: 3000, failed: 3000 }; // ms; faster while there is somethi
 const cache = new Map();
 let recorded = null;
 
-/** Take the answers that the page holds, or begin to ask the server how far it is. */
+/** Take the answers that the page holds, or ask the server until it has some. */
 export async function openSource(document) {
   const element = document.getElementById("answers");
-  if (element === null) return poll();
+  if (element === null) return new Promise((resolve) => poll(resolve));
   recorded = JSON.parse(await unpacked(element.textContent.trim()));
 }
 
@@ -36,7 +36,7 @@ async function answerOf(response) {
   throw new Error(text.startsWith("{") ? JSON.parse(text).error : text);
 }
 
-async function poll() {
+async function poll(whenFilled) {
   let wait = 500;
   try {
     const now = await fromServer("progress");
@@ -47,7 +47,8 @@ async function poll() {
     progress.value = { ...progress.value, stage: "gone", message: error.message };
     wait = 3000;
   }
-  setTimeout(poll, wait);
+  if (progress.value?.version > 0) whenFilled();
+  setTimeout(() => poll(whenFilled), wait);
 }
 
 /** The address of a part of a tensor: kind is picture, text or npy. */

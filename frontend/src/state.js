@@ -1,14 +1,14 @@
 // What is looked at is in the URL's fragment and nowhere else: "#/operators/0/0/5?q=conv&sort=max".
 import { signal } from "@preact/signals";
 
-/** @typedef {{page: string, parts: string[], query: Record<string, string>}} Place */
+/** @typedef {{page: string, parts: string[], query: Record<string, string>, fragment: string}} Place */
 export const place = signal(parsed(globalThis.location?.hash ?? ""));
 
 /** @returns {Place} */
 export function parsed(fragment) {
   const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
-  return { page: parts[0] ?? "overview", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { page: parts[0] ?? "overview", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)), fragment };
 }
 
 function decoded(part) {

@@ -19,8 +19,9 @@ test("what is not finite has its place in an order", () => {
 
 test("a state comes back from its link", () => {
   const [page, parts, query] = ["operator", ["0", "-", "5", "17"], { q: "a/b?c&d #%", sort: "-max" }];
-  assert.deepEqual(parsed(link(page, parts, query)), { page, parts, query });
-  assert.deepEqual(parsed(""), { page: "overview", parts: [], query: {} });
+  const fragment = link(page, parts, query);
+  assert.deepEqual(parsed(fragment), { page, parts, query, fragment });
+  assert.deepEqual(parsed(""), { page: "overview", parts: [], query: {}, fragment: "" });
   assert.equal(parsed("#/operators/%").parts[0], "%");
 });
 

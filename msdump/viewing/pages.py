@@ -25,6 +25,8 @@ from msdump.analysis.overview.health import Health
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, did_you_mean
+from msdump.formats.msprobe_json import MSPROBE_FILE
+from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
 from msdump.records import INPUT
 
@@ -198,6 +200,7 @@ class Pages:
             _source(operator, row, sources), row.role.parameter, row.role.is_gradient,
             _number(self._contents.health.error(row)),
             None if exponents is None else [exponents.first, list(exponents.positive), list(exponents.negative)],
+            _file_name(tensor.path) not in (STATISTIC_FILE, MSPROBE_FILE),
         )  # fmt: skip
 
     def _at(self, step: StepKey, operator: Operator) -> Answer:
@@ -215,7 +218,7 @@ class Pages:
 
 _TENSOR_COLUMNS = (
     "io", "slot", "dtype", "shape", "size_bytes", "file", "health", *_NUMBERS, "source", "parameter", "is_gradient",
-    "error", "exponents",
+    "error", "exponents", "has_elements",
 )  # fmt: skip
 
 

@@ -53,8 +53,8 @@ function Tensor({ tensor, of, parts, first }) {
       class=${["nan", "negative_inf", "positive_inf"].includes(name) && tensor[name] > 0 ? "bad" : ""}>
       <dt>${say(title)}</dt><dd data-value=${name}>${number(tensor[name])}</dd></div>`)}</dl>
     <div class="pictures"><${Exponents} counts=${tensor.exponents} />
-      ${progress.value !== null && tensor.at - first < MAX_PICTURES && html`<${Thumbnail} parts=${parts} number=${tensor.at} />`}</div>
-    <p class="quiet">${say("file")} <code>${tensor.file}</code>${progress.value !== null
+      ${tensor.has_elements && progress.value !== null && tensor.at - first < MAX_PICTURES && html`<${Thumbnail} parts=${parts} number=${tensor.at} />`}</div>
+    <p class="quiet">${say("file")} <code>${tensor.file}</code>${tensor.has_elements && progress.value !== null
       && html` <a class="elements-link" href=${link("tensor", [...parts, tensor.at])}>${say("elements")}</a>`}</p>
   </article>`;
 }

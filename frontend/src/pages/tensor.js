@@ -42,6 +42,7 @@ export function Tensor({ step, parts, number, overview }) {
     </header>
     <${Axes} sizes=${tensor.shape} index=${current} />
     ${shown.error && html`<p role="alert">${shown.error.message}</p>`}
+    ${!shown.error && !shown.picture && html`<p aria-busy="true">…</p>`}
     ${!shown.error && shown.picture && html`<div aria-busy=${state.address !== address}>
       ${shown.picture.about.rows === 1 && shown.picture.about.columns > 1 ? html`<${LinePlot} picture=${shown.picture} />`
         : html`<${HeatMap} picture=${shown.picture} onZoom=${(down, across) => setQuery({ index: zoomed(shown.picture.about, down, across) })} />`}

@@ -1,0 +1,195 @@
+"""What a person sees: every page of every kind of dump, the same from the server and in a report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msdump.analysis.measurements import Measurements
+from msdump.analysis.overview.contents import Contents
+from msdump.analysis.stat.statistics import tensor_statistics
+from msdump.viewing.report_file import write_report
+from tests.exporting.conftest import HOSTILE
+
+FRONT_ENDS = ("mindspore", "torch-compiled", "torch-eager", "onnx", "statistics")
+Look = Callable[..., Any]
+Served = Callable[..., str]
+
+
+def first_step(sight: Any) -> str:
+    """Rank, graph and iteration of the first step, as a fragment has them."""
+    href = sight.page.get_attribute("table.plain a", "href")
+    return str(href).removeprefix("#/operators/")
+
+
+def screens(sight: Any) -> dict[str, str]:
+    """Text of each page that the links at the top lead to."""
+    links = sight.page.eval_on_selector_all(".top nav a", "all => all.map(one => one.getAttribute('href'))")
+    return {str(link): sight.go(str(link)) for link in links}
+
+
+@pytest.mark.parametrize("name", FRONT_ENDS)
+def test_every_screen_of_every_front_end(name: str, dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps(name)))
+    assert "first NaN" in sight.page.inner_text(".verdict")
+    step = first_step(sight)
+    for fragment, text in screens(sight).items():
+        assert len(text) > 100, fragment
+        sight.go(fragment)
+        sight.page.reload()
+        assert sight.rest().splitlines() == text.splitlines(), fragment
+    sight.go(f"#/operators/{step}")
+    rows = sight.page.locator("tr.row").count()
+    assert rows > 1
+    for number in range(min(rows, 4)):
+        text = sight.go(f"#/operator/{step}/{number}")
+        assert "zero" in text and sight.page.locator("article.tensor").count() > 0
+    if name != "statistics":
+        assert sight.page.locator("a.thumbnail canvas").count() > 0
+        sight.page.locator("a.elements-link").first.click()
+        assert "copy Python" in sight.rest() and sight.page.locator(".elements td").count() > 0
+
+
+@pytest.mark.parametrize("name", FRONT_ENDS)
+def test_a_report_shows_what_the_server_shows(
+    name: str, dumps: Callable[[str], Path], served: Served, look: Look, tmp_path: Path
+) -> None:
+    dump = dumps(name)
+    write_report(Contents(dump, measurements=Measurements(has_exponents=True)), tmp_path / "r.html")
+    server, report = look(served(dump)), look((tmp_path / "r.html").as_uri(), is_offline=True)
+    assert screens(server) == screens(report)
+    step = first_step_of(dump)
+    for number in range(3):
+        texts = [sight.go(f"#/operator/{step}/{number}") for sight in (server, report)]
+        assert re.sub(r" ?elements$", "", texts[0], flags=re.MULTILINE) == texts[1]
+
+
+def first_step_of(dump: Path) -> str:
+    from msdump.viewing.pages import Pages
+
+    paths = Pages(Contents(dump)).paths()
+    return next(path for path in paths if path.startswith("step/")).removeprefix("step/")
+
+
+def test_numbers_are_those_of_the_dump(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    dump = dumps("mindspore")
+    sight = look(served(dump))
+    rows = tensor_statistics(dump).rows
+    step = rows[0].step
+    sight.go(f"#/operator/{step.rank_id}/{step.graph_id}/{step.iteration}/{rows[0].number}")
+    own = [row for row in rows if (row.step, row.number) == (step, rows[0].number)]
+    cards = sight.page.locator("article.tensor")
+    assert cards.count() == len(own)
+    for place, row in enumerate(own):
+        for name in ("max", "min", "avg", "l2norm", "nan", "zero"):
+            text = cards.nth(place).locator(f"[data-value={name}]").inner_text()
+            assert float(text) == pytest.approx(float(getattr(row.numbers, name)), rel=1e-3, nan_ok=True)
+
+
+def test_two_dumps(moved_dump: Path, golden_dump_folder: Path, served: Served, look: Look) -> None:
+    sight = look(served(moved_dump, golden_dump_folder))
+    assert "first" in sight.page.inner_text(".verdict")
+    step = first_step(sight)
+    assert "MatMul" in sight.go(f"#/compare/{step}") and sight.page.locator("svg.errors").count() == 1
+    sight.page.locator("tr.row").first.click()
+    sight.rest()
+    sight.page.locator("a.elements-link").last.click()
+    sight.rest()
+    pictures = set()
+    for _ in range(3):
+        sight.page.keyboard.press("d")
+        sight.rest()
+        pictures.add(re.search(r"what=(\w+)", sight.page.url).group(1) if "what=" in sight.page.url else "mine")  # type: ignore[union-attr]
+    assert pictures == {"mine", "golden", "difference"}
+
+
+def test_elements(series: Path, served: Served, look: Look) -> None:
+    sight = look(served(series))
+    text = sight.go("#/tensor/1/0/2/0")
+    assert "a cell is 3 × 2 elements" in text and "■ NaN: 1 cells" in text
+    sight.page.keyboard.press("[")
+    assert "NaN: 1" not in sight.rest() and sight.page.url.endswith("#/tensor/1/0/1/0")
+    sight.page.locator("#index").fill("777, 330:340")
+    sight.page.keyboard.press("Enter")
+    assert "1 × 10" in sight.rest() and sight.page.locator(".lineplot").count() == 1
+    url = sight.page.url
+    sight.page.reload()
+    assert "1 × 10" in sight.rest() and sight.page.url == url
+    sight.page.locator("#index").fill("one")
+    sight.page.keyboard.press("Enter")
+    sight.page.wait_for_selector("[role=alert]")
+    assert "expected a number or a range" in sight.page.inner_text("[role=alert]")
+    # The refusal is an answer of the server, which browsers log.
+    sight.problems[:] = [one for one in sight.problems if "400" not in one]
+
+
+def test_zooming_leads_to_the_elements(series: Path, served: Served, look: Look) -> None:
+    sight = look(served(series))
+    sight.go("#/tensor/1/0/2/0")
+    box = sight.page.locator(".heatmap canvas").bounding_box()
+    place = {"x": box["width"] * 333 / 1000, "y": box["height"] * 777.5 / 1500}
+    sight.page.locator(".heatmap canvas").click(position=place)
+    text = sight.rest()
+    assert "index=" in sight.page.url and "a cell is" not in text and "■ NaN: 1 cells" in text
+
+
+def test_keys(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("mindspore")))
+    step = first_step(sight)
+    sight.go(f"#/operator/{step}/0")
+    for key, number in (("j", 1), ("j", 2), ("k", 1)):
+        sight.page.keyboard.press(key)
+        sight.rest()
+        assert sight.page.url.endswith(f"#/operator/{step}/{number}")
+    sight.page.keyboard.press("n")
+    assert "not finite" in sight.rest()
+    sight.page.keyboard.press("Escape")
+    sight.rest()
+    assert "#/operators/" in sight.page.url
+    sight.page.keyboard.press("/")
+    sight.page.wait_for_timeout(200)
+    sight.page.keyboard.type("log")
+    assert 0 < sight.page.locator("tr.row").count() < 10 and "q=log" in sight.page.url
+    sight.page.locator("h1, .title").first.click()
+    sight.page.keyboard.press(".")
+    assert sight.page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
+
+
+def test_chinese(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("mindspore")), language="zh-CN")
+    assert "概览" in sight.page.inner_text("nav") and "Overview" not in sight.page.inner_text("nav")
+    sight.page.get_by_role("button", name="English").click()
+    assert "Overview" in sight.page.inner_text("nav")
+
+
+def test_names_of_strangers_stay_text(hostile_dump: Path, served: Served, look: Look, tmp_path: Path) -> None:
+    write_report(Contents(hostile_dump), tmp_path / "r.html")
+    for url in (served(hostile_dump), (tmp_path / "r.html").as_uri()):
+        sight = look(url)
+        step = first_step(sight)
+        texts = "\n".join(screens(sight).values())
+        texts += "".join(sight.go(f"#/operator/{step}/{number}") for number in range(len(HOSTILE)))
+        assert "<img src=x onerror=alert(1)>" in texts and "script>" in texts
+        assert sight.page.locator("img").count() == 0
+        assert sight.page.eval_on_selector_all("a", "all => all.every(one => one.protocol !== 'javascript:')")
+
+
+def test_damaged_files_are_on_the_first_page(series: Path, served: Served, look: Look) -> None:
+    broken = min(series.rglob("*.output.0.*"))
+    broken.write_bytes(b"no tensor")
+    sight = look(served(series))
+    assert broken.name in sight.page.inner_text("main") and "damaged files (1)" in sight.page.inner_text("main")
+
+
+def test_answers_of_the_server_are_those_of_the_page(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("mindspore")))
+    overview = json.loads(sight.page.evaluate("fetch('api/overview').then(one => one.text())"))
+    assert overview["verdict"]["text"] in sight.page.inner_text(".verdict")
+    assert sight.page.evaluate("fetch('api/progress', {method: 'POST'}).then(one => one.status)") == 405
+    sight.problems[:] = [one for one in sight.problems if "405" not in one]
+    assert "token" not in sight.page.url
