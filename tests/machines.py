@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Everything but the pages, samples and browsers: they start many processes, and compute nothing that other tests do not.
+# Everything but pages, samples and browsers: they start many processes, and compute nothing that other tests do not.
 _TESTS = (
     "--ignore=tests/test_docs.py",
     "--ignore=tests/browser",

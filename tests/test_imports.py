@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Package -> where it may be imported, as the beginning of a path below msdump/. What is absent here may be
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
+    "anyio": ("viewing/server.py",),
+    "starlette": ("viewing/server.py",),
+    "uvicorn": ("viewing/serving.py",),
     "transformers": ("integrations/transformers.py",),
     "PIL": ("frontends/acl/media.py", "frontends/mindspore/dataset/"),
     "google": (
@@ -56,7 +59,7 @@ ALLOWED = {
 }
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
-    "pyarrow",
+    "pyarrow", "starlette", "uvicorn",
 }  # fmt: skip
 
 
