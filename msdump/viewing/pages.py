@@ -29,6 +29,7 @@ from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
 from msdump.records import INPUT
+from msdump.viewing.series import series
 
 SCHEMA = 1
 _HEALTHS = tuple(Health)
@@ -74,7 +75,29 @@ class Pages:
                 makers[f"compare/{place(step.mine)}"] = partial(self._compare, comparison, step)
         for key in self._steps:
             makers[f"step/{place(key)}"] = partial(self._step, key)
+        makers.update(self._series("trend", lambda key: (key.rank_id, key.graph_id), lambda key: key.iteration))
+        makers.update(self._series("ranks", lambda key: (key.graph_id, key.iteration), lambda key: key.rank_id))
         return makers
+
+    def _series(
+        self,
+        name: str,
+        group_of: Callable[[StepKey], tuple[int | None, ...]],
+        column_of: Callable[[StepKey], int | None],
+    ) -> Mapping[str, Callable[[], Answer]]:
+        """A page for each group of more than one step, which differ in the column alone."""
+        groups: dict[tuple[int | None, ...], dict[int, StepKey]] = {}
+        for key in self._steps:
+            column = column_of(key)
+            if column is not None:
+                groups.setdefault(group_of(key), {})[column] = key
+        pages: dict[str, Callable[[], Answer]] = {}
+        for group, keys in groups.items():
+            if len(keys) > 1:
+                columns = sorted(keys)
+                steps = [(keys[column], self._steps[keys[column]]) for column in columns]
+                pages[f"{name}/{_parts(group)}"] = partial(series, steps, columns, self._contents.health)
+        return pages
 
     @cached_property
     def _steps(self) -> dict[StepKey, list[ExportedOperator]]:
@@ -102,6 +125,7 @@ class Pages:
             "steps": _table(names, steps),
             "damaged": [[file, str(error)] for file, error in contents.damaged],
             "foreign": [[path, "no file of a dump"] for path in contents.dump.foreign],
+            "pages": [path for path in self._makers if path.startswith(("trend/", "ranks/"))],
             "left_out": [],
         }
 
@@ -253,7 +277,11 @@ def _table(names: Iterable[str], rows: list[tuple[Any, ...]]) -> Answer:
 
 def place(key: StepKey) -> str:
     """A step as part of a path."""
-    return "/".join("-" if part is None else str(part) for part in key)
+    return _parts(key)
+
+
+def _parts(parts: Iterable[int | None]) -> str:
+    return "/".join("-" if part is None else str(part) for part in parts)
 
 
 def _title(path: Path) -> str:

@@ -27,7 +27,7 @@ def plain(pages, path):
 
 
 def test_every_path_has_an_answer_in_json(nan_pages):
-    assert nan_pages.paths() == ["overview", "nan", "step/0/0/0", "step/0/0/1"]
+    assert nan_pages.paths() == ["overview", "nan", "step/0/0/0", "step/0/0/1", "trend/0/0"]
     for path in nan_pages.paths():
         answer = plain(nan_pages, path)
         for table in (value for value in answer.values() if isinstance(value, dict) and path.startswith("step/")):
