@@ -8,7 +8,9 @@ import { Lines } from "./pages/lines.js";
 import { NanPath } from "./pages/nan.js";
 import { Operator } from "./pages/operator.js";
 import { Operators } from "./pages/operators.js";
+import { Overflow } from "./pages/overflow.js";
 import { Overview } from "./pages/overview.js";
+import { Series } from "./pages/series.js";
 import { neighbours, ownerOf, sides, Tensor } from "./pages/tensor.js";
 import { get, openSource, progress } from "./source.js";
 import { bytes } from "./format.js";
@@ -49,7 +51,9 @@ function App() {
   });
   const chosen = parts.length >= 3 ? parts.slice(0, 3) : steps[0];
   const pages = [["overview", "Overview"], ["operators", "Operators"], ["nan", "NaN path"],
-    ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["bytes", "Bytes"], ["lines", "Source"]];
+    ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["overflow", "Overflow"],
+    ...["trend", "ranks"].filter((kind) => overview.pages.some((path) => path.startsWith(kind))).map((kind) => [kind, kind === "trend" ? "Trend" : "Ranks"]),
+    ["bytes", "Bytes"], ["lines", "Source"]];
   const needsStep = (name) => name !== "overview" && name !== "nan";
   return html`<div class="frame" data-place=${place.value.fragment} data-theme=${theme.value} lang=${language.value}>
     <header class="top">
@@ -84,13 +88,19 @@ function switchTheme() {
 function Page({ overview, chosen }) {
   const { page, parts } = place.value;
   const at = chosen?.join("/");
-  const paths = { overview: [], nan: ["nan"], compare: [`compare/${at}`, `step/${at}`] }[page] ?? [`step/${at}`];
+  const group = { trend: chosen?.slice(0, 2), ranks: chosen?.slice(1) }[page];
+  if (group !== undefined && !overview.pages.includes(`${page}/${group.join("/")}`)) {
+    return html`<main><p class="quiet">${say("There is one step of this kind only.")}</p></main>`;
+  }
+  const paths = { overview: [], nan: ["nan"], trend: [`trend/${group?.join("/")}`], ranks: [`ranks/${group?.join("/")}`], compare: [`compare/${at}`, `step/${at}`] }[page] ?? [`step/${at}`];
   const { answers, error } = useAnswers(chosen === undefined ? [] : paths);
   if (error) return html`<main><p role="alert">${error.message}</p></main>`;
   if (!answers) return html`<main aria-busy="true"><p aria-live="polite">…</p></main>`;
   if (page === "nan") return html`<${NanPath} nan=${answers[0]} />`;
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
+  if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} />`;
+  if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;
   if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
   const index = Number(parts[3]);

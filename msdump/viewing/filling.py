@@ -20,8 +20,9 @@ from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import MsdumpError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.viewing.index import FORM, Index, Progress, TensorPlace
+from msdump.viewing.index import Index, Progress, TensorPlace
 from msdump.viewing.pages import SCHEMA, Pages, encoded
+from msdump.viewing.report_file import asset
 
 _LOOK_SECONDS = 2.0  # between two looks at whether the dump has grown
 _TELL_SECONDS = 0.3  # between two words about how far it is
@@ -55,6 +56,7 @@ def fill(wanted: Wanted, path: Path, parent: int | None = None) -> None:
     parent  process with which this one ends
     """
     with Index(path) as index:
+        index.require(program())
         while True:
             stamp = stamp_of(wanted)
             progress = index.progress
@@ -68,9 +70,14 @@ def fill(wanted: Wanted, path: Path, parent: int | None = None) -> None:
                 return
 
 
+def program() -> str:
+    """What makes and shows the answers: those of another one may lack something."""
+    return hashlib.sha256(repr((__version__, SCHEMA, asset("app.js"))).encode()).hexdigest()
+
+
 def stamp_of(wanted: Wanted) -> str:
     """Changes when a file comes, goes or changes; made without opening one."""
-    digest = hashlib.sha256(repr((__version__, FORM, SCHEMA, wanted.mapping, sorted(wanted.selected.items()))).encode())
+    digest = hashlib.sha256(repr((wanted.mapping, sorted(wanted.selected.items()))).encode())
     for root in (wanted.dump, wanted.golden, wanted.mapping):
         if root is not None:
             for line in _files_below(root):

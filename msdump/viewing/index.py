@@ -179,6 +179,15 @@ class Index:
             row = self._database.execute(query, (step, number)).fetchone() if number in _INT64 else None
         return None if row is None else TensorPlace(os.fsdecode(row[0]), *row[1:])
 
+    def require(self, program: str) -> None:
+        """Drop the answers that another program made; measurements stay."""
+        with self._lock, self._database:
+            row = self._database.execute("select value from state where name = 'program'").fetchone()
+            if row is None or row[0] != program:
+                for table in ("answers", "files", "state"):
+                    self._database.execute(f"delete from {table}")
+                self._database.execute("insert into state values ('program', ?)", (program,))
+
     def replace(
         self,
         answers: Iterable[tuple[str, bytes]],

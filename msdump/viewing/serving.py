@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msdump.errors import ConfigError, FormatError
-from msdump.viewing.filling import Wanted, fill
+from msdump.viewing.filling import Wanted, fill, program
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
 from msdump.viewing.index import Index, cache_folder, place_of, remove_old
 
@@ -69,6 +69,7 @@ class Viewing:
         else:
             path = self._temporary / "index.sqlite"
         self.index = Index(path)
+        self.index.require(program())
         # A fresh interpreter: a copy of this one would hold its threads' locks.
         context = multiprocessing.get_context("spawn")
         self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)

@@ -63,6 +63,20 @@ def test_answers_are_replaced_as_a_whole(tmp_path: Path) -> None:
         assert reader.tensor("0/0/0", 3) is None and reader.tensor("0/0/0", 1 << 70) is None
 
 
+def test_answers_of_another_program_go_and_measurements_stay(tmp_path: Path) -> None:
+    measurement = Measurement(Statistics(1, 1, 1.0, 1.0, 1, 0, 1, 0, 0, 0, 0, 4), (1,), None)
+    with Index(tmp_path / "x.sqlite") as index:
+        index.require("one")
+        index.put((1, 2, 3, "", 4, 5), measurement)
+        index.replace([("overview", b"1")], [], Progress(4))
+        index.require("one")
+        assert index.answer("overview") == b"1"
+        index.require("other")
+        assert index.answer("overview") is None and index.progress == Progress()
+        index.flush()
+        assert index.get((1, 2, 3, "", 4, 5)) == measurement
+
+
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite"
     path.write_bytes(b"no database at all" * 100)
