@@ -2,8 +2,10 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { workAsLayout } from "./layout.js";
 import { Bytes } from "./pages/bytes.js";
 import { Compare } from "./pages/compare.js";
+import { Graph } from "./pages/graph.js";
 import { Lines } from "./pages/lines.js";
 import { NanPath } from "./pages/nan.js";
 import { Operator } from "./pages/operator.js";
@@ -19,7 +21,9 @@ import { count, html, isBad, row } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
-const opening = openSource(document);
+// The same file is the worker that lays out graphs.
+const isWorker = typeof document === "undefined";
+const opening = isWorker ? null : openSource(document);
 
 /** The answers for some paths: null until all are there, or the first error. */
 function useAnswers(paths) {
@@ -50,7 +54,7 @@ function App() {
     return stepParts([one.rank, one.graph, one.iteration]);
   });
   const chosen = parts.length >= 3 ? parts.slice(0, 3) : steps[0];
-  const pages = [["overview", "Overview"], ["operators", "Operators"], ["nan", "NaN path"],
+  const pages = [["overview", "Overview"], ["operators", "Operators"], ["graph", "Graph"], ["nan", "NaN path"],
     ...(overview.golden === null ? [] : [["compare", "Compare"]]), ["overflow", "Overflow"],
     ...["trend", "ranks"].filter((kind) => overview.pages.some((path) => path.startsWith(kind))).map((kind) => [kind, kind === "trend" ? "Trend" : "Ranks"]),
     ["bytes", "Bytes"], ["lines", "Source"]];
@@ -100,6 +104,7 @@ function Page({ overview, chosen }) {
   if (page === "compare") return html`<${Compare} compare=${answers[0]} step=${answers[1]} parts=${chosen} />`;
   if (page === "operators") return html`<${Operators} step=${answers[0]} parts=${chosen} />`;
   if (group !== undefined) return html`<${Series} key=${page} series=${answers[0]} kind=${page} group=${group} />`;
+  if (page === "graph") return html`<${Graph} step=${answers[0]} parts=${chosen} />`;
   if (page === "overflow") return html`<${Overflow} step=${answers[0]} parts=${chosen} />`;
   if (page === "bytes") return html`<${Bytes} step=${answers[0]} parts=${chosen} />`;
   if (page === "lines") return html`<${Lines} step=${answers[0]} parts=${chosen} />`;
@@ -154,6 +159,10 @@ async function onTensorKey(key) {
   }
 }
 
-addEventListener("hashchange", () => { place.value = parsed(location.hash); });
-addEventListener("keydown", onKey);
-render(html`<${App} />`, document.getElementById("app"));
+if (isWorker) {
+  workAsLayout();
+} else {
+  addEventListener("hashchange", () => { place.value = parsed(location.hash); });
+  addEventListener("keydown", onKey);
+  render(html`<${App} />`, document.getElementById("app"));
+}

@@ -18,7 +18,7 @@ const chinese = {
   "underflow": "下溢", "golden": "标杆", "theme": "主题", "mine": "本次", "difference": "差值", "elements": "元素", "index": "下标", "axis": "轴",
   "first matrix": "首个矩阵", "heat map": "热力图", "plot": "折线", "cells": "格", "a cell is": "每格", "no elements": "无元素",
   "largest of a cell, not its mean": "取格内最大值而非均值", "copy Python": "复制 Python", "reading names": "读取名称", "measuring": "测量中",
-  "comparing": "对比中", "failed": "失败", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
+  "comparing": "对比中", "failed": "失败", "Graph": "图", "scope": "作用域", "Nothing is known of what flows between these.": "未知它们之间的数据流。", "Overflow": "溢出", "Trend": "趋势", "Ranks": "各 rank", "parameter": "参数", "statistic": "统计量",
   "last / first": "末/首", "largest deviation": "最大偏差", "alike on all ranks": "各 rank 相同", "a click on a row draws its line": "点击一行绘制曲线",
   "There is one step of this kind only.": "只有一个这样的步。", "level": "级别", "critical": "严重", "high": "高", "medium": "中",
   "head-room, bits": "余量（位）", "all tensors fit": "全部可表示", "tensors overflow": "个张量上溢",

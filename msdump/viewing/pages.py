@@ -206,11 +206,13 @@ class Pages:
             line = None if operator.line is None else lines.setdefault(operator.line, len(lines))
             operator_rows.append(
                 (operator.operator.label, operator.operator.op_type, operator.tensors[0].role.layer or "", line,
-                 operator.health.value, len(tensor_rows), _attributes(operator))
+                 operator.health.value, len(tensor_rows), _attributes(operator), operator.operator.is_parameter)
             )  # fmt: skip
             tensor_rows += [self._tensor(operator, row, sources) for row in operator.tensors]
         return {
-            "operators": _table(("name", "type", "scope", "line", "health", "first", "attrs"), operator_rows),
+            "operators": _table(
+                ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter"), operator_rows
+            ),
             "tensors": _table(_TENSOR_COLUMNS, tensor_rows),
             "lines": [_line(line) for line in lines],
         }

@@ -1,4 +1,6 @@
 // One operator: its tensors with their numbers, who made and who reads them, its line and its attributes.
+import { neighbourhood } from "../scopes.js";
+import { Drawing } from "../drawing.js";
 import { Copy } from "../copy.js";
 import { Thumbnail } from "../heatmap.js";
 import { Exponents } from "../exponents.js";
@@ -34,11 +36,20 @@ export function Operator({ step, parts, index, dump }) {
       <${Line} line=${operator.line === null ? null : lines[operator.line]} />
     </header>
     ${side("Inputs", "input")}${side("Outputs", "output")}
+    <${Nearby} step=${step} parts=${parts} index=${index} />
     ${readers.length > 0 && html`<section><h2>${say("read by")}</h2><ul>${readers.slice(0, 50).map(
       (one) => html`<li key=${one}>${to(one)}</li>`)}</ul></section>`}
     ${operator.attrs !== null && operator.attrs.length > 0 && html`<section><h2>${say("Attributes")}</h2><table class="plain"><tbody>${
       operator.attrs.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`}
   </main>`;
+}
+
+/** The operators around this one, two steps in each direction. */
+function Nearby({ step, parts, index }) {
+  const around = neighbourhood(step, index);
+  if (around.edges.length === 0) return null;
+  return html`<section><h2>${say("Graph")}</h2><${Drawing} ...${around} current=${`operator ${index}`}
+    href=${({ operators: [one] }) => link("operator", [...parts, one])} /></section>`;
 }
 
 function Tensor({ tensor, of, parts, first }) {
