@@ -22,6 +22,7 @@ Progress = Callable[[int, int], None]
 _Key = TypeVar("_Key", bound=Hashable)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+_THREADED_BYTES = 128 << 10  # from here on a thread earns what it costs
 _BLOCK = 1 << 18  # bytes that are compared between two looks at whether the search is over
 
 
@@ -81,17 +82,27 @@ def each_on_all_cores(
     progress       called with (done, in all) by the calling thread; of `sizes`, in bytes
     Edges:         items that have not begun when the caller stops are dropped.
     """
-    sizes = dict.fromkeys(items, 1) if sizes is None else sizes
-    done, total = 0, sum(sizes[key] for key in items)
-    pool = ThreadPoolExecutor(thread_count or available_cores(), "msdump-analysis")
+    done, total = 0, len(items) if sizes is None else sum(sizes[key] for key in items)
+    for key, result in _results(work, items, thread_count or available_cores(), sizes):
+        yield key, result
+        done += 1 if sizes is None else sizes[key]
+        if progress is not None:
+            progress(done, total)
+
+
+def _results(
+    work: Callable[[_Item], _Result], items: Mapping[_Key, _Item], thread_count: int, sizes: Mapping[_Key, int] | None
+) -> Iterator[tuple[_Key, _Result]]:
+    # Small tensors cost what Python does for each, which threads only make slower: they wait for each other.
+    small = [key for key in items if thread_count == 1 or (sizes is not None and sizes[key] < _THREADED_BYTES)]
+    is_small = set(small)
+    pool = ThreadPoolExecutor(thread_count, "msdump-analysis")
     try:
-        futures = {pool.submit(work, item): key for key, item in items.items()}
+        futures = {pool.submit(work, item): key for key, item in items.items() if key not in is_small}
+        for key in small:
+            yield key, work(items[key])
         for future in as_completed(futures):
-            key = futures[future]
-            yield key, future.result()
-            done += sizes[key]
-            if progress is not None:
-                progress(done, total)
+            yield futures[future], future.result()
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -111,7 +111,8 @@ def _files_below(root: str) -> Iterator[bytes]:
 
 def _fill_once(wanted: Wanted, index: Index, stamp: str) -> None:
     def rough() -> Contents:
-        return _contents(wanted, Measurements(index, has_exponents=True, is_complete=False), is_compared=False)
+        rough = replace(wanted, thread_count=1)  # nothing is read: threads would only wait for each other
+        return _contents(rough, Measurements(index, has_exponents=True, is_complete=False), is_compared=False)
 
     teller = _Teller(index, Progress(index.progress.version, stamp), rough)
     try:

@@ -44,6 +44,7 @@ export function Compare({ compare, step, parts }) {
 /** Largest error of the outputs of each operator, on a scale of powers of ten. */
 function Errors({ tensors, parts, names }) {
   const points = new Map();
+  const differing = new Set(tensors.operator.filter((_, index) => tensors.io[index] === "output" && tensors.status[index] === "differs"));
   tensors.operator.forEach((at, index) => {
     const error = sortable(tensors.error[index]);
     if (tensors.io[index] === "output" && at !== null && error >= 0) points.set(at, Math.max(points.get(at) ?? 0, error));
@@ -55,6 +56,6 @@ function Errors({ tensors, parts, names }) {
     ${[0, -3, -6, -9].map((power) => html`<g key=${power}><line x1="34" x2=${width} y1=${y(10 ** power)} y2=${y(10 ** power)} />
       <text x="0" y=${y(10 ** power) + 4}>1e${power}</text></g>`)}
     ${[...points].map(([at, error]) => html`<a key=${at} href=${link("operator", [...parts, at])}><circle
-      class=${error > 1e-3 ? "bad" : "good"} cx=${38 + (at / last) * (width - 44)} cy=${y(error)} r="3"><title>${names[at]}: ${number(error)}</title></circle></a>`)}
+      class=${differing.has(at) ? "bad" : "good"} cx=${38 + (at / last) * (width - 44)} cy=${y(error)} r="3"><title>${names[at]}: ${number(error)}</title></circle></a>`)}
   </svg>`;
 }

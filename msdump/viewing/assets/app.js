@@ -32,11 +32,11 @@
     </div>
     <${le} columns=${a} order=${l} health=${h} label=${_("Compare")} sort=${o}
       onSort=${f=>R({sort:f})} onOpen=${f=>Q(M("operator",[...n,r.operator[f]]))} />
-  </main>`}function ca({tensors:e,parts:t,names:n}){let r=new Map;if(e.operator.forEach((u,l)=>{let c=ne(e.error[l]);e.io[l]==="output"&&u!==null&&c>=0&&r.set(u,Math.max(r.get(u)??0,c))}),r.size===0)return null;let[o,i,s]=[900,120,Math.max(1,...r.keys())],a=u=>6+(Math.min(0,Math.max(-9,-Math.log10(Math.min(1,u||1e-9))))+Math.max(0,-Math.log10(Math.max(1e-9,Math.min(1,u||1e-9)))))*((i-20)/9);return m`<svg class="errors" viewBox="0 0 ${o} ${i}" role="img" aria-label=${_("error")}>
-    ${[0,-3,-6,-9].map(u=>m`<g key=${u}><line x1="34" x2=${o} y1=${a(10**u)} y2=${a(10**u)} />
-      <text x="0" y=${a(10**u)+4}>1e${u}</text></g>`)}
-    ${[...r].map(([u,l])=>m`<a key=${u} href=${M("operator",[...t,u])}><circle
-      class=${l>.001?"bad":"good"} cx=${38+u/s*(o-44)} cy=${a(l)} r="3"><title>${n[u]}: ${P(l)}</title></circle></a>`)}
+  </main>`}function ca({tensors:e,parts:t,names:n}){let r=new Map,o=new Set(e.operator.filter((l,c)=>e.io[c]==="output"&&e.status[c]==="differs"));if(e.operator.forEach((l,c)=>{let h=ne(e.error[c]);e.io[c]==="output"&&l!==null&&h>=0&&r.set(l,Math.max(r.get(l)??0,h))}),r.size===0)return null;let[i,s,a]=[900,120,Math.max(1,...r.keys())],u=l=>6+(Math.min(0,Math.max(-9,-Math.log10(Math.min(1,l||1e-9))))+Math.max(0,-Math.log10(Math.max(1e-9,Math.min(1,l||1e-9)))))*((s-20)/9);return m`<svg class="errors" viewBox="0 0 ${i} ${s}" role="img" aria-label=${_("error")}>
+    ${[0,-3,-6,-9].map(l=>m`<g key=${l}><line x1="34" x2=${i} y1=${u(10**l)} y2=${u(10**l)} />
+      <text x="0" y=${u(10**l)+4}>1e${l}</text></g>`)}
+    ${[...r].map(([l,c])=>m`<a key=${l} href=${M("operator",[...t,l])}><circle
+      class=${o.has(l)?"bad":"good"} cx=${38+l/a*(i-44)} cy=${u(c)} r="3"><title>${n[l]}: ${P(c)}</title></circle></a>`)}
   </svg>`}var[ut,Hr]=[34,7.2],Ur=Object.keys(X),fa=e=>e.length>30?`\u2026${e.slice(-29)}`:e;function ct({boxes:e,edges:t,href:n,current:r}){let[o,i]=W({}),s=e.map(c=>({...c,title:`${fa(c.label)}${c.operators.length>1?` \xD7 ${c.operators.length}`:""}`})),a=JSON.stringify([s.map(({id:c,title:h})=>[c,h]),t]);if(J(()=>{let c=!0,h=s.map(({id:f,title:d})=>({id:f,width:Math.max(60,d.length*Hr+16),height:ut}));return Pr({nodes:h,edges:t}).then(f=>c&&i({key:a,layout:f}),f=>c&&i({key:a,error:f})),()=>{c=!1}},[a]),o.key!==a)return m`<p aria-busy="true">…</p>`;if(o.error)return m`<p role="alert">${o.error.message}</p>`;let{layout:u}=o,l=c=>`M${c.map(h=>h.map(f=>f.toFixed(1)).join(" ")).join("L")}`;return m`<div class="drawing"><svg width=${u.width} height=${u.height} viewBox="0 0 ${u.width} ${u.height}" role="group" aria-label=${_("Graph")}>
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
     ${u.edges.map((c,h)=>m`<path key=${h} class=${t[h].includes(r)?"edge near":"edge"} d=${l(c)} marker-end="url(#arrow)" />`)}

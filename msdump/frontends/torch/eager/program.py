@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 import threading
@@ -538,4 +539,7 @@ def _source() -> list[SourceLine]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_FOREIGN):
         frame = frame.f_back
-    return [] if frame is None else [SourceLine(frame.f_code.co_filename, frame.f_lineno, "")]
+    if frame is None:
+        return []
+    path, number = frame.f_code.co_filename, frame.f_lineno
+    return [SourceLine(path, number, linecache.getline(path, number).rstrip("\r\n"))]

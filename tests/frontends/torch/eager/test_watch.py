@@ -592,3 +592,14 @@ def test_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
     assert "3 of 3 dumped" in done.stderr
     for iteration in range(3):
         assert {"aten.addmm.default-op0", "aten.mm.default-op0"} <= names(tmp_path / "dump", iteration)
+
+
+def test_the_dump_holds_the_line_and_its_text(tmp_path: Path) -> None:
+    with msdump.watch(None, config(tmp_path / "dump")):
+        torch.log(torch.ones(3))  # the line that is looked for
+    (row,) = (
+        row for row in msdump.stat(tmp_path / "dump").rows if "log" in row.tensor.op_type and row.tensor.io == "output"
+    )
+    assert row.node is not None and row.node.own_line is not None
+    assert Path(row.node.own_line.path).name == "test_watch.py"
+    assert row.node.own_line.code.strip() == "torch.log(torch.ones(3))  # the line that is looked for"
