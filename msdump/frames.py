@@ -59,7 +59,8 @@ def _integer(value: Any) -> int | None:
     return number if number in _INT64 else None
 
 
-def _text(value: Any) -> str:
+def utf8_text(value: Any) -> str:
+    """Its text; bytes of file names that are not UTF-8 become `\\xff`."""
     return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -70,7 +71,7 @@ def _sizes(value: Any) -> list[int | None]:
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     INTEGER: _integer,
     NUMBER: float,
-    TEXT: _text,
+    TEXT: utf8_text,
     FLAG: bool,
     SIZES: _sizes,
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from msdump.analysis.convert.files import convert_dump
     from msdump.analysis.find.look_up import find_source_line, show_operator
     from msdump.analysis.find.nan import NonFiniteReport, find_non_finite
+    from msdump.analysis.overview.listing import DumpListing, ListedStep, list_dump
     from msdump.analysis.replay.replay import Replay, replay_operator
     from msdump.analysis.replay.repro import write_repro
     from msdump.analysis.stat.diff import compare_statistics
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _MODULE_BY_NAME = {
     "Comparison": "compare.result",
+    "DumpListing": "overview.listing",
+    "ListedStep": "overview.listing",
     "NonFiniteReport": "find.nan",
     "OperatorMap": "compare.mapping",
     "OperatorResult": "compare.result",
@@ -43,6 +46,7 @@ _MODULE_BY_NAME = {
     "find_source_line": "find.look_up",
     "headline": "compare.report",
     "json_text": "compare.report",
+    "list_dump": "overview.listing",
     "metric_text": "compare.metrics",
     "read_mapping": "compare.mapping",
     "replay_operator": "replay.replay",
@@ -55,6 +59,8 @@ _MODULE_BY_NAME = {
 
 __all__ = [
     "Comparison",
+    "DumpListing",
+    "ListedStep",
     "NonFiniteReport",
     "OperatorMap",
     "OperatorResult",
@@ -72,6 +78,7 @@ __all__ = [
     "find_source_line",
     "headline",
     "json_text",
+    "list_dump",
     "metric_text",
     "read_mapping",
     "replay_operator",

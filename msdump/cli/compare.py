@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from msdump.cli.options import add_step_options, print_lines, selected_steps, write_text
+from msdump.cli.options import add_json_option, add_step_options, print_lines, selected_steps, write_json, write_text
 from msdump.cli.printing import print_table, progress_bar, say
 from msdump.errors import ConfigError
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_step_options(parser)
     add("--all", action="store_true", dest="shows_all", help="list operators that agree, too")
     add("--csv", metavar="FILE", help="write one row per tensor, in the columns of msaccucmp")
-    add("--json", metavar="FILE", help="write everything as json; - for standard output, which then holds nothing else")
+    add_json_option(parser)
     add("--fast", action="store_true", help="leave out KullbackLeiblerDivergence, which needs a second pass")
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
     add("-q", "--quiet", action="store_true", help="print nothing, tell by the exit status")
@@ -68,13 +68,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(comparison: Any, args: argparse.Namespace) -> None:
-    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_text, summary, table_rows
+    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, json_value, summary, table_rows
 
     if args.csv is not None:
         write_text(args.csv, csv_text(comparison))
-    if args.json is not None:
-        write_text(args.json, json_text(comparison))
-    if args.quiet or args.json == "-":
+    if write_json(args, lambda: json_value(comparison)) or args.quiet:
         return
     print_lines(headline(comparison))
     rows = list(table_rows(comparison, args.shows_all))

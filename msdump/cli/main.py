@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
     "convert": "convert dump files to npy, bin, torch or safetensors files",
     "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+    "ls": "list what a dump holds: ranks, graphs, iterations, operators, bytes, damaged files",
     "compare": "compare two dumps and name the first operator that goes wrong",
     "nan": "find the first NaN, the first unexpected Inf, and what grew before",
     "stat": "measure every tensor of a dump, or compare the statistics of two",
@@ -37,7 +38,7 @@ COMMANDS = {
 }
 
 # Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
-READERS = frozenset({"compare", "nan", "stat", "where", "show", "replay", "repro", "recorder"})
+READERS = frozenset({"ls", "compare", "nan", "stat", "where", "show", "replay", "repro", "recorder"})
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 

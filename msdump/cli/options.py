@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,27 @@ def add_step_options(parser: argparse.ArgumentParser) -> None:
 def selected_steps(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `add_step_options` select, as keyword arguments."""
     return {"rank": args.rank, "graph": args.graph, "iteration": args.iteration}
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """The option of `write_json`."""
+    text = "write everything as JSON (docs/json.md); - for standard output, which then holds nothing else"
+    parser.add_argument("--json", metavar="FILE", help=text)
+
+
+def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]]) -> bool:
+    """Write what `--json` selects.
+
+    content  makes what the command answers, without the envelope
+    Returns: whether standard output is taken by it, so that the command prints nothing else there.
+    Raises:  ConfigError when the file cannot be written.
+    """
+    if args.json is None:
+        return False
+    from msdump.analysis.json_values import json_text
+
+    write_text(args.json, json_text(args.command, content()))
+    return bool(args.json == "-")
 
 
 def print_lines(lines: Sequence[str]) -> None:

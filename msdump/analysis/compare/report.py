@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from msdump.analysis import json_values
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.metrics import METRICS, PairMetrics, metric_text
 from msdump.analysis.compare.pairing import host_shape
@@ -21,6 +21,7 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.compare.result_csv import NO_VALUE, ResultRow, SideCells, result_csv
 from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.json_values import damaged_values, operator_value, place_value, step_value
 from msdump.analysis.steps import Operator, has_several_graphs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -222,43 +223,44 @@ def _metric_cell(tensor: TensorResult, name: str) -> str:
     return _PERFECT[name] if tensor.status == IDENTICAL else NO_VALUE
 
 
-def json_text(comparison: Comparison) -> str:
-    """Everything as json: numbers that are not finite are the strings "nan", "inf", "-inf"."""
+def json_value(comparison: Comparison) -> dict[str, Any]:
+    """Everything, for `json_values.json_text`."""
     wrong, differing = comparison.first_wrong, comparison.first_differing
-    value = {
+    return {
         "mine": str(comparison.mine),
         "golden": str(comparison.golden),
         "reference": None if comparison.reference is None else str(comparison.reference),
         "agree": comparison.is_agreeing,
-        "first_wrong": None if wrong is None else {"operator": wrong.pair.mine.label, **wrong.step._asdict()},
-        "first_difference": None
-        if differing is None
-        else {"operator": differing.pair.mine.label, **differing.step._asdict()},
+        "first_wrong": None if wrong is None else place_value(wrong.step, wrong.pair.mine),
+        "first_difference": None if differing is None else place_value(differing.step, differing.pair.mine),
         "steps": [
             {
-                **step.mine._asdict(),
+                "step": step_value(step.mine),
                 "operators": [_operator_value(operator) for operator in step.operators],
                 "only_mine": [operator.label for operator in step.only_mine],
                 "only_golden": [operator.label for operator in step.only_golden],
             }
             for step in comparison.steps
         ],
-        "damaged": [{"file": path, "problem": str(error)} for path, error in comparison.damaged],
+        "damaged": damaged_values(comparison.damaged),
     }
-    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def json_text(comparison: Comparison) -> str:
+    """Everything as the JSON document of `msdump compare --json`."""
+    return json_values.json_text("compare", json_value(comparison))
 
 
 def _operator_value(result: OperatorResult) -> dict[str, Any]:
     return {
-        "operator": result.pair.mine.label,
-        "op_type": result.pair.mine.op_type,
+        **operator_value(result.pair.mine),
         "golden": result.pair.golden.label,
         "found_by": result.pair.how,
         "agrees": result.is_agreeing,
         "is_wrong": result.is_wrong,
-        "input_error": _number(result.input_error),
-        "output_error": _number(result.output_error),
-        "added_error": _number(result.added_error),
+        "input_error": result.input_error,
+        "output_error": result.output_error,
+        "added_error": result.added_error,
         "tensors": [_tensor_value(tensor) for tensor in result.tensors],
     }
 
@@ -272,13 +274,9 @@ def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
         "dtypes": [tensor.mine.true_dtype, tensor.golden.true_dtype],
         "shapes": [list(host_shape(tensor.mine)), list(host_shape(tensor.golden))],
         "files": [tensor.mine.path, tensor.golden.path],
-        "error": _number(tensor.error),
-        "other_error": _number(tensor.yardstick),
+        "error": tensor.error,
+        "other_error": tensor.yardstick,
         "metrics": None
         if tensor.metrics is None
-        else {name: _number(getattr(tensor.metrics, name)) for name in PairMetrics.__slots__},
+        else {name: getattr(tensor.metrics, name) for name in PairMetrics.__slots__},
     }
-
-
-def _number(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

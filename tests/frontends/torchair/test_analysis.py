@@ -193,7 +193,7 @@ def test_autocast_is_paired_by_node_and_the_first_difference_named(
         assert result["first_wrong"] is None
     status, result = compared(narrow, plain, tmp_path, "--tolerance", "1e-4")
     first = result["first_difference"]
-    assert (status, first["operator"], first["iteration"]) == (1, "convolution", 0)
+    assert (status, first["operator"], first["step"][2]) == (1, "convolution", 0)
     capsys.readouterr()
     main(["compare", str(narrow), str(plain), "--tolerance", "1e-4"])
     assert "_to_copy_2 (aten._to_copy.default) made it, which the other run has not" in capsys.readouterr().out
@@ -202,7 +202,7 @@ def test_autocast_is_paired_by_node_and_the_first_difference_named(
 def test_one_graph_and_one_step_compare_as_well(plain: Path, narrow: Path, tmp_path: Path) -> None:
     places = [path / RANK / f"graph_{graph_ids(path)[0]}" for path in (narrow, plain)]
     status, result = compared(places[0], places[1], tmp_path)
-    assert (status, [step["iteration"] for step in result["steps"]]) == (1, [0, 1])
+    assert (status, [step["step"][2] for step in result["steps"]]) == (1, [0, 1])
     status, result = compared(places[0] / "1", places[1] / "0", tmp_path)
     assert (status, len(result["steps"])) == (1, 1)
 
@@ -217,7 +217,7 @@ def test_a_mistake_in_one_operator_is_found(plain: Path, tmp_path: Path) -> None
     status, result = compared(tmp_path / "mine", plain, tmp_path)
     assert status == 1
     assert result["first_wrong"]["operator"] == "relu"
-    assert (result["first_wrong"]["graph_id"], result["first_wrong"]["iteration"]) == (graph, 1)
+    assert result["first_wrong"]["step"][1:] == [graph, 1]
 
 
 def test_ranks_are_compared_with_their_own_kind(tmp_path: Path) -> None:
@@ -228,4 +228,4 @@ def test_ranks_are_compared_with_their_own_kind(tmp_path: Path) -> None:
         np.save(folder / format_torchair_name(name), np.full(40, rank * 10 + step, np.float32))
     status, result = compared(tmp_path / "mine", tmp_path / "golden", tmp_path)
     assert status == 0
-    assert [(step["rank_id"], step["iteration"]) for step in result["steps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [(step["step"][0], step["step"][2]) for step in result["steps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]

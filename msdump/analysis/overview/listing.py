@@ -1,0 +1,109 @@
+"""What a dump holds, by steps, from names and headers alone: no tensor is read.
+
+from msdump.analysis import list_dump
+for step in list_dump("dump").steps:
+    step.key.iteration, step.operator_count, step.tensor_count
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from msdump.analysis.steps import Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
+from msdump.errors import FormatError
+from msdump.formats.dump_dir import DumpDir
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStep:
+    """One iteration of one graph of one process.
+
+    model           name of the net or model, where folders tell it
+    tensor_count    inputs and outputs under names of their own
+    size_bytes      of the tensors as they lie on the disk, bytes that several names share counted once for each; 0 of
+                    what are statistics only
+    is_statistic    whether there are only their statistics
+    """
+
+    key: StepKey
+    model: str
+    operator_count: int
+    tensor_count: int
+    size_bytes: int
+    is_statistic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DumpListing:
+    """Steps in the order in which they ran.
+
+    path           of the dump, absolute
+    graph_files    files that tell names, attributes and source lines
+    overflow_files those that tell which operators overflowed
+    damaged        (file, what is wrong)
+    foreign        paths below the folder that belong to no dump
+    """
+
+    path: str
+    steps: tuple[ListedStep, ...]
+    graph_files: tuple[str, ...]
+    overflow_files: tuple[str, ...]
+    damaged: tuple[tuple[str, FormatError], ...]
+    foreign: tuple[str, ...]
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return _numbers(step.key.rank_id for step in self.steps)
+
+    @property
+    def graphs(self) -> tuple[int, ...]:
+        return _numbers(step.key.graph_id for step in self.steps)
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        return _numbers(step.key.iteration for step in self.steps)
+
+
+def list_dump(
+    dump: DumpDir | str | os.PathLike[str],
+    *,
+    rank: int | Collection[int] | None = None,
+    graph: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+) -> DumpListing:
+    """What a dump holds. The header of each file is read, its elements are not.
+
+    Edges:   a step that has tensors is not listed by its statistics as well; constants belong to no step.
+    Raises:  ConfigError when nothing of a dump is there, or the selection fits nothing; FormatError when there is
+             nothing at the path.
+    """
+    dump = opened(dump)
+    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    covered = {step.key for step in steps}
+    listed = [_listed(step, is_statistic=False) for step in steps]
+    listed += [_listed(step, is_statistic=True) for step in table.steps if step.key not in covered]
+    problems = (*dump.damaged, *damaged)
+    if not listed and not problems:
+        raise nothing_selected(dump, expected="tensors or statistics", rank=rank, graph=graph, iteration=iteration)
+    return DumpListing(
+        str(dump.path),
+        tuple(sorted(listed, key=lambda step: tuple(-1 if part is None else part for part in step.key))),
+        tuple(str(path) for path in dump.graph_files()),
+        tuple(file.path for file in dump.overflow_files()),
+        problems,
+        tuple(dump.foreign),
+    )
+
+
+def _listed(step: Step, is_statistic: bool) -> ListedStep:
+    tensors = [tensor for operator in step.operators for _, _, tensor in operator.all_tensors()]
+    model = next((tensor.model for tensor in tensors if tensor.model), "")
+    size = 0 if is_statistic else sum(tensor.size_bytes for tensor in tensors)
+    return ListedStep(step.key, model, len(step.operators), len(tensors), size, is_statistic)
+
+
+def _numbers(values: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({value for value in values if value is not None}))

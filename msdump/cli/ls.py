@@ -1,0 +1,132 @@
+"""`msdump ls DIR`: what a dump holds, and what to ask of it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.printing import complain, print_table, say
+from msdump.cli.report_text import format_count
+from msdump.config.environment import format_size
+
+if TYPE_CHECKING:
+    from msdump.analysis.overview.listing import DumpListing, ListedStep
+
+LISTED, DAMAGED = 0, 4
+_SHOWN = 20
+_WIDTH = 40  # of a list of ranges
+_TITLES = ("rank", "graph", "model", "iteration", "operators", "tensors", "bytes")
+_EPILOG = """
+Names and headers are read, no elements.
+
+exit status: 0 listed; 2 wrong usage, or nothing of a dump is there; 4 listed, and there are damaged files.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "List what a dump holds, which of its files are damaged or foreign, and what to ask of it."
+    parser.epilog = _EPILOG
+    parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
+    add_step_options(parser)
+    parser.add_argument("--all", action="store_true", dest="shows_all", help=f"every step, not only {_SHOWN}")
+    add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List; the result is the exit status that `--help` explains."""
+    from msdump.analysis.overview.listing import list_dump
+
+    listing = list_dump(args.dump, **selected_steps(args))
+    if not write_json(args, lambda: _value(listing)):
+        _print(listing, args.dump, args.shows_all)
+    return DAMAGED if listing.damaged else LISTED
+
+
+def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
+    from msdump.analysis.steps import ranges_text
+
+    say(listing.path)
+    numbers = (("rank", listing.ranks), ("graph", listing.graphs), ("iteration", listing.iterations))
+    texts = [
+        f"{format_count(len(some), name)} ({shortened(ranges_text(some), _WIDTH)})" for name, some in numbers if some
+    ]
+    tensors = sum(step.tensor_count for step in listing.steps)
+    operators = sum(step.operator_count for step in listing.steps)
+    size = format_size(sum(step.size_bytes for step in listing.steps))
+    texts += [format_count(operators, "operator"), f"{format_count(tensors, 'tensor')}, {size}"]
+    say(", ".join(texts))
+    shown = listing.steps if shows_all else listing.steps[:_SHOWN]
+    if shown:
+        say()
+        print_table(_TITLES, [_cells(step) for step in shown], sys.stdout, numbers=(0, 1, 3, 4, 5, 6))
+    if len(shown) < len(listing.steps):
+        say(f"and {len(listing.steps) - len(shown)} more (--all)")
+    if listing.overflow_files:
+        say(f"{format_count(len(listing.overflow_files), 'file')} of operators that overflowed")
+    _print_files("foreign", ((path, "no file of a dump") for path in listing.foreign), len(listing.foreign), shows_all)
+    _print_files("damaged", ((path, str(error)) for path, error in listing.damaged), len(listing.damaged), shows_all)
+    if listing.steps:
+        say("\nnext:")
+        for command, what_for in _advice(listing):
+            say(f"  {shlex.join(['msdump', command, path])}{what_for}")
+
+
+def _print_files(kind: str, files: Iterable[tuple[str, str]], count: int, shows_all: bool) -> None:
+    """Files beside the results, as other commands tell of them."""
+    for number, (path, problem) in enumerate(files):
+        if number == _SHOWN and not shows_all:
+            complain(f"{kind}: {count - _SHOWN} more files (--all)")
+            return
+        complain(f"{kind}: {problem if path in problem else f'{path}: {problem}'}")
+
+
+def _advice(listing: DumpListing) -> list[tuple[str, str]]:
+    """Commands, and what stands behind the path."""
+    advice = [("nan", "  # the first NaN, and the line that made it"), ("report", "  # all of it as a page")]
+    if listing.graph_files:
+        advice.append(("where", " 'PART OF A LINE'  # operators and files of a line of the script"))
+    if all(step.is_statistic for step in listing.steps):
+        return [("stat", "  # the statistics of every tensor"), *advice]
+    return [*advice, ("show", " OPERATOR  # one operator: tensors, attributes, source")]
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, or its beginning and an ellipsis where it is wider."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _cells(step: ListedStep) -> tuple[str, ...]:
+    rank, graph, iteration = ("-" if part is None else str(part) for part in step.key)
+    size = "statistics" if step.is_statistic else format_size(step.size_bytes)
+    return rank, graph, step.model or "-", iteration, str(step.operator_count), str(step.tensor_count), size
+
+
+def _value(listing: DumpListing) -> dict[str, Any]:
+    from msdump.analysis.json_values import damaged_values, step_value
+
+    return {
+        "dump": listing.path,
+        "ranks": listing.ranks,
+        "graphs": listing.graphs,
+        "iterations": listing.iterations,
+        "steps": [
+            {
+                "step": step_value(step.key),
+                "model": step.model or None,
+                "operators": step.operator_count,
+                "tensors": step.tensor_count,
+                "size_bytes": step.size_bytes,
+                "is_statistic": step.is_statistic,
+            }
+            for step in listing.steps
+        ],
+        "graph_files": listing.graph_files,
+        "overflow_files": listing.overflow_files,
+        "damaged": damaged_values(listing.damaged),
+        "foreign": listing.foreign,
+    }
