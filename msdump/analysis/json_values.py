@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
@@ -34,9 +35,9 @@ def json_text(command: str, content: Mapping[str, Any], indent: int | None = 1) 
     Edges: numbers that are not finite are "nan", "inf", "-inf"; bytes of names that are not UTF-8 are `\\xff`; what
            JSON has no form for is its text.
     """
-    from msdump import __version__
-
-    document = {"schema": SCHEMA, "msdump": __version__, "command": command, **content}
+    # By name: `msdump` offers functions of modules that import this one.
+    version = import_module("msdump").__version__
+    document = {"schema": SCHEMA, "msdump": version, "command": command, **content}
     return json.dumps(_plain(document), indent=indent, allow_nan=False) + "\n"
 
 
