@@ -60,8 +60,12 @@ def _integer(value: Any) -> int | None:
 
 
 def utf8_text(value: Any) -> str:
-    """Its text; bytes of file names that are not UTF-8 become `\\xff`."""
-    return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Its text; bytes of file names that are not UTF-8 become `\\xff`, other halves of characters `\\ud800`."""
+    text = str(value)
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _sizes(value: Any) -> list[int | None]:

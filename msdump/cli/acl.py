@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.plan import check_acl_json
+from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the action says; the result is the exit status that `--help` explains."""
-    return check_acl_json(args.config)[0] if args.action == "check" else _run(args)
+    return explain_acl_json(args.config, sys.stdout).status if args.action == "check" else _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -6,13 +6,12 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.main import FAILED
-from msdump.cli.printing import complain, is_terminal, say
+from msdump.cli.options import add_json_option, write_json
+from msdump.cli.printing import FILES, complain, progress_bar, say
 from msdump.cli.report_text import format_count
 from msdump.config.environment import format_size
 from msdump.errors import ConfigError
@@ -45,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-c", "--custom", default=None, metavar="DIR", help="folder that holds format_convert, your own converters")
     add("--threads", type=int, default=None, metavar="N", help="files at a time (one for each core, at most 8)")
     add("-q", "--quiet", action="store_true", help="only failures")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,22 +57,37 @@ def run(args: argparse.Namespace) -> int:
         complain("msdump convert: expected dump files, found none.")
         return NOTHING_FOUND
     started = time.perf_counter()
-    failed: list[Result] = []
-    files = written = 0
-    with _progress(len(sources), args.quiet) as advanced:
-        for result in advanced(convert_files(sources, options, args.threads)):
-            files += len(result.written)
-            written += result.written_bytes
-            if result.problems:
-                failed.append(result)
+    results: list[Result] = []
+    with progress_bar("convert", sys.stderr, args.quiet, FILES) as advance:
+        for result in convert_files(sources, options, args.threads):
+            results.append(result)
+            advance(len(results), len(sources))
+    failed = [result for result in results if result.problems]
     _print_failures(failed)
-    if not args.quiet:
+    if not write_json(args, lambda: _value(options, results)) and not args.quiet:
         seconds = time.perf_counter() - started
+        files = sum(len(result.written) for result in results)
+        written = sum(result.written_bytes for result in results)
         say(
             f"{format_count(len(sources), 'dump file')}: {format_count(files, 'file')} in {options.output}, "
             f"{format_size(written)}, {seconds:.1f} s" + (f"; {len(failed)} with failures" if failed else "")
         )
     return FAILED if failed else 0
+
+
+def _value(options: ConvertOptions, results: list[Result]) -> dict[str, Any]:
+    return {
+        "output": options.output,
+        "files": [
+            {
+                "file": result.path,
+                "written": result.written,
+                "written_bytes": result.written_bytes,
+                "problems": [{"tensor": problem.tensor, "problem": problem.message} for problem in result.problems],
+            }
+            for result in results
+        ],
+    }
 
 
 def _options(args: argparse.Namespace) -> ConvertOptions:
@@ -99,26 +114,6 @@ def _options(args: argparse.Namespace) -> ConvertOptions:
         return ConvertOptions(Path(args.output), args.type, args.format, shape, only, custom)
     except AnalysisError as error:
         raise ConfigError(str(error)) from error
-
-
-@contextmanager
-def _progress(total: int, is_quiet: bool) -> Iterator[Any]:
-    """A function that passes results on and shows how far they are on a terminal."""
-    if is_quiet or not is_terminal(sys.stderr):
-        yield iter
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("convert", total=total)
-
-        def advanced(results: Iterable[Result]) -> Iterator[Result]:
-            for result in results:
-                progress.advance(task)
-                yield result
-
-        yield advanced
 
 
 def _print_failures(failed: list[Result]) -> None:

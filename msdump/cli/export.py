@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from msdump.cli.options import add_step_options, selected_steps, write_text
-from msdump.cli.printing import complain, progress_bar, say
+from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
 
 WRITTEN, DAMAGED = 0, 4
 _EPILOG = """
@@ -49,6 +49,5 @@ def run(args: argparse.Namespace) -> int:
         say(path)
     for note in written.notes:
         complain(f"msdump export: {note}")
-    for _, problem in contents.damaged:
-        complain(f"damaged: {problem}")
+    complain_of_damaged(contents.damaged)
     return DAMAGED if contents.damaged else WRITTEN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
@@ -44,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     listing = list_dump(args.dump, **selected_steps(args))
     if not write_json(args, lambda: _value(listing)):
         _print(listing, args.dump, args.shows_all)
+    _complain_of("foreign", [(path, "no file of a dump") for path in listing.foreign], args.shows_all)
+    _complain_of("damaged", [(path, str(error)) for path, error in listing.damaged], args.shows_all)
     return DAMAGED if listing.damaged else LISTED
 
 
@@ -68,21 +69,18 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
         say(f"and {len(listing.steps) - len(shown)} more (--all)")
     if listing.overflow_files:
         say(f"{format_count(len(listing.overflow_files), 'file')} of operators that overflowed")
-    _print_files("foreign", ((path, "no file of a dump") for path in listing.foreign), len(listing.foreign), shows_all)
-    _print_files("damaged", ((path, str(error)) for path, error in listing.damaged), len(listing.damaged), shows_all)
     if listing.steps:
         say("\nnext:")
         for command, what_for in _advice(listing):
             say(f"  {shlex.join(['msdump', command, path])}{what_for}")
 
 
-def _print_files(kind: str, files: Iterable[tuple[str, str]], count: int, shows_all: bool) -> None:
+def _complain_of(kind: str, files: list[tuple[str, str]], shows_all: bool) -> None:
     """Files beside the results, as other commands tell of them."""
-    for number, (path, problem) in enumerate(files):
-        if number == _SHOWN and not shows_all:
-            complain(f"{kind}: {count - _SHOWN} more files (--all)")
-            return
+    for path, problem in files if shows_all else files[:_SHOWN]:
         complain(f"{kind}: {problem if path in problem else f'{path}: {problem}'}")
+    if not shows_all and len(files) > _SHOWN:
+        complain(f"{kind}: {len(files) - _SHOWN} more files (--all)")
 
 
 def _advice(listing: DumpListing) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msdump.cli.options import add_step_options, selected_steps
-from msdump.cli.printing import complain, progress_bar, say
+from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.printing import complain_of_damaged, progress_bar, say
 
 if TYPE_CHECKING:
     from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
@@ -35,13 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
     parser.add_argument("--all", action="store_true", dest="shows_all", help="say so of every step, not only the first")
+    add_json_option(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads (one for each core)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
     from msdump.analysis.find.nan import find_non_finite
-    from msdump.analysis.steps import STATISTIC
+    from msdump.analysis.overview.answers import non_finite_value
 
     with progress_bar("nan", sys.stderr) as advance:
         report = find_non_finite(
@@ -50,14 +51,22 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    _print_report(report, args.shows_all)
-    if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
-        command = shlex.join(["msdump", "zoom", args.dump, report.first.operator.label])
-        say(f"for its tensors: {command} --run SCRIPT")
+    if not write_json(args, lambda: non_finite_value(report)):
+        _print_report(report, args)
+    complain_of_damaged(report.damaged)
     return FOUND if report.steps else DAMAGED if report.damaged else FINITE
 
 
-def _print_report(report: NonFiniteReport, shows_all: bool) -> None:
+def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:
+    from msdump.analysis.steps import STATISTIC
+
+    _print_findings(report, args.shows_all)
+    if report.first is not None and report.first.tensors[0].tensor.file.form == STATISTIC:
+        command = shlex.join(["msdump", "zoom", args.dump, report.first.operator.label])
+        say(f"for its tensors: {command} --run SCRIPT")
+
+
+def _print_findings(report: NonFiniteReport, shows_all: bool) -> None:
     if not report.steps:
         what = "no Inf" if not report.benign else "no Inf that was not meant"
         say(f"finite: {report.tensor_count} tensors of {report.step_count} steps hold no NaN and {what}.")
@@ -72,8 +81,6 @@ def _print_report(report: NonFiniteReport, shows_all: bool) -> None:
     _print_benign(report.benign, shows_all)
     if report.grew is not None:
         _print_growth(report.grew)
-    for _, problem in report.damaged:
-        complain(f"damaged: {problem}")
 
 
 def _print_first(result: NonFinite, kind: str) -> None:

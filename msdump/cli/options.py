@@ -55,10 +55,11 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help=text)
 
 
-def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]]) -> bool:
+def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]], indent: int | None = 1) -> bool:
     """Write what `--json` selects.
 
     content  makes what the command answers, without the envelope
+    indent   of inner lines; None for one line
     Returns: whether standard output is taken by it, so that the command prints nothing else there.
     Raises:  ConfigError when the file cannot be written.
     """
@@ -66,7 +67,7 @@ def write_json(args: argparse.Namespace, content: Callable[[], Mapping[str, Any]
         return False
     from msdump.analysis.json_values import json_text
 
-    write_text(args.json, json_text(args.command, content()))
+    write_text(args.json, json_text(args.command, content(), indent))
     return bool(args.json == "-")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from msdump.cli.main import FAILED, NOTHING_DUMPED
-from msdump.cli.printing import complain, print_table, put, say
+from msdump.cli.main import FAILED, NOTHING_DUMPED, WRONG_USAGE
+from msdump.cli.options import add_json_option, write_json
+from msdump.cli.printing import complain, print_table, put
 from msdump.cli.report_text import format_count
 from msdump.config.environment import DUMP_CONFIG, KEEP, Environment, format_size
 from msdump.errors import ConfigError, FormatError
@@ -23,10 +26,37 @@ if TYPE_CHECKING:
     from msdump.graph.pb import GraphSummary
 
 CONFIG_WRONG, NEVER_MATCHES = FAILED, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is to be said of one configuration.
+
+    status   of the command, if it were the only one
+    rows     labels and texts
+    problem  why it does not hold
+    plan     None of an acl.json
+    folder   of the dump that an acl.json asks for, where it tells it
+    is_off   whether it dumps nothing
+    """
+
+    config: str
+    status: int
+    rows: Sequence[tuple[str, str]] = ()
+    estimates: Sequence[Estimate] = ()
+    never_matches: Sequence[str] = ()
+    problem: str = ""
+    plan: Plan | None = None
+    folder: Path | None = None
+    is_off: bool = False
+
+
 _EPILOG = """
-exit status: 0 the configuration holds; 1 it does not, its path cannot be made, or a graph file cannot be read;
-3 something in it can never match. Environment variables that change what a configuration means are read as a run would
-read them: MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT; and the limits
+exit status, of several configurations the smallest that is not 0: 0 the configuration holds; 1 it does not, its path
+cannot be made, or a graph file cannot be read; 2 wrong usage, or an acl.json that does not hold; 3 something in it can
+never match, or nothing is dumped.
+Environment variables that change what a configuration means are read as a run would read them:
+MS_DIAGNOSTIC_DATA_PATH, RANK_ID, DEVICE_ID, MSDUMP_STRICT; and the limits
 MSDUMP_DISK_BUDGET, MSDUMP_DISK_FLOOR, MSDUMP_KEEP_ITERATIONS, MSDUMP_ASYNC_BUFFER.
 """
 
@@ -37,7 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Say in words what a dump configuration will dump; with graph files or a dry run also how much."
     )
     parser.epilog = _EPILOG
-    parser.add_argument("config", metavar="CONFIG", nargs="?", help="dump configuration, a .json file; an acl.json too")
+    parser.add_argument(
+        "config",
+        metavar="CONFIG",
+        nargs="*",
+        help="dump configuration, a .json file; an acl.json too; several are told apart",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only what is wrong, or can never match")
+    add_json_option(parser)
     parser.add_argument(
         "--graph",
         action="append",
@@ -60,64 +97,118 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain the configuration; the result is the exit status that `--help` explains."""
+    """Explain the configurations; the result is the exit status that `--help` explains."""
+    if args.dry_run == []:
+        raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
+    if not args.config and args.dry_run is None:
+        raise ConfigError("expected a configuration, or --dry-run SCRIPT, got neither.")
+    if len(args.config) > 1 and args.dry_run is not None:
+        raise ConfigError(f"--dry-run: expected one configuration, got {len(args.config)}.")
+    out = None if args.quiet or args.json == "-" else sys.stdout
+    graphs = cache(lambda: _read_graphs(args.graph))
+    answers: list[Answer] = []
+    for number, path in enumerate(args.config):
+        if number:
+            put("", out)
+        answers.append(_explain(path, args, graphs, out))
+    measured = None
+    if args.dry_run is not None and not any(answer.status == CONFIG_WRONG or answer.is_off for answer in answers):
+        measured = _measure(answers[0] if answers else None, args.dry_run, out)
+    write_json(args, lambda: _value(answers, measured))
+    return min((answer.status for answer in answers if answer.status), default=0)
+
+
+def _explain(
+    path: str, args: argparse.Namespace, graphs: Callable[[], list[GraphSummary]], out: TextIO | None
+) -> Answer:
+    """One configuration; what is wrong with it goes to standard error.   Raises: FormatError of a graph file."""
+    from msdump.config.acl_file import AclConfigError
+
+    try:
+        answer = explain_acl_json(path, out) if is_acl_json(path) else _explain_mindspore(path, args, graphs, out)
+    except AclConfigError as error:
+        answer = Answer(path, WRONG_USAGE, problem=str(error))
+    if answer.problem:
+        where = f"{path}: " if len(args.config) > 1 else ""
+        complain(f"msdump plan: {where}{answer.problem}")
+    for sentence in answer.never_matches:
+        if args.quiet:
+            complain(f"msdump plan: {path}: never matches: {sentence}")
+        else:
+            put(f"never matches: {sentence}", out)
+    return answer
+
+
+def _explain_mindspore(
+    path: str, args: argparse.Namespace, graphs: Callable[[], list[GraphSummary]], out: TextIO | None
+) -> Answer:
+    """Raises: ConfigError of limits that the environment sets; FormatError of a graph file."""
     from msdump.config.explain import describe, estimate, known_names, never_matches
     from msdump.config.mindspore import plan_mindspore
     from msdump.config.plan import SYNC
-
-    if args.dry_run == []:
-        raise ConfigError("--dry-run: expected a script, got nothing. Give it as the last option.")
-    if args.config is None and args.dry_run is None:
-        raise ConfigError("expected a configuration, or --dry-run SCRIPT, got neither.")
-    if args.config is None or is_acl_json(args.config):
-        return _plan_of_script(args.config, args.dry_run)
-    try:
-        environment = Environment.from_os({**os.environ, DUMP_CONFIG: args.config})
-        plan = plan_mindspore(environment, args.device_target, args.device_id)
-    except ConfigError as error:
-        complain(f"msdump plan: {error}")
-        return CONFIG_WRONG
-    if plan is None:
-        complain('msdump plan: CONFIG: expected a file name, got "".')
-        return CONFIG_WRONG
-    graphs = _read_graphs(args.graph)
     from msdump.dumpers.limits import space_below, space_rows
 
+    try:
+        environment = Environment.from_os({**os.environ, DUMP_CONFIG: path})
+        plan = plan_mindspore(environment, args.device_target, args.device_id)
+    except ConfigError as error:
+        return Answer(path, CONFIG_WRONG, problem=str(error))
+    if plan is None:
+        return Answer(path, CONFIG_WRONG, problem='CONFIG: expected a file name, got "".')
+    summaries = graphs()
     space = space_below(plan.where.path / f"rank_{plan.where.rank_id}", plan.how.engine != SYNC)
-    print_table((), [*describe(plan), *space_rows(space)], sys.stdout)
-    for graph in graphs:
-        _print_estimate(plan, estimate(plan, graph), space, sys.stdout)
+    rows = [*describe(plan), *space_rows(space)]
+    print_table((), rows, out)
+    estimates = [estimate(plan, graph) for graph in summaries]
+    for one in estimates:
+        _print_estimate(plan, one, space, out)
     if space.problem:
-        complain(f"msdump plan: path: {space.problem}")
-        return CONFIG_WRONG
-    if args.dry_run is not None:
-        from msdump.cli.dry_run import measure
-
-        say()
-        print_table(
-            (), _measured_rows(plan.when.iterations.count, args.dry_run[0], measure(plan, args.dry_run)), sys.stdout
-        )
-    unmatched = never_matches(plan, known_names(graphs) if graphs else None)
-    for sentence in unmatched:
-        say(f"never matches: {sentence}")
-    return NEVER_MATCHES if unmatched else 0
+        return Answer(path, CONFIG_WRONG, rows, estimates, problem=f"path: {space.problem}")
+    unmatched = never_matches(plan, known_names(summaries) if summaries else None)
+    return Answer(path, NEVER_MATCHES if unmatched else 0, rows, estimates, unmatched, plan=plan)
 
 
-def _plan_of_script(acl_json: str | None, dry_run: Sequence[str] | None) -> int:
-    """Explain an acl.json, and measure a script with it, or with what the script itself configures."""
-    near = Path.cwd()
-    if acl_json is not None:
-        status, folder = check_acl_json(acl_json)
-        near = folder or near
-        if status or dry_run is None:
-            return status
-        say()
-    if dry_run is not None:
-        from msdump.cli.dry_run import measure_script
+def _measure(answer: Answer | None, dry_run: Sequence[str], out: TextIO | None) -> Measured:
+    """Run a script with what a configuration asks for, or with what the script itself configures."""
+    from msdump.cli.dry_run import measure, measure_script
 
-        step = measure_script(dry_run, None if acl_json is None else Path(acl_json).resolve(), near)
-        print_table((), _measured_rows(1, dry_run[0], step), sys.stdout)
-    return 0
+    count = 1
+    if answer is not None and answer.plan is not None:
+        step, count = measure(answer.plan, dry_run), answer.plan.when.iterations.count
+    elif answer is not None:
+        step = measure_script(dry_run, Path(answer.config).resolve(), answer.folder or Path.cwd())
+    else:
+        step = measure_script(dry_run, None, Path.cwd())
+    if answer is not None:
+        put("", out)
+    print_table((), _measured_rows(count, dry_run[0], step), out)
+    return step
+
+
+def _value(answers: Sequence[Answer], measured: Measured | None) -> dict[str, Any]:
+    return {
+        "configurations": [
+            {
+                "config": answer.config,
+                "status": answer.status,
+                "problem": answer.problem or None,
+                "rows": answer.rows,
+                "graphs": [_estimate_value(one) for one in answer.estimates],
+                "never_matches": answer.never_matches,
+            }
+            for answer in answers
+        ],
+        "measured": None if measured is None else asdict(measured),
+    }
+
+
+def _estimate_value(estimate: Estimate) -> dict[str, Any]:
+    names = ("operators", "selected", "tensors", "size_bytes", "distinct_tensors", "distinct_bytes", "unsized")
+    return {
+        "name": estimate.name,
+        **{name: getattr(estimate, name) for name in names},
+        "op_types": [asdict(row) for row in estimate.rows],
+    }
 
 
 def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
@@ -135,7 +226,7 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     return graphs
 
 
-def _print_estimate(plan: Plan, estimate: Estimate, space: DiskSpace, stream: TextIO) -> None:
+def _print_estimate(plan: Plan, estimate: Estimate, space: DiskSpace, stream: TextIO | None) -> None:
     if plan.which.takes_marked:
         put(f"\n{estimate.name}: which operators are marked is known only when the script runs", stream)
         return
@@ -219,11 +310,8 @@ def is_acl_json(path: str) -> bool:
     return isinstance(content, dict) and DUMP in content and COMMON not in content
 
 
-def check_acl_json(path: str) -> tuple[int, Path | None]:
-    """Print what it asks for; the result is 0 and the folder of the dump, or 3 when nothing is dumped.
-
-    Raises: AclConfigError.
-    """
+def explain_acl_json(path: str, out: TextIO | None) -> Answer:
+    """Print what it asks for; the status is 3 when nothing is dumped.   Raises: AclConfigError."""
     from msdump.config.acl import load_acl_config, plan_acl
     from msdump.config.acl_rules import WATCHER
 
@@ -232,8 +320,8 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
         complain(f"warning: {text}")
     plan = plan_acl(config)
     if plan is None:
-        say("nothing is dumped")
-        return NOTHING_DUMPED, None
+        put("nothing is dumped", out)
+        return Answer(path, NOTHING_DUMPED, is_off=True)
     trigger, folder = plan.trigger, plan.where.path if plan.where.is_path_given else None
     kind = trigger.exception or (WATCHER if trigger.is_watcher else "overflow" if trigger.overflow else "operators")
     rows = [("kind", kind), ("folder", "chosen by the environment, or this one" if folder is None else str(folder))]
@@ -250,5 +338,5 @@ def check_acl_json(path: str) -> tuple[int, Path | None]:
         from msdump.dumpers.limits import space_below, space_rows
 
         rows += space_rows(space_below(folder, is_async=True))
-    print_table(("acl.json", path), rows, sys.stdout)
-    return 0, folder
+    print_table(("acl.json", path), rows, out)
+    return Answer(path, 0, rows, folder=folder)

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = [
-    "LINE_ENDS", "complain", "draw", "is_terminal", "log", "log_printable", "open_standard_streams", "plain_table",
-    "print_table", "printable", "progress_bar", "put", "say", "silence",
+    "BYTES", "FILES", "LINE_ENDS", "complain", "complain_of_damaged", "draw", "is_terminal", "log", "log_printable",
+    "open_standard_streams", "plain_table", "print_table", "printable", "progress_bar", "put", "rate_text",
+    "say", "silence",
 ]  # fmt: skip
+
+BYTES, FILES = "bytes", "files"  # what a progress bar counts
 
 
 def log_printable() -> None:
@@ -55,6 +58,12 @@ def complain(text: object = "", end: str = "\n") -> None:
     put(text, sys.stderr, end)
 
 
+def complain_of_damaged(damaged: Iterable[tuple[object, Exception]]) -> None:
+    """Name files that could not be read; the error of each says which it is."""
+    for _, problem in damaged:
+        complain(f"damaged: {problem}")
+
+
 def log(level: str, text: str) -> None:
     """One line in msaccucmp's form."""
     say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
@@ -83,14 +92,14 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
 def print_table(
     titles: Sequence[str],
     rows: Sequence[Sequence[str]],
-    stream: TextIO,
+    stream: TextIO | None,
     numbers: Sequence[int] = (),
     *,
     heading: str = "",
     keeps: str = "",
     styles: Mapping[int, str] | None = None,
 ) -> None:
-    """Print a table. Without titles it has two columns: labels and texts.
+    """Print a table; to no stream as `put`. Without titles it has two columns: labels and texts.
 
     numbers   columns that are aligned on their right
     heading   a line above the table
@@ -155,17 +164,45 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 @contextmanager
-def progress_bar(label: str, stream: TextIO, is_quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A function that takes (done, in all) and shows how far that is on a terminal."""
+def progress_bar(
+    label: str, stream: TextIO, is_quiet: bool = False, unit: str = BYTES
+) -> Iterator[Callable[[int, int], None]]:
+    """A function that takes (done, in all) and shows on a terminal how far that is, at which rate, and what remains.
+
+    unit  BYTES or FILES
+    """
     if is_quiet or not is_terminal(stream):
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=Console(file=stream), transient=True) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(file=stream), transient=True) as progress:
+        task = progress.add_task(label, total=None, rate="")
+        started = time.monotonic()
+
+        def advance(done: int, total: int) -> None:
+            rate = rate_text(done, time.monotonic() - started, unit)
+            progress.update(task, completed=done, total=total, rate=rate)
+
+        yield advance
+
+
+def rate_text(done: int, seconds: float, unit: str) -> str:
+    """How much of a unit is done in a second on average: "1.2 GiB/s"; "" before there is a rate."""
+    if seconds <= 0 or not done:
+        return ""
+    from msdump.config.environment import format_size
+
+    rate = done / seconds
+    return f"{format_size(int(rate))}/s" if unit == BYTES else f"{rate:.3g} {unit}/s"
 
 
 def draw(picture: RenderableType, stream: TextIO) -> None:

@@ -6,11 +6,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_step_options, selected_steps
+from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import print_table, say
 
 if TYPE_CHECKING:
-    from msdump.analysis.replay.replay import ReplayRun
+    from msdump.analysis.replay.replay import Replay, ReplayRun
 
 EXPLAINED, WRONG = 0, 1
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
@@ -27,13 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
+    from msdump.analysis.overview.answers import replay_value
     from msdump.analysis.replay.replay import replay_operator
 
     result = replay_operator(args.dump, args.operator, **selected_steps(args))
+    if not write_json(args, lambda: replay_value(result)):
+        _print(result)
+    return EXPLAINED if result.is_explained else WRONG
+
+
+def _print(result: Replay) -> None:
     operator = result.found.operator
     if result.is_explained:
         note = f" ({result.reason})" if result.reason else ""
@@ -43,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
     say("the dumped output against a run in")
     rows = [row for name, replayed in result.runs.items() for row in _rows(name, replayed)]
     print_table(_TITLES, rows, sys.stdout, numbers=(2, 3, 4))
-    return EXPLAINED if result.is_explained else WRONG
 
 
 def _rows(name: str, replayed: ReplayRun) -> list[tuple[str, ...]]:

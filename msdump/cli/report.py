@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from msdump.cli.options import add_step_options, selected_steps, write_text
-from msdump.cli.printing import complain, progress_bar, say
+from msdump.cli.printing import complain, complain_of_damaged, progress_bar, say
 
 WRITTEN, DAMAGED = 0, 4
 _EPILOG = """
@@ -61,6 +61,5 @@ def run(args: argparse.Namespace) -> int:
         say(f"{report.path} ({format_size(report.size)}): open it in a browser.")
     for sentence in report.left_out:
         complain(f"msdump report: {sentence}")
-    for _, problem in contents.damaged:
-        complain(f"damaged: {problem}")
+    complain_of_damaged(contents.damaged)
     return DAMAGED if contents.damaged else WRITTEN

@@ -7,11 +7,13 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
+from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
@@ -21,7 +23,7 @@ from msdump.report import GRAPHS, Inbox
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from msdump.report import ChildReport
+    from msdump.report import ChildReport, Report
 
 
 # Packages that the script imports, as which msdump's own stands in only when it is named.
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
         "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] [--torch-eager] [--as msprobe] (SCRIPT | -m MODULE) [ARGS ...]"
+        "[--torch-rnn] [--torch-eager] [--as msprobe] [--json FILE] (SCRIPT | -m MODULE) [ARGS ...]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_LOOK_ALIKES,
         help="`import msprobe` gives msdump's: PrecisionDebugger of the script dumps, into msprobe's files",
     )
+    add_json_option(parser)
     # Both take the rest of the line as it is: options behind the script belong to the script.
     parser.add_argument(
         "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
@@ -84,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
+    if args.json not in (None, "-"):
+        args.json = os.path.abspath(args.json)  # the script may go to another folder
     from msdump import _startup, sessions
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
@@ -108,7 +113,24 @@ def run(args: argparse.Namespace) -> int:
             if sessions.on_no_dump is not None and not children and not sessions.is_anything_configured():
                 _warn_of_no_dump()
             may_be_empty = any(not child.is_empty for child in children)
-            return _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty))
+            status = _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty))
+            write_json(args, lambda: _value(status, children), indent=None)
+            return status
+
+
+def _value(status: int, children: Sequence[ChildReport]) -> dict[str, Any]:
+    from msdump import sessions
+
+    return {
+        "status": status,
+        "reports": [_report_value(session.report()) for session in sessions.used()],
+        "remarks": sessions.remarks(),
+        "processes": [asdict(child) for child in children],
+    }
+
+
+def _report_value(report: Report) -> dict[str, Any]:
+    return {**asdict(report), "kind": report.kind.name}
 
 
 def _choose_configuration(config: str | None) -> None:

@@ -7,11 +7,11 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from msdump.cli.options import OP_HELP, RAW_HELP, add_step_options, selected_steps
+from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, print_table, say
 
 if TYPE_CHECKING:
-    from msdump.analysis.find.look_up import ShownTensor
+    from msdump.analysis.find.look_up import ShownOperator, ShownTensor
     from msdump.formats.statistic_csv import StatisticRow
     from msdump.stats import Statistics
 
@@ -29,13 +29,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
     parser.add_argument("--raw", action="store_true", help=RAW_HELP)
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Show; the result is the exit status that `--help` explains."""
     from msdump.analysis.find.look_up import show_operator
+    from msdump.analysis.overview.answers import shown_value
 
     shown = show_operator(args.dump, args.operator, **selected_steps(args), is_raw=args.raw)
+    if not write_json(args, lambda: shown_value(shown)):
+        _print(shown, args.dump)
+    problems = [tensor for tensor in shown.tensors if tensor.problem]
+    for tensor in problems:
+        complain(f"{tensor.io} {tensor.slot}: {tensor.problem}")
+    return DAMAGED if problems else FINE
+
+
+def _print(shown: ShownOperator, dump: str) -> None:
     operator = shown.found.operator
     say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
     print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
@@ -48,12 +59,8 @@ def run(args: argparse.Namespace) -> int:
     if shown.message:
         say(shown.message)
     if shown.found.table is not None:
-        command = shlex.join(["msdump", "zoom", args.dump, operator.label])
+        command = shlex.join(["msdump", "zoom", dump, operator.label])
         say(f"statistics only; for the tensors: {command} --run SCRIPT")
-    problems = [tensor for tensor in shown.tensors if tensor.problem]
-    for tensor in problems:
-        complain(f"{tensor.io} {tensor.slot}: {tensor.problem}")
-    return DAMAGED if problems else FINE
 
 
 def _extremes(numbers: Statistics | StatisticRow) -> tuple[float | int | None, ...]:

@@ -6,14 +6,22 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.options import RAW_HELP, add_step_options, print_lines, selected_steps, write_text
-from msdump.cli.printing import complain, print_table, progress_bar, say
+from msdump.cli.options import (
+    RAW_HELP,
+    add_json_option,
+    add_step_options,
+    print_lines,
+    selected_steps,
+    write_json,
+    write_text,
+)
+from msdump.cli.printing import complain, complain_of_damaged, print_table, progress_bar, say
 from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from msdump.analysis.compare.result import OperatorResult
+    from msdump.analysis.compare.result import Comparison, OperatorResult
     from msdump.analysis.stat.roles import Role
     from msdump.analysis.stat.rows import TensorStatistics
 
@@ -44,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
     add("--op-type", action="append", metavar="TYPE", help="only operators of this type; may be given several times")
+    add_json_option(parser)
     add_step_options(parser)
     add("--raw", action="store_true", help=RAW_HELP)
     add("--threads", type=int, metavar="N", help="threads (one for each core)")
@@ -59,16 +68,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from msdump.analysis.compare.report import TABLE_TITLES, csv_text, headline, summary, table_rows
+    from msdump.analysis.compare.report import csv_text, json_value
     from msdump.analysis.stat.diff import compare_statistics
 
     comparison = compare_statistics(
         args.dump, args.diff, mapping=args.mapping, **selected_steps(args),
         tolerance=args.tolerance,
     )  # fmt: skip
+    if args.csv is not None:
+        write_text(args.csv, csv_text(comparison))
+    if not write_json(args, lambda: json_value(comparison)):
+        _print_differences(comparison, args.dump)
+    if not comparison.is_agreeing:
+        return DIFFER
+    return DAMAGED if comparison.damaged else FINE
+
+
+def _print_differences(comparison: Comparison, dump: str) -> None:
+    from msdump.analysis.compare.report import TABLE_TITLES, headline, summary, table_rows
+
     print_lines(headline(comparison))
     differing = [result for result in comparison.operators if not result.is_agreeing]
-    rows = list(zip(table_rows(comparison, shows_all=False), _roles(args.dump, differing), strict=True))
+    rows = list(zip(table_rows(comparison, shows_all=False), _roles(dump, differing), strict=True))
     if rows:
         say()
         # Errors and cosines are not known of statistics.
@@ -76,11 +97,6 @@ def _diff(args: argparse.Namespace) -> int:
         print_table([*TABLE_TITLES[:4], *_ROLE_TITLES, TABLE_TITLES[-1]], cells, sys.stdout)
         say()
     print_lines(summary(comparison))
-    if args.csv is not None:
-        write_text(args.csv, csv_text(comparison))
-    if not comparison.is_agreeing:
-        return DIFFER
-    return DAMAGED if comparison.damaged else FINE
 
 
 def _roles(dump: str, results: Sequence[OperatorResult]) -> list[Role]:
@@ -105,8 +121,10 @@ def _role_cells(role: Role) -> tuple[str, str, str]:
 def _write_csv(args: argparse.Namespace) -> int:
     from msdump.analysis.stat.statistics import write_statistic_files
 
-    if args.op_type or args.parquet:
-        raise ConfigError("--csv: expected it without --op-type and --parquet. It writes what a dump would have had.")
+    if args.op_type or args.parquet or args.json:
+        raise ConfigError(
+            "--csv: expected it without --op-type, --parquet and --json. It writes what a dump would have had."
+        )
     written, damaged = write_statistic_files(
         args.dump, args.csv, **selected_steps(args), is_raw=args.raw,
         thread_count=args.threads,
@@ -117,6 +135,7 @@ def _write_csv(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
+    from msdump.analysis.overview.answers import statistics_value
     from msdump.analysis.stat.rows import write_parquet
     from msdump.analysis.stat.statistics import tensor_statistics
     from msdump.analysis.steps import has_several_graphs
@@ -128,7 +147,7 @@ def _measure(args: argparse.Namespace) -> int:
         )  # fmt: skip
     if args.parquet is not None:
         write_parquet(report, args.parquet)
-    else:
+    if not write_json(args, lambda: statistics_value(report, report.rows)) and args.parquet is None:
         tells_graph = has_several_graphs(row.step for row in report.rows)
         rows = [_cells(row, tells_graph) for row in report.rows]
         print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
@@ -139,8 +158,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def _end(damaged: Any) -> int:
-    for _, problem in damaged:
-        complain(f"damaged: {problem}")
+    complain_of_damaged(damaged)
     return DAMAGED if damaged else FINE
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unicodedata
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msdump.cli.main import main
-from msdump.cli.printing import LINE_ENDS, is_terminal, log_printable, print_table, printable, put
+from msdump.cli.printing import (
+    BYTES, FILES, LINE_ENDS, is_terminal, log_printable, print_table, printable, progress_bar, put, rate_text,
+)  # fmt: skip
 from tests.analysis.small_dump import write_dump
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +30,7 @@ CLI = ROOT / "msdump/cli"
 # Function -> files below cli/ that may call it; the other places ask printing.py.
 DIRECT = {
     "print": {"printing.py", "launch.py"},  # launch: the words of the user's own sys.exit
-    "Console": {"printing.py", "drain_text.py", "convert.py"},  # the others: progress bars, without names
+    "Console": {"printing.py", "drain_text.py"},  # the others: progress bars, without names
 }
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\r"
 
@@ -201,3 +204,23 @@ def test_no_command_prints_past_it() -> None:
     # launch.py prints what the user's own script ended with.
     files = [file for file in folder.glob("*.py") if file.name not in ("printing.py", "launch.py")]
     assert [file.name for file in files if re.search(r"(?<![\w.])print\(", file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "unit", "text"),
+    [(0, 1.0, BYTES, ""), (5, 0.0, BYTES, ""), (3 << 30, 2.0, BYTES, "1.5 GiB/s"), (7, 2.0, FILES, "3.5 files/s")],
+)
+def test_the_rate_of_a_progress_bar(done: int, seconds: float, unit: str, text: str) -> None:
+    assert rate_text(done, seconds, unit) == text
+
+
+def test_a_progress_bar_shows_rate_and_remaining_time_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("[red]measure", stream) as advance:
+        time.sleep(0.01)
+        advance(1 << 30, 2 << 30)
+    text = stream.getvalue()
+    assert "[red]measure" in text and "50%" in text and "iB/s" in text and "0:00:0" in text

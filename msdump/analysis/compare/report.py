@@ -276,7 +276,10 @@ def _tensor_value(tensor: TensorResult) -> dict[str, Any]:
         "files": [tensor.mine.path, tensor.golden.path],
         "error": tensor.error,
         "other_error": tensor.yardstick,
-        "metrics": None
-        if tensor.metrics is None
-        else {name: getattr(tensor.metrics, name) for name in PairMetrics.__slots__},
+        "metrics": None if tensor.metrics is None else metrics_value(tensor.metrics),
     }
+
+
+def metrics_value(metrics: PairMetrics) -> dict[str, Any]:
+    """All metrics of two tensors by name."""
+    return {name: getattr(metrics, name) for name in PairMetrics.__slots__}

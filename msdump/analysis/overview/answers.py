@@ -1,0 +1,154 @@
+"""What the questions of the command line answer, as values for JSON; docs/json.md describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msdump.analysis.compare.report import metrics_value
+from msdump.analysis.find.look_up import ShownOperator, SourceHit
+from msdump.analysis.find.nan import BadTensor, BenignInf, Growth, NonFinite, NonFiniteReport
+from msdump.analysis.json_values import (
+    Value,
+    damaged_values,
+    line_value,
+    operator_value,
+    place_value,
+    step_value,
+    tensor_value,
+)
+from msdump.analysis.replay.replay import Replay
+from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
+from msdump.analysis.steps import Operator
+
+
+def statistics_value(report: StatisticReport, rows: Iterable[TensorStatistics]) -> Value:
+    """`rows` are those of the report that were selected."""
+    return {"tensors": [_statistics_row(row) for row in rows], "damaged": damaged_values(report.damaged)}
+
+
+def _statistics_row(row: TensorStatistics) -> Value:
+    tensor, operator = row.tensor, row.operator
+    label, op_type = (tensor.op_name, tensor.op_type) if operator is None else (operator.label, operator.op_type)
+    return {
+        "step": step_value(row.step),
+        "operator": label,
+        "op_type": op_type,
+        "number": row.number,
+        **tensor_value(tensor, row.numbers, shape=row.shape),
+        "md5": row.md5,
+        "parameter": row.role.parameter,
+        "layer": row.role.layer,
+        "is_gradient": row.role.is_gradient,
+        "line": line_value(None if row.node is None else row.node.own_line),
+    }
+
+
+def non_finite_value(report: NonFiniteReport) -> Value:
+    return {
+        "is_finite": not report.steps,
+        "step_count": report.step_count,
+        "tensor_count": report.tensor_count,
+        "nan": [_origin(one) for one in report.nan],
+        "inf": [_origin(one) for one in report.inf],
+        "benign": [_benign(one) for one in report.benign],
+        "grew": None if report.grew is None else _growth(report.grew),
+        "damaged": damaged_values(report.damaged),
+    }
+
+
+def _origin(one: NonFinite) -> Value:
+    return {
+        **place_value(one.step, one.operator),
+        "kind": one.kind,
+        "how": one.how,
+        "line": line_value(one.line),
+        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
+        "parameter": one.parameter,
+        "sources": _operators(one.sources),
+        "infected": _operators(one.infected),
+        "also_made": _operators(one.also_made),
+        "stopped": _operators(one.stopped),
+        "parameters": one.parameters,
+        "stage": one.stage or None,
+        "after": None if one.after is None else step_value(one.after),
+    }
+
+
+def _benign(one: BenignInf) -> Value:
+    return {
+        **place_value(one.step, one.operator),
+        "how": one.how,
+        "line": line_value(one.line),
+        "tensors": [_bad_tensor(tensor) for tensor in one.tensors],
+        "stops": _operators(one.stops),
+    }
+
+
+def _growth(growth: Growth) -> Value:
+    return {
+        **place_value(growth.step, growth.operator),
+        "before": step_value(growth.before),
+        "tensor": tensor_value(growth.tensor, None, io=growth.io, slot=growth.slot),
+        "largest": growth.largest,
+        "largest_before": growth.largest_before,
+        "factor": growth.factor,
+        "line": line_value(growth.line),
+    }
+
+
+def _bad_tensor(bad: BadTensor) -> Value:
+    value = tensor_value(bad.tensor, None, io=bad.io, slot=bad.slot)
+    return {**value, "nan": bad.nan, "inf": bad.inf}
+
+
+def _operators(operators: Iterable[Operator]) -> list[Value]:
+    return [operator_value(operator) for operator in operators]
+
+
+def shown_value(shown: ShownOperator) -> Value:
+    return {
+        **place_value(shown.found.key, shown.found.operator),
+        "tensors": [
+            {
+                **tensor_value(one.tensor, one.numbers, io=one.io, slot=one.slot, shape=one.shape),
+                "first_elements": one.preview,
+                "from": None if one.origin is None else {"name": one.origin.name, "slot": one.origin.slot},
+                "problem": one.problem or None,
+            }
+            for one in shown.tensors
+        ],
+        "attributes": shown.attrs,
+        "source": [line_value(line) for line in shown.source],
+        "readers": shown.readers,
+        "message": shown.message or None,
+        "is_statistic": shown.found.table is not None,
+    }
+
+
+def source_value(hits: Iterable[SourceHit]) -> Value:
+    return {
+        "found": [
+            {
+                "operator": hit.node.full_name,
+                "op_type": hit.node.op_type,
+                "line": line_value(hit.line),
+                "files": hit.files,
+            }
+            for hit in hits
+        ]
+    }
+
+
+def replay_value(result: Replay) -> Value:
+    return {
+        **place_value(result.found.key, result.found.operator),
+        "is_explained": result.is_explained,
+        "reason": result.reason or None,
+        "runs": {
+            name: {
+                "problem": run.problem or None,
+                "outputs": [{"slot": str(slot), **metrics_value(pair)} for slot, pair in run.errors.items()],
+            }
+            for name, run in result.runs.items()
+        },
+    }
