@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import (
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from msdump.analysis.compare.result import Comparison, OperatorResult
     from msdump.analysis.stat.roles import Role
     from msdump.analysis.stat.rows import TensorStatistics
+    from msdump.frames import Column
 
 FINE, DIFFER, DAMAGED = 0, 1, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
@@ -34,6 +37,9 @@ _NO_NORM = """\
 msdump stat: a statistic.csv without the column "L2Norm Value" does not tell l2norm. Name l2norm in statistic_category,
 or dump tensors ("saved_data": "tensor")."""
 _EPILOG = """
+--where joins comparisons of columns by and, or, not and parentheses; signs are == != < <= > >=, and ~ for a glob.
+Columns are those of --parquet, and inf: docs/exports.md lists them. A wrong name is answered with all of them.
+
 exit status: 0 done (with --diff: all agree); 1 --diff found a difference; 2 wrong usage, or nothing to measure;
 4 there are damaged files.
 """
@@ -51,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
+    add("--where", metavar="CONDITION", help="only tensors that meet it: 'nan>0', 'op_type==MatMul and max>1e4'")
+    add("--sort", metavar="COLUMN", help="by this column: the largest number first, NaN before it; texts from A on")
+    add("--reverse", action="store_true", help="with --sort: the other way round")
+    add("--top", type=int, metavar="N", help="only the first N tensors")
+    add("--columns", metavar="A,B", help="print these columns")
     add("--op-type", action="append", metavar="TYPE", help="only operators of this type; may be given several times")
     add_json_option(parser)
     add_step_options(parser)
@@ -60,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure or compare; the result is the exit status that `--help` explains."""
+    if (args.diff or args.csv) and (args.where or args.sort or args.top or args.columns):
+        raise ConfigError("--where, --sort, --top, --columns: expected them without --diff and --csv, got both.")
+    if args.reverse and args.sort is None:
+        raise ConfigError("--reverse: expected --sort COLUMN beside it, got none.")
     if args.diff is not None:
         return _diff(args)
     if args.csv is not None:
@@ -137,24 +152,41 @@ def _write_csv(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     from msdump.analysis.overview.answers import statistics_value
     from msdump.analysis.stat.rows import write_parquet
+    from msdump.analysis.stat.selection import columns_named, select_rows
     from msdump.analysis.stat.statistics import tensor_statistics
-    from msdump.analysis.steps import has_several_graphs
 
+    selected = {"where": args.where, "sort": args.sort, "is_reversed": args.reverse, "top": args.top}
+    columns = None if args.columns is None else columns_named(re.split(r" *, *", args.columns.strip()), "--columns")
+    select_rows((), **selected)  # what is wrong with them is told before the dump is read
     with progress_bar("stat", sys.stderr) as advance:
         report = tensor_statistics(
             args.dump, **selected_steps(args), op_type=args.op_type,
             has_md5=args.md5, is_raw=args.raw, thread_count=args.threads, progress=advance,
         )  # fmt: skip
+    rows = select_rows(report.rows, **selected)
     if args.parquet is not None:
-        write_parquet(report, args.parquet)
-    if not write_json(args, lambda: statistics_value(report, report.rows)) and args.parquet is None:
-        tells_graph = has_several_graphs(row.step for row in report.rows)
-        rows = [_cells(row, tells_graph) for row in report.rows]
-        print_table(_TITLES, rows, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+        write_parquet(replace(report, rows=rows), args.parquet)
+    if not write_json(args, lambda: statistics_value(report, rows)) and args.parquet is None:
+        _print_rows(rows, columns)
     # Complex numbers have no statistics but their count.
     if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
         complain(_NO_NORM)
     return _end(report.damaged)
+
+
+def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None) -> None:
+    from msdump.analysis.stat.selection import cells
+    from msdump.analysis.steps import has_several_graphs
+    from msdump.frames import INTEGER, NUMBER
+
+    if columns is None:
+        tells_graph = has_several_graphs(row.step for row in rows)
+        lines = [_cells(row, tells_graph) for row in rows]
+        print_table(_TITLES, lines, sys.stdout, numbers=(0, 5, 6, 7, 8, 9, 10, 11))
+        return
+    titles = [column.name for column in columns]
+    numbers = [place for place, column in enumerate(columns) if column.kind in (INTEGER, NUMBER)]
+    print_table(titles, [cells(row, columns) for row in rows], sys.stdout, numbers)
 
 
 def _end(damaged: Any) -> int:

@@ -120,6 +120,11 @@ def statistic_table(rows: Iterable[TensorStatistics]) -> Table:
     return table_of(COLUMNS, [_row(row) for row in rows])
 
 
+def row_values(row: TensorStatistics) -> dict[str, Any]:
+    """Values of one row by the names of `COLUMNS`."""
+    return {column.name: value for column, value in zip(COLUMNS, _row(row), strict=True)}
+
+
 def _row(row: TensorStatistics) -> tuple[Any, ...]:
     tensor, role = row.tensor, row.role
     line = None if row.node is None else row.node.own_line
