@@ -38,14 +38,15 @@ def run(args: argparse.Namespace) -> int:
     from msdump.analysis.measurements import Measurements
     from msdump.analysis.overview.contents import Contents
     from msdump.config.environment import format_size, parse_size
+    from msdump.formats.dump_dir import DumpDir
     from msdump.viewing.markdown import markdown
     from msdump.viewing.report_file import LARGEST_BYTES, write_report
 
     largest = LARGEST_BYTES if args.max_size is None else parse_size("--max-size", args.max_size)
     with progress_bar("report", sys.stderr) as advance:
         contents = Contents(
-            args.dump,
-            args.golden,
+            DumpDir.open(args.dump, keeps_headers=True),
+            None if args.golden is None else DumpDir.open(args.golden, keeps_headers=True),
             **selected_steps(args),
             mapping=args.mapping,
             measurements=Measurements(has_exponents=True),

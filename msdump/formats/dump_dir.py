@@ -61,23 +61,25 @@ class DumpDir:
 
     path       the folder or file that was opened, absolute
     is_strict  True: the first damaged file raises
+    keeps_headers  True: a file's header is read once, for several questions about the same files; that takes memory
 
     Iteration order: rank, time, iteration, graph, then execution order where a csv tells it, else time stamps.
     """
 
-    def __init__(self, path: str | os.PathLike[str], is_strict: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], is_strict: bool = False, keeps_headers: bool = False) -> None:
         self.path = Path(os.path.abspath(path))
         self.is_strict = is_strict
+        self._headers: dict[str, list[DumpedTensor]] | None = {} if keeps_headers else None
         self._damaged: dict[tuple[str, str], FormatError] = {}
         self._foreign: set[str] = set()
         self._orders: dict[tuple[str, int], OperatorOrder] = {}
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], strict: bool = False) -> DumpDir:
+    def open(cls, path: str | os.PathLike[str], strict: bool = False, keeps_headers: bool = False) -> DumpDir:
         """A dump by any folder of it, or one file.   Raises: FormatError when there is nothing at `path`."""
         if not os.path.exists(path):
             raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
-        return cls(path, strict)
+        return cls(path, strict, keeps_headers)
 
     # -- what is there ----------------------------------------------------------------------------
 
@@ -146,7 +148,11 @@ class DumpDir:
 
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
         """Tensors of one file; what is damaged in it goes to `damaged`, or raises when opened strictly."""
+        if self._headers is not None and file.path in self._headers:
+            return self._headers[file.path]
         tensors, errors = file.scan()
+        if self._headers is not None:
+            self._headers[file.path] = tensors
         for error in errors:
             self._damage(file.path, error)
         return tensors

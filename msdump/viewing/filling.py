@@ -19,6 +19,7 @@ from msdump import __version__
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import MsdumpError
+from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.viewing.index import Index, Progress, TensorPlace
 from msdump.viewing.pages import SCHEMA, Pages, encoded
@@ -110,35 +111,29 @@ def _files_below(root: str) -> Iterator[bytes]:
 
 
 def _fill_once(wanted: Wanted, index: Index, stamp: str) -> None:
+    def contents(measurements: Measurements, **options: Any) -> Contents:
+        how = {"thread_count": wanted.thread_count, **options}
+        return Contents(dump, golden, **wanted.selected, mapping=wanted.mapping, measurements=measurements, **how)
+
     def rough() -> Contents:
-        rough = replace(wanted, thread_count=1)  # nothing is read: threads would only wait for each other
-        return _contents(rough, Measurements(index, has_exponents=True, is_complete=False), is_compared=False)
+        measurements = Measurements(index, has_exponents=True, is_complete=False)
+        # Nothing is read: threads would only wait for each other.
+        return contents(measurements, is_compared=False, thread_count=1)
 
     teller = _Teller(index, Progress(index.progress.version, stamp), rough)
     try:
+        dump = DumpDir.open(wanted.dump, keeps_headers=True)
+        golden = None if wanted.golden is None else DumpDir.open(wanted.golden, keeps_headers=True)
         teller.show(rough(), MEASURING)
-        whole = _contents(wanted, Measurements(index, has_exponents=True), progress=teller.measured)
+        whole = contents(Measurements(index, has_exponents=True), progress=teller.measured)
         # Both ask for the same measurements; the first one makes them.
         _ = whole.statistics, whole.non_finite
         index.flush()
-        if wanted.golden is not None:
+        if golden is not None:
             teller.stage = COMPARING
         teller.show(whole, READY)
     except MsdumpError as error:
         teller.fail(str(error))
-
-
-def _contents(wanted: Wanted, measurements: Measurements, is_compared: bool = True, progress: Any = None) -> Contents:
-    return Contents(
-        wanted.dump,
-        wanted.golden,
-        **wanted.selected,
-        mapping=wanted.mapping,
-        measurements=measurements,
-        is_compared=is_compared,
-        thread_count=wanted.thread_count,
-        progress=progress,
-    )
 
 
 class _Teller:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
@@ -292,7 +293,7 @@ def _title(path: Path) -> str:
 
 
 def _file_name(path: str) -> str:
-    return Path(path).name
+    return os.path.basename(path)
 
 
 def _number(value: Any) -> Any:

@@ -476,3 +476,20 @@ def test_any_cut_and_any_flip_is_a_tensor_or_damage(tmp_path: Path, kind: str) -
         assert all(isinstance(error, FormatError) for _, error in dump.damaged)
         if len(variant) < len(content):
             assert dump.damaged
+
+
+def test_headers_are_read_once_where_they_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
+    folder.mkdir(parents=True)
+    for slot in range(2):
+        np.save(folder / f"Add.Add-op0.0.0.17.output.{slot}.DefaultFormat.npy", np.ones(3, np.float32))
+    (broken,) = folder.glob("*output.1*")
+    broken.write_bytes(b"nothing")
+    kept, other = DumpDir.open(tmp_path, keeps_headers=True), DumpDir.open(tmp_path)
+    first = list(kept.tensors())
+    assert len(first) == 1 and list(kept.tensors()) == first == list(other.tensors())
+    (folder / Path(first[0].path).name).unlink()
+    broken.unlink()
+    (folder / "Add.Add-op0.0.0.17.output.0.DefaultFormat.npy").write_bytes(b"changed")
+    assert list(kept.tensors()) == first and list(other.tensors()) == []
+    assert [Path(path).name for path, _ in kept.damaged] == [broken.name]

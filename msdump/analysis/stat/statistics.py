@@ -8,7 +8,7 @@ for row in tensor_statistics("dump").rows:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -70,8 +70,12 @@ def tensor_statistics(
         if has_md5 or is_raw:
             raise ConfigError("measurements: expected None where has_md5 or is_raw is set, which they do not have.")
         measure = partial(_known, measurements)
-    measured, problems = _measure_all([one[0] for _, one in listed], measure, thread_count, progress)
-    rows = [_row(step.key, one, *measured[key_of(one[0])]) for step, one in listed if key_of(one[0]) in measured]
+    keys = [key_of(one[0]) for _, one in listed]
+    distinct = dict(zip(keys, (one[0] for _, one in listed), strict=True))
+    measured, problems = _measure_all(distinct, measure, thread_count, progress)
+    rows = [
+        _row(step.key, one, *measured[key]) for key, (step, one) in zip(keys, listed, strict=True) if key in measured
+    ]
     for step in table.steps:
         if step.key not in covered:
             for one in _tensors(step, op_type, roles, graphs):
@@ -122,12 +126,11 @@ _Measured = tuple[Statistics | StatisticRow, str | None, tuple[int, ...], Expone
 
 
 def _measure_all(
-    tensors: Sequence[DumpedTensor],
+    distinct: Mapping[Key, DumpedTensor],
     measure: Callable[[DumpedTensor], _Measured | FormatError],
     thread_count: int | None,
     progress: Progress | None,
 ) -> tuple[dict[Key, _Measured], list[tuple[str, FormatError]]]:
-    distinct = {key_of(tensor): tensor for tensor in tensors}
     sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
     measured: dict[Key, _Measured] = {}
     problems: dict[Key, FormatError] = {}
