@@ -115,6 +115,8 @@ OTHERS = {
     ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
+    ("cli/view.py", "SSH_CONNECTION"): "OpenSSH's own",
+    ("viewing/index.py", "XDG_CACHE_HOME"): "the user's folder for caches, by the XDG base directory specification",
     ("frontends/msprobe/seeding.py", "PYTHONHASHSEED"): "Python's own; seed_all sets it as msprobe does",
     ("frontends/msprobe/seeding.py", "CUBLAS_WORKSPACE_CONFIG"): "cuBLAS's own; seed_all sets it as msprobe does",
 }
