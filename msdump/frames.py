@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from msdump.errors import ConfigError
+from msdump.html_table import html_table
 
 # Kinds of columns: what their values are, beside None.
 INTEGER, NUMBER, TEXT, FLAG, SIZES = "integer", "number", "text", "flag", "sizes"
@@ -85,10 +86,20 @@ class Frame:
     """A result that is a table, too."""
 
     __slots__ = ()
+    # Columns that a notebook shows; all of them where none are named.
+    _shown: ClassVar[tuple[str, ...]] = ()
 
     def table(self) -> Table:
         """The result by columns."""
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows."""
+        table = self.table()
+        names = self._shown or tuple(column.name for column in table.columns)
+        values = {column.name: column_values for column, column_values in zip(table.columns, table.values, strict=True)}
+        rows = zip(*(values[name] for name in names), strict=True)
+        return html_table("", names, rows, table.row_count)
 
     def to_arrow(self) -> Any:
         """The table as pyarrow.Table.   Raises: ConfigError when pyarrow is not installed."""

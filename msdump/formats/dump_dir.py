@@ -27,6 +27,7 @@ from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place, parse_place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
+from msdump.html_table import html_table
 from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
 
 _MAX_DEPTH = 40
@@ -80,6 +81,15 @@ class DumpDir:
         if not os.path.exists(path):
             raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
         return cls(path, strict, keeps_headers)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the folders and how many files they hold; nothing is opened."""
+        folders = list(self.folders())
+        rows = (
+            (one.place.rank_id, one.place.model, one.place.graph_id, one.place.iteration, len(one.names))
+            for one in folders
+        )
+        return html_table(str(self.path), ("rank", "model", "graph", "iteration", "files"), rows, len(folders))
 
     # -- what is there ----------------------------------------------------------------------------
 

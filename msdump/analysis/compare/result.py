@@ -13,6 +13,7 @@ from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.html_table import html_table
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 
@@ -119,6 +120,17 @@ class Comparison:
     only_mine: tuple[StepKey, ...]
     only_golden: tuple[StepKey, ...]
     damaged: tuple[tuple[str, FormatError], ...]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tensors that differ."""
+        pairs = [(operator, one) for operator in self.operators for one in operator.tensors if one.status == DIFFERS]
+        count = sum(1 for _ in self.operators)
+        title = f"{len(pairs)} tensors differ in {count} pairs of operators" if pairs else f"all {count} pairs agree"
+        rows = (
+            (str(operator.step), operator.pair.mine.label, f"{one.io} {one.slot}", one.error, one.reason)
+            for operator, one in pairs
+        )
+        return html_table(title, ("step", "operator", "tensor", "error", "reason"), rows, len(pairs))
 
     @property
     def operators(self) -> Iterator[OperatorResult]:

@@ -45,6 +45,7 @@ from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.types import SourceLine
+from msdump.html_table import html_table
 from msdump.operator_traits import is_collective
 from msdump.records import OUTPUT
 
@@ -185,6 +186,12 @@ class NonFiniteReport:
     benign: tuple[BenignInf, ...] = ()
     grew: Growth | None = None
     steps: tuple[NonFinite, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first one of each step."""
+        found = f"{len(self.steps)} of {self.step_count} steps have a NaN, or an Inf that was not meant"
+        rows = ((str(one.step), one.kind, one.operator.label, one.how, str(one.line or "")) for one in self.steps)
+        return html_table(found, ("step", "kind", "operator", "how", "line"), rows, len(self.steps))
 
     @property
     def first(self) -> NonFinite | None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from msdump.analysis._payload import key_of
 from msdump.analysis.graph_info import GraphNode
@@ -106,6 +106,11 @@ class TensorStatistics:
 @dataclass(frozen=True, slots=True)
 class StatisticReport(Frame):
     """Rows in execution order, and (file, what is wrong) of what could not be measured."""
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        *("iteration", "op_type", "op_name", "io", "slot_name", "dtype", "shape"),
+        *("max", "min", "avg", "l2norm", "nan", "zero", "parameter"),
+    )
 
     rows: tuple[TensorStatistics, ...]
     damaged: tuple[tuple[str, FormatError], ...]
