@@ -2,6 +2,8 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Bookmarks } from "./bookmarks.js";
+import { KeyHelp, listen } from "./keys.js";
 import { workAsLayout } from "./layout.js";
 import { Bytes } from "./pages/bytes.js";
 import { Compare } from "./pages/compare.js";
@@ -13,11 +15,11 @@ import { Operators } from "./pages/operators.js";
 import { Overflow } from "./pages/overflow.js";
 import { Overview } from "./pages/overview.js";
 import { Series } from "./pages/series.js";
-import { neighbours, ownerOf, sides, Tensor } from "./pages/tensor.js";
+import { Tensor } from "./pages/tensor.js";
 import { get, openSource, progress } from "./source.js";
 import { bytes } from "./format.js";
-import { follow, link, parsed, place, setQuery, stepParts } from "./state.js";
-import { count, html, isBad, row } from "./view.js";
+import { follow, link, parsed, place, stepParts } from "./state.js";
+import { count, html, row } from "./view.js";
 import { language, say } from "./words.js";
 
 const theme = signal("auto");
@@ -70,9 +72,11 @@ function App() {
       <button title=${say("theme")} onClick=${switchTheme}>◐</button>
       <button onClick=${() => { language.value = language.value === "zh" ? "en" : "zh"; }}>${language.value === "zh" ? "English" : "中文"}</button>
     </header>
+    <${Bookmarks} />
     <${Page} overview=${overview} chosen=${chosen} />
     ${progress.value !== null && progress.value.stage !== "ready" && html`<${Progress} />`}
-    <footer>msdump ${overview.msdump}</footer>
+    <footer>msdump ${overview.msdump} · <kbd>?</kbd> ${say("keys")}</footer>
+    <${KeyHelp} />
   </div>`;
 }
 
@@ -118,51 +122,10 @@ function Page({ overview, chosen }) {
   return html`<${Overview} overview=${overview} />`;
 }
 
-/** Keys that walk: j and k over operators, n and N over those that are not well, / to the search field. */
-async function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
-  const { page, parts } = place.value;
-  if (event.key === ".") return switchTheme();
-  if (page === "tensor") return onTensorKey(event.key);
-  if (event.key === "Escape" && page === "operator") return follow(link("operators", parts.slice(0, 3)));
-  if (event.key === "/") {
-    event.preventDefault();
-    if (page !== "operators" && parts.length >= 3) follow(link("operators", parts.slice(0, 3)));
-    return setTimeout(() => document.getElementById("search")?.focus(), 50);
-  }
-  if (!"jknN".includes(event.key) || page !== "operator") return;
-  const { operators } = await get(`step/${parts.slice(0, 3).join("/")}`);
-  const way = event.key === "j" || event.key === "n" ? 1 : -1;
-  const only = event.key.toLowerCase() === "n";
-  for (let at = Number(parts[3]) + way; at >= 0 && at < count(operators); at += way) {
-    if (!only || isBad(operators.health[at])) return follow(link("operator", [...parts.slice(0, 3), at]));
-  }
-}
-
-/** Keys of a tensor's page: [ and ] to the iteration before and after, d to the next side, Esc to its operator. */
-async function onTensorKey(key) {
-  const { parts, query } = place.value;
-  const [step, number] = [parts.slice(0, 3), Number(parts[3])];
-  const overview = await get("overview");
-  if (key === "[" || key === "]") {
-    const [before, after] = neighbours(overview, step);
-    const target = key === "[" ? before : after;
-    if (target !== null) follow(link("tensor", [...target, number], query));
-  }
-  if (key === "d" && overview.golden !== null) {
-    const next = sides[(sides.indexOf(query.what ?? "mine") + 1) % sides.length];
-    setQuery({ what: next === "mine" ? "" : next });
-  }
-  if (key === "Escape") {
-    const { operators } = await get(`step/${step.join("/")}`);
-    follow(link("operator", [...step, ownerOf(operators, number)]));
-  }
-}
-
 if (isWorker) {
   workAsLayout();
 } else {
   addEventListener("hashchange", () => { place.value = parsed(location.hash); });
-  addEventListener("keydown", onKey);
+  listen(switchTheme);
   render(html`<${App} />`, document.getElementById("app"));
 }

@@ -90,3 +90,18 @@ export function neighbourhood({ operators, tensors }, index, hops = 2, most = 60
   const edges = boxes.flatMap(({ operators: [one] }) => [...(into.get(one) ?? [])].filter((from) => near.has(from)).map((from) => [`operator ${from}`, `operator ${one}`]));
   return { boxes, edges, leftOut: 0 };
 }
+
+/** Numbers of the operators that read what one made. */
+export function readersOf({ operators, tensors }, index) {
+  const found = [];
+  for (let one = 0; one < count(operators); one += 1) {
+    const end = operators.first[one + 1] ?? count(tensors);
+    for (let at = operators.first[one]; at < end; at += 1) {
+      if (tensors.source[at] === index) {
+        found.push(one);
+        break;
+      }
+    }
+  }
+  return found;
+}

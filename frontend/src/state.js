@@ -19,9 +19,9 @@ function decoded(part) {
   }
 }
 
-/** The link to a page; empty values of the query are left out. */
+/** The link to a page; empty values of the query are left out. Bookmarks go along. */
 export function link(page, parts = [], query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const kept = Object.entries({ b: place.value.query.b, ...query }).filter(([, value]) => value !== "" && value !== null && value !== undefined);
   const search = new URLSearchParams(kept).toString();
   return `#/${[page, ...parts].map((part) => encodeURIComponent(part ?? "-")).join("/")}${search && `?${search}`}`;
 }

@@ -35,8 +35,8 @@ export function Table({ columns, order, health, onOpen, sort, onSort, label }) {
         <thead><tr>${titles}</tr></thead>
         <tbody>
           <tr style=${{ height: `${first * ROW}px` }} aria-hidden="true"></tr>
-          ${shown.map((index, place) => html`<tr key=${index} aria-rowindex=${first + place + 2} class="row"
-            onClick=${() => onOpen(index)}>${columns.map(({ name, cell, end }) =>
+          ${shown.map((index, place) => html`<tr key=${index} aria-rowindex=${first + place + 2} class="row" tabindex="0"
+            onKeyDown=${(event) => event.key === "Enter" && onOpen(index)} onClick=${() => onOpen(index)}>${columns.map(({ name, cell, end }) =>
               html`<td key=${name} class=${end ? "end" : ""}>${cell(index)}</td>`)}</tr>`)}
           <tr style=${{ height: `${(order.length - last) * ROW}px` }} aria-hidden="true"></tr>
         </tbody>

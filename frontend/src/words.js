@@ -23,6 +23,10 @@ const chinese = {
   "There is one step of this kind only.": "只有一个这样的步。", "level": "级别", "critical": "严重", "high": "高", "medium": "中",
   "head-room, bits": "余量（位）", "all tensors fit": "全部可表示", "tensors overflow": "个张量上溢",
   "lose more than 1 % of their elements to underflow": "个张量有超过 1 % 的元素下溢", "without counts": "无计数", "This dump does not tell which lines of a script made its operators.": "此 Dump 未记录算子来自脚本的哪一行。", "gone": "服务器无应答",
+  "search": "搜索", "next and previous operator": "下一个和上一个算子", "next and previous operator that is not well": "下一个和上一个异常算子",
+  "the operator that made an input, the one that reads an output": "产生输入的算子、读取输出的算子", "iteration before and after": "前一迭代和后一迭代",
+  "rank before and after": "前一 rank 和后一 rank", "open what has the focus": "打开焦点所在行", "up": "上一级", "graph, table, elements": "图、表、元素",
+  "mine, golden, difference": "本次、标杆、差值", "copy the command": "复制命令", "copy the link": "复制链接", "bookmark": "书签", "bookmarks": "书签", "these keys": "按键说明",
 };
 export const language = signal(globalThis.navigator?.language?.startsWith("zh") ? "zh" : "en");
 export const say = (text) => (language.value === "zh" ? (chinese[text] ?? text) : text);

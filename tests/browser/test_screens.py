@@ -160,6 +160,64 @@ def test_keys(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
     assert sight.page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
 
 
+def test_keys_between_pages(series: Path, served: Served, look: Look) -> None:
+    sight = look(served(series))
+    step = "1/0/1"
+
+    def after(key: str) -> str:
+        sight.page.keyboard.press(key)
+        sight.rest()
+        return str(sight.page.url.partition("#")[2])
+
+    sight.go(f"#/operator/{step}/0")
+    assert after("h").startswith("/tensor/1/0/1/")
+    assert after("]").startswith("/tensor/1/0/2/")
+    assert after("Escape") == "/operator/1/0/2/0"
+    assert after("[") == "/operator/1/0/1/0"
+    assert after("{") == "/operator/0/0/1/0"
+    assert after("}") == "/operator/1/0/1/0"
+    assert after("g") == "/graph/1/0/1"
+    assert after("t") == "/operators/1/0/1"
+    sight.page.locator("tr.row").nth(0).focus()
+    assert after("Enter") == "/operator/1/0/1/0"
+    assert after("b").endswith("?b=1%2F0%2F1%2F0")
+    sight.page.locator("nav[aria-label=pages] a").first.click()
+    assert "★" in sight.rest() and "b=1" in sight.page.url
+    sight.page.locator(".bookmarks a").click()
+    sight.rest()
+    assert "b=" not in after("b") and sight.page.locator(".bookmarks").count() == 0
+    sight.page.keyboard.press("?")
+    assert sight.page.locator("[role=dialog] kbd").count() > 15
+    after("?")
+    assert sight.page.locator("[role=dialog]").count() == 0
+
+
+def test_keys_follow_what_flows(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("mindspore")))
+    step = first_step(sight)
+    sight.go(f"#/operator/{step}/0")
+    number = 0
+    while sight.page.locator("h2", has_text="read by").count() == 0:
+        number += 1
+        sight.go(f"#/operator/{step}/{number}")
+    sight.page.keyboard.press("o")
+    sight.rest()
+    assert not sight.page.url.endswith(f"/{number}")
+    sight.page.keyboard.press("i")
+    sight.rest()
+    assert "/operator/" in sight.page.url
+
+
+def test_bytes_are_a_treemap(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
+    sight = look(served(dumps("mindspore")))
+    step = first_step(sight)
+    sight.go(f"#/bytes/{step}")
+    assert sight.page.locator("svg.treemap a").count() > 3
+    sight.page.locator("svg.treemap a g:not(.scope)").first.click()
+    sight.rest()
+    assert "#/operator/" in sight.page.url or "q=" in sight.page.url
+
+
 def test_chinese(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
     sight = look(served(dumps("mindspore")), language="zh-CN")
     assert "概览" in sight.page.inner_text("nav") and "Overview" not in sight.page.inner_text("nav")

@@ -1,6 +1,7 @@
 // Where the bytes of a step are: by scope, by type, and the largest tensors.
 import { bytes, shape } from "../format.js";
 import { link } from "../state.js";
+import { Treemap } from "../treemap.js";
 import { count, html } from "../view.js";
 import { say } from "../words.js";
 
@@ -24,7 +25,7 @@ export function Bytes({ step, parts }) {
     <th scope="row"><a href=${link("operators", parts, { q: name === "–" ? "" : name, sort: "bytes" })}>${name}</a></th><td class="end">${bytes(size)}</td>
     <td class="wide"><svg viewBox="0 0 100 8" preserveAspectRatio="none"><rect class="fill-came" width=${(100 * size) / all} height="8" /></svg></td></tr>`)}</tbody></table>`;
   const largest = tensors.size_bytes.map((size, at) => [at, size ?? 0]).sort((one, other) => other[1] - one[1]).slice(0, 20);
-  return html`<main><h1>${bytes(all)}</h1>
+  return html`<main><h1>${bytes(all)}</h1><${Treemap} step=${step} parts=${parts} />
     <section><h2>${say("by scope")}</h2>${bars(groups((index) => operators.scope[index]))}</section>
     <section><h2>${say("by type")}</h2>${bars(groups((index) => operators.type[index]))}</section>
     <section><h2>${say("largest")}</h2><table class="plain"><tbody>${largest.map(([at, size]) => html`<tr key=${at}>

@@ -1,5 +1,5 @@
 // One operator: its tensors with their numbers, who made and who reads them, its line and its attributes.
-import { neighbourhood } from "../scopes.js";
+import { neighbourhood, readersOf } from "../scopes.js";
 import { Drawing } from "../drawing.js";
 import { Copy } from "../copy.js";
 import { Thumbnail } from "../heatmap.js";
@@ -72,17 +72,3 @@ function Tensor({ tensor, of, parts, first }) {
 
 /** For a shell of POSIX. */
 const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-function readersOf({ operators, tensors }, index) {
-  const found = [];
-  for (let one = 0; one < count(operators); one += 1) {
-    const end = operators.first[one + 1] ?? count(tensors);
-    for (let at = operators.first[one]; at < end; at += 1) {
-      if (tensors.source[at] === index) {
-        found.push(one);
-        break;
-      }
-    }
-  }
-  return found;
-}

@@ -83,12 +83,19 @@ export function ownerOf(operators, number) {
 }
 
 /** The same graph one iteration before and after, as parts of a link; null where there is none. */
-export function neighbours({ steps }, [rank, graph, iteration]) {
-  const same = (value, part) => (value === null ? "-" : String(value)) === part;
-  const all = steps.iteration.filter((_, at) => same(steps.rank[at], rank) && same(steps.graph[at], graph));
-  const sorted = all.filter((one) => one !== null).sort((one, another) => one - another);
-  const at = sorted.findIndex((one) => same(one, iteration));
-  return [sorted[at - 1], at < 0 ? undefined : sorted[at + 1]].map((one) => (one === undefined ? null : [rank, graph, String(one)]));
+export const neighbours = ({ steps }, parts) => beside(steps, parts, 2, "iteration");
+
+/** The same graph and iteration of the rank before and after, as parts of a link; null where there is none. */
+export const ranksBeside = ({ steps }, parts) => beside(steps, parts, 0, "rank");
+
+/** The steps before and after that differ in one part only. */
+function beside(steps, parts, part, name) {
+  const same = (value, text) => (value === null ? "-" : String(value)) === text;
+  const others = ["rank", "graph", "iteration"].map((one, at) => [steps[one], parts[at], at]).filter(([, , at]) => at !== part);
+  const all = steps[name].filter((one, at) => one !== null && others.every(([values, text]) => same(values[at], text)));
+  const sorted = all.sort((one, another) => one - another);
+  const at = sorted.findIndex((one) => same(one, parts[part]));
+  return [sorted[at - 1], at < 0 ? undefined : sorted[at + 1]].map((one) => (one === undefined ? null : [...parts.slice(0, part), String(one), ...parts.slice(part + 1)]));
 }
 
 /** An index of the elements of one cell and those around it: an eighth of what is shown now, in each direction. */
