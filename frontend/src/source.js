@@ -74,6 +74,17 @@ export async function getText(address, stop) {
   return answerOf(await fetch(address, { signal: stop }));
 }
 
+const token = () => document.querySelector("meta[name=msdump-token]")?.content;
+
+/** Whether the server takes pairs. */
+export const canAct = () => token() !== undefined;
+
+/** Have two operators written to the mapping file; the comparison comes again by itself. */
+export async function addPair(mine, golden) {
+  const headers = { "Content-Type": "application/json", "X-Msdump-Token": token() };
+  return answerOf(await fetch("api/pairs", { method: "POST", headers, body: JSON.stringify({ mine, golden }) }));
+}
+
 async function unpacked(base64) {
   const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -26,7 +26,7 @@ const chinese = {
   "search": "搜索", "next and previous operator": "下一个和上一个算子", "next and previous operator that is not well": "下一个和上一个异常算子",
   "the operator that made an input, the one that reads an output": "产生输入的算子、读取输出的算子", "iteration before and after": "前一迭代和后一迭代",
   "rank before and after": "前一 rank 和后一 rank", "open what has the focus": "打开焦点所在行", "up": "上一级", "graph, table, elements": "图、表、元素",
-  "mine, golden, difference": "本次、标杆、差值", "copy the command": "复制命令", "copy the link": "复制链接", "bookmark": "书签", "bookmarks": "书签", "these keys": "按键说明",
+  "mine, golden, difference": "本次、标杆、差值", "copy the command": "复制命令", "copy the link": "复制链接", "bookmark": "书签", "bookmarks": "书签", "these keys": "按键说明", "without a partner": "无对应算子", "pair": "配对", "written to": "已写入", "copy for --mapping": "复制映射",
 };
 export const language = signal(globalThis.navigator?.language?.startsWith("zh") ? "zh" : "en");
 export const say = (text) => (language.value === "zh" ? (chinese[text] ?? text) : text);

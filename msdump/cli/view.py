@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-browser", action="store_true", help="print the address, open nothing")
     add("--no-index", action="store_true", help="keep nothing in the user's cache")
     add("--mapping", metavar="FILE", help="json or csv that says which operators of the two belong together")
+    add("--allow-actions", action="store_true", help="let the page add pairs of operators to the mapping, a .json file")
     add_step_options(parser)
     add("--threads", type=int, metavar="N", help="threads that measure (one for each core)")
 
@@ -43,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
 
     wanted = Wanted(args.dump, args.golden, args.mapping, selected_steps(args), args.threads, args.follow)
     with Viewing(
-        wanted, host=args.host, port=args.port, allowed_hosts=args.allowed_host, has_index=not args.no_index
+        wanted,
+        host=args.host,
+        port=args.port,
+        allowed_hosts=args.allowed_host,
+        has_index=not args.no_index,
+        has_actions=args.allow_actions,
     ) as viewing:
         say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True)
         if os.environ.get("SSH_CONNECTION"):

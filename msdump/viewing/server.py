@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gzip
 import html
+import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from msdump.analysis.compare.mapping import add_pair
 from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -36,18 +38,32 @@ _ASSETS = {
     "THIRD_PARTY.txt": "text/plain; charset=utf-8",
 }
 _JSON = "application/json"
+_MAX_BODY = 1 << 16
 
 
-def application(index: Index, title: str) -> Starlette:
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the page may have written.
+
+    mapping  file that takes pairs of operators
+    token    that a page sends along with an action
+    """
+
+    mapping: str
+    token: str
+
+
+def application(index: Index, title: str, actions: Actions | None = None) -> Starlette:
     """The routes, without the checks of `Guard`.
 
-    index  that another process may be filling
-    title  of the page: plain text
+    index    that another process may be filling
+    title    of the page: plain text
+    actions  None: the page only reads
     """
     limiter = anyio.CapacityLimiter(_HEAVY)
 
     async def page(request: Request) -> Response:
-        return Response(_page(title), media_type="text/html; charset=utf-8")
+        return Response(_page(title, actions), media_type="text/html; charset=utf-8")
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
@@ -96,6 +112,16 @@ def application(index: Index, title: str) -> Starlette:
     def npy(one: Slice) -> tuple[bytes, str]:
         return one.npy(), "application/octet-stream"
 
+    async def pair(request: Request) -> Response:
+        if actions is None:
+            return _refused(405, "expected a server with --allow-actions, got one that only reads")
+        try:
+            names = _names_of(await _body(request))
+            await anyio.to_thread.run_sync(add_pair, actions.mapping, *names)
+        except MsdumpError as error:
+            return _refused(400, str(error))
+        return Response(encoded({"mapping": actions.mapping}), media_type=_JSON)
+
     routes = [
         Route("/", page),
         Route("/assets/{name}", file),
@@ -104,6 +130,7 @@ def application(index: Index, title: str) -> Starlette:
             Route(f"/api/{name}/{{step:path}}/{{number:int}}", part(make))
             for name, make in (("picture", picture), ("text", text), ("npy", npy))
         ),
+        Route("/api/pairs", pair, methods=["POST"]),
         Route("/api/{path:path}", answer),
     ]
     app = Starlette(routes=routes)
@@ -111,11 +138,34 @@ def application(index: Index, title: str) -> Starlette:
     return app
 
 
-def _page(title: str) -> str:
+async def _body(request: Request) -> bytes:
+    """Raises: ConfigError when it is longer than two names may be."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MAX_BODY:
+            raise ConfigError(f"pair: expected at most {_MAX_BODY} bytes, got more.")
+    return body
+
+
+def _names_of(body: bytes) -> tuple[str, str]:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"pair: expected json, got: {error}.") from error
+    names = [content.get(side) for side in (MINE, OTHER)] if isinstance(content, dict) else []
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f'pair: expected {{"{MINE}": name, "{OTHER}": name}}, got {type(content).__name__}.')
+    return str(names[0]), str(names[1])
+
+
+def _page(title: str, actions: Actions | None) -> str:
+    # Who can read this page has passed the checks; other sites' pages cannot.
+    token = "" if actions is None else f'<meta name="msdump-token" content="{html.escape(actions.token)}">\n'
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{html.escape(title)} – msdump</title>\n<link rel="stylesheet" href="assets/app.css">\n'
+        f'{token}<title>{html.escape(title)} – msdump</title>\n<link rel="stylesheet" href="assets/app.css">\n'
         '<link rel="icon" href="data:,"></head>\n'
         '<body><div id="app"></div>\n<script src="assets/app.js"></script></body></html>\n'
     )

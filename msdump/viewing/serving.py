@@ -18,11 +18,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Generator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.atomic import write_file
 from msdump.viewing.filling import Wanted, fill, program
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
 from msdump.viewing.index import Index, cache_folder, place_of, remove_old
@@ -30,6 +32,7 @@ from msdump.viewing.index import Index, cache_folder, place_of, remove_old
 if TYPE_CHECKING:
     import uvicorn
 
+_MAPPING_MODE = 0o600
 _NEEDED = "pip install 'msdump[view]'"
 
 
@@ -40,6 +43,8 @@ class Viewing:
     port           0 takes a free one
     allowed_hosts  more names that the server may be called by, as behind a proxy
     has_index      False: the index lies in a folder that goes with the server
+    has_actions    whether the page may add pairs of operators to the mapping, a json file that is made when it is not
+                   there; the comparison is made again after that
     Raises: ConfigError for a host or a port that cannot be taken, and without the packages of the extra `view`;
             FormatError when there is nothing at the path; WriteError where the index cannot be made.
     """
@@ -52,10 +57,13 @@ class Viewing:
         port: int = 0,
         allowed_hosts: Collection[str] = (),
         has_index: bool = True,
+        has_actions: bool = False,
     ) -> None:
         for root in (wanted.dump, wanted.golden):
             if root is not None and not os.path.exists(root):
                 raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
+        if has_actions:
+            wanted = _with_mapping(wanted)
         self._make_application = _application_maker()
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -74,12 +82,19 @@ class Viewing:
         context = multiprocessing.get_context("spawn")
         self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
         self._filling.start()
-        self._server = self._new_server({*LOCAL_NAMES, shown, *allowed_hosts}, Path(wanted.dump).absolute().name)
+        mapping = wanted.mapping if has_actions else None
+        guard = Guard(
+            self._make_application(self.index, Path(wanted.dump).absolute().name, mapping, self._token),
+            self._token,
+            cookie=f"msdump-{self.port}",
+            hosts={*LOCAL_NAMES, shown, *allowed_hosts},
+            has_actions=has_actions,
+        )
+        self._server = self._new_server(guard)
 
-    def _new_server(self, hosts: Collection[str], title: str) -> uvicorn.Server:
+    def _new_server(self, guard: Guard) -> uvicorn.Server:
         import uvicorn
 
-        guard = Guard(self._make_application(self.index, title), self._token, cookie=f"msdump-{self.port}", hosts=hosts)
         config = uvicorn.Config(
             guard,
             log_level="error",
@@ -131,15 +146,32 @@ class Viewing:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
 
-def _application_maker() -> Callable[[Index, str], App]:
+def _with_mapping(wanted: Wanted) -> Wanted:
+    """The same with a mapping file that is there, followed: a pair that was added changes the comparison."""
+    if wanted.golden is None or wanted.mapping is None:
+        raise ConfigError("--allow-actions: expected two dumps and --mapping FILE.json, which takes the pairs.")
+    if not wanted.mapping.lower().endswith(".json"):
+        raise ConfigError(
+            f"--mapping: expected a file that ends in .json with --allow-actions, got {wanted.mapping!r}."
+        )
+    if not os.path.lexists(wanted.mapping):
+        write_file(wanted.mapping, [b"{}\n"], _MAPPING_MODE)
+    return replace(wanted, is_followed=True)
+
+
+def _application_maker() -> Callable[[Index, str, str | None, str], App]:
     try:
         import uvicorn  # noqa: F401
 
-        from msdump.viewing.server import application
+        from msdump.viewing.server import Actions, application
     except ImportError as error:
         text = f"view: expected the package {error.name}, got none. {_NEEDED}; msdump report needs no package."
         raise ConfigError(text) from error
-    return application
+
+    def make(index: Index, title: str, mapping: str | None, token: str) -> App:
+        return application(index, title, None if mapping is None else Actions(mapping, token))
+
+    return make
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -159,14 +159,15 @@ def _check_origin(url: str, sight: Sight) -> None:
 
 
 @contextmanager
-def serving(dump: Path, golden: Path | None, folder: Path, **options: Any) -> Iterator[Any]:
+def serving(dump: Path, golden: Path | None, folder: Path, has_actions: bool = False, **options: Any) -> Iterator[Any]:
     """A server in a thread of this process."""
     from msdump.viewing.filling import Wanted
     from msdump.viewing.serving import Viewing
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        viewing = Viewing(Wanted(str(dump), None if golden is None else str(golden), **options))
+        wanted = Wanted(str(dump), None if golden is None else str(golden), **options)
+        viewing = Viewing(wanted, has_actions=has_actions)
     with viewing:
         thread = threading.Thread(target=viewing.serve)
         thread.start()

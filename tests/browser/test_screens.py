@@ -8,14 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.viewing.report_file import write_report
+from tests.analysis.small_dump import write_dump
 from tests.exporting.conftest import HOSTILE
 
+OUT = ("output", 0)
 FRONT_ENDS = ("mindspore", "torch-compiled", "torch-eager", "onnx", "statistics")
 Look = Callable[..., Any]
 Served = Callable[..., str]
@@ -106,6 +109,27 @@ def test_two_dumps(moved_dump: Path, golden_dump_folder: Path, served: Served, l
         sight.rest()
         pictures.add(re.search(r"what=(\w+)", sight.page.url).group(1) if "what=" in sight.page.url else "mine")  # type: ignore[union-attr]
     assert pictures == {"mine", "golden", "difference"}
+
+
+def test_operators_are_paired_by_hand(served: Served, look: Look, tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32)
+    mine, golden = (
+        write_dump(tmp_path / side, [("Net/Add-op0", {OUT: values}), (f"Net/{name}-op1", {OUT: values + shift})])
+        for side, name, shift in (("mine", "Mul", 0), ("golden", "Div", 1))
+    )
+    mapping = tmp_path / "pairs.json"
+    sight = look(served(mine, golden, mapping=str(mapping), has_actions=True))
+    step = first_step(sight)
+    sight.go(f"#/compare/{step}")
+    sight.page.locator("details.pairing summary").click()
+    for place, name in enumerate(("Mul", "Div")):
+        sight.page.locator("details.pairing select").nth(place).select_option(index=1)
+        sight.rest()
+        assert name in sight.page.locator("details.pairing select").nth(place).input_value()
+    sight.page.get_by_role("button", name="pair").click()
+    sight.page.locator("tr.row").nth(1).wait_for(timeout=20_000)
+    assert "Net_Mul" in mapping.read_text() or "Net/Mul" in mapping.read_text()
+    assert "differs" in sight.page.inner_text("main")
 
 
 def test_elements(series: Path, served: Served, look: Look) -> None:

@@ -34,7 +34,10 @@ class Client:
     def get(self, target: str, **headers: str) -> Answer:
         return self.request("GET", target, headers)
 
-    def request(self, method: str, target: str, headers: Mapping[str, str] = {}) -> Answer:
+    def post(self, target: str, body: bytes, **headers: str) -> Answer:
+        return self.request("POST", target, headers, body)
+
+    def request(self, method: str, target: str, headers: Mapping[str, str] = {}, body: bytes = b"") -> Answer:
         path, _, query = target.partition("?")
         told = {"host": "127.0.0.1:4000", **({"cookie": self.cookie} if self.cookie else {}), **headers}
         scope = {
@@ -52,7 +55,7 @@ class Client:
         sent: list[Any] = []
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Any) -> None:
             sent.append(message)

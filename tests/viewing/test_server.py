@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
 
+from msdump.analysis.compare.mapping import read_mapping
 from msdump.viewing.filling import Wanted, fill
 from msdump.viewing.index import Index, Progress
-from msdump.viewing.server import application
+from msdump.viewing.server import Actions, application
 from tests.analysis.small_dump import floats, write_dump
 from tests.viewing.asgi import Client
 
@@ -113,3 +114,39 @@ def test_any_address_has_an_answer(client: Client, path: str, query: str) -> Non
     for start in ("/api/", "/api/text/0/0/0/", "/api/picture/", "/assets/", "/"):
         target = start + quote(path.encode("utf-8", "replace"), safe="/")
         assert client.get(f"{target}?index={quote(query.encode('utf-8', 'replace'))}").status in (200, 400, 404)
+
+
+def acting(tmp_path: Path) -> Client:
+    return Client(application(Index(tmp_path / "x.sqlite"), "dump", Actions(str(tmp_path / "m.json"), "a-token")))
+
+
+def test_pairs_are_added_to_the_mapping(tmp_path: Path) -> None:
+    client = acting(tmp_path)
+    assert '<meta name="msdump-token" content="a-token">' in client.get("/").text
+    for names in (("Default/Mul-op1", "x"), ("Add", "y"), ("Default/Mul-op1", "z")):
+        answer = client.post("/api/pairs", json.dumps(dict(zip(("mine", "golden"), names, strict=True))).encode())
+        assert (answer.status, answer.json()) == (200, {"mapping": str(tmp_path / "m.json")})
+    assert read_mapping(tmp_path / "m.json").operators == {"Default/Mul-op1": ("z",), "Add": ("y",)}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "expected json"),
+        (b"[]", 'expected {"mine": name'),
+        (b'{"mine": 1, "golden": "a"}', 'expected {"mine": name'),
+        (b'{"mine": "", "golden": "a"}', "expected two names"),
+        (b"[" * 60_000, "expected json"),
+        (b" " * 70_000, "expected at most 65536 bytes"),
+    ],
+)
+def test_pairs_that_are_none(body: bytes, message: str, tmp_path: Path) -> None:
+    answer = acting(tmp_path).post("/api/pairs", body)
+    assert answer.status == 400 and message in answer.json()["error"]
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_page_that_only_reads_takes_no_pairs(client: Client) -> None:
+    assert "msdump-token" not in client.get("/").text
+    answer = client.post("/api/pairs", b'{"mine": "a", "golden": "b"}')
+    assert answer.status == 405 and "--allow-actions" in answer.json()["error"]

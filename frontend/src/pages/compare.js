@@ -1,6 +1,7 @@
 // A step beside that of the golden dump: error over execution position, and all tensors that were compared.
 import { number, sortable } from "../format.js";
 import { follow, link, place, setQuery } from "../state.js";
+import { Pairing } from "../pairing.js";
 import { Table } from "../table.js";
 import { count, html, shortened } from "../view.js";
 import { say } from "../words.js";
@@ -33,9 +34,8 @@ export function Compare({ compare, step, parts }) {
     <div class="tools"><label><input type="checkbox" checked=${bad === "1"} onChange=${(event) =>
       setQuery({ bad: event.currentTarget.checked ? "1" : "" })} /> ${say("bad only")}</label>
       <span>${order.length} ${say("of")} ${all.length}</span>
-      ${[["only here", compare.only_mine], ["only in golden", compare.only_golden]].map(([title, names]) => names.length > 0 &&
-        html`<details key=${title}><summary>${say(title)}: ${names.length}</summary><ul>${names.slice(0, 300).map((one) => html`<li>${one}</li>`)}</ul></details>`)}
     </div>
+    <${Pairing} mine=${compare.only_mine} golden=${compare.only_golden} />
     <${Table} columns=${columns} order=${order} health=${health} label=${say("Compare")} sort=${sort}
       onSort=${(key) => setQuery({ sort: key })} onOpen=${(index) => follow(link("operator", [...parts, tensors.operator[index]]))} />
   </main>`;

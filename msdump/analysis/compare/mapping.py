@@ -31,6 +31,7 @@ from typing import Any
 
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.errors import ConfigError, FormatError, did_you_mean
+from msdump.formats.atomic import write_file
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import safe_text
 from msdump.graph.ge import read_ge_originals
@@ -39,6 +40,7 @@ from msdump.records import OUTPUT
 _KEYS = ("types", "operators", "ignore")
 _IGNORED = re.compile(r"(?P<name>.+?):(?P<io>input|output)(?::(?P<slot>[0-9]{1,9}))?")
 _MAX_BYTES = 64 << 20
+_MODE = 0o600
 # (operator of a compiled graph, output) -> name and output in the program; by the name of the graph in OperatorMap.
 GraphOriginals = Mapping[tuple[str, int], tuple[str, int]]
 OriginalOf = Callable[[DumpedTensor], "tuple[str, int] | None"]
@@ -86,6 +88,26 @@ def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
     return _from_json(where, text) if where.lower().endswith(".json") else _from_csv(where, text)
+
+
+def add_pair(path: str | os.PathLike[str], mine: str, golden: str) -> None:
+    """Say in a json mapping file that two operators belong together; the file is made when it is not there.
+
+    mine, golden   names as a comparison tells them; what the file said of `mine` before is replaced
+    Raises: ConfigError as `read_mapping`, and for a file that is no json or a name that is empty; WriteError.
+    """
+    where = os.fspath(path)
+    if not where.lower().endswith(".json"):
+        raise ConfigError(f"{where}: expected a mapping file that ends in .json, which pairs can be added to.")
+    if not mine or not golden:
+        raise ConfigError(f"pair: expected two names of operators, got {mine!r} and {golden!r}.")
+    content: dict[str, Any] = {}
+    if os.path.lexists(where):
+        read_mapping(where)
+        content = json.loads(Path(where).read_bytes().decode("utf-8-sig"))
+    content.setdefault("operators", {})[mine] = golden
+    text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
+    write_file(where, [text.encode()], _MODE, replace=True)
 
 
 def _age_of_stage(path: Path) -> tuple[bool, str]:
