@@ -63,7 +63,7 @@ function App() {
   const needsStep = (name) => name !== "overview" && name !== "nan";
   return html`<div class="frame" data-place=${place.value.fragment} data-theme=${theme.value} lang=${language.value}>
     <header class="top">
-      <b class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</b>
+      <h1 class="title">${overview.dump}${overview.golden === null ? "" : ` ↔ ${overview.golden}`}</h1>
       <nav aria-label="pages">${pages.map(([name, title]) => html`<a key=${name} aria-current=${page === name || (["operator", "tensor"].includes(page) && name === "operators") ? "page" : null}
         href=${link(name, needsStep(name) ? chosen : [])}>${say(title)}</a>`)}</nav>
       ${steps.length > 1 && html`<label>${say("Steps")} <select onChange=${(event) => follow(link(needsStep(page) ? (["operator", "tensor"].includes(page) ? "operators" : page) : "operators",

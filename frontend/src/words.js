@@ -12,7 +12,7 @@ const chinese = {
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
   "foreign files": "外来文件", "not finite made here": "在此产生非有限值", "not finite came in": "传入非有限值",
   "differs": "不同", "suspicious": "可疑", "ok": "正常", "origin": "起点", "infected": "被感染", "also made": "同样产生",
-  "stopped": "在此停止", "parameters hit": "受影响参数", "first difference": "首个差异", "status": "状态",
+  "stopped": "在此停止", "parameters hit": "受影响参数", "first difference": "首个差异", "status": "状态", "reason": "原因",
   "only here": "仅此处", "only in golden": "仅标杆", "Steps": "步", "keys": "按键", "by scope": "按作用域",
   "by type": "按类型", "largest": "最大", "nothing found": "未发现", "what if": "若改为", "overflow": "上溢",
   "underflow": "下溢", "golden": "标杆", "theme": "主题", "mine": "本次", "difference": "差值", "elements": "元素", "index": "下标", "axis": "轴",

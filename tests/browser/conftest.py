@@ -124,6 +124,23 @@ class Sight:
         return str(self.page.inner_text("body"))
 
 
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The front end with its packages, away from the checkout."""
+    if shutil.which("npm") is None:
+        assert not IS_REQUIRED, "these tests are required and need npm"
+        pytest.skip("needs npm")
+    folder = tmp_path_factory.mktemp("bundle") / "frontend"
+    shutil.copytree(ROOT / "frontend", folder, ignore=shutil.ignore_patterns("node_modules"))
+    run_npm(folder, "npm", "ci", "--no-audit", "--no-fund")
+    return folder
+
+
+def run_npm(folder: Path, *command: str) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture
 def look(browser: Any) -> Iterator[Callable[[str], Sight]]:
     """Open an address; at the end of the test, nothing may have gone wrong on any page."""

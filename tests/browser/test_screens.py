@@ -79,6 +79,31 @@ def first_step_of(dump: Path) -> str:
     return next(path for path in paths if path.startswith("step/")).removeprefix("step/")
 
 
+@pytest.fixture(scope="session")
+def axe(sources: Path) -> str:
+    """A script that judges whether a page can be used by everyone."""
+    return (sources / "node_modules/axe-core/axe.min.js").read_text()
+
+
+def test_pages_can_be_used_by_everyone(
+    axe: str, moved_dump: Path, golden_dump_folder: Path, nan_dump: Path, served: Served, look: Look
+) -> None:
+    for dumps in ((nan_dump,), (moved_dump, golden_dump_folder)):
+        sight = look(served(*dumps))
+        sight.page.evaluate(axe)
+        step = first_step(sight)
+        own = [f"#/operator/{step}/0", f"#/tensor/{step}/1"]
+        for fragment in (*screens(sight), *own):
+            for theme in ("light", "dark"):
+                sight.go(fragment)
+                sight.page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+                assert sight.page.evaluate(_VIOLATIONS) == [], (fragment, theme)
+
+
+_VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
+    violations.flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html.slice(0, 200)}`)))"""
+
+
 def test_numbers_are_those_of_the_dump(dumps: Callable[[str], Path], served: Served, look: Look) -> None:
     dump = dumps("mindspore")
     sight = look(served(dump))

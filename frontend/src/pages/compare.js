@@ -18,7 +18,7 @@ export function Compare({ compare, step, parts }) {
       cell: (index) => html`<span class=${tensors.status[index] === "differs" ? "bad" : ""}>${tensors.status[index]}</span>` },
     ...[["error", "error"], ["cosine", "cosine"], ["max_abs_error", "max |Δ|"]].map(([key, title]) => ({ name: key, title: say(title),
       end: true, value: (index) => sortable(tensors[key][index]), cell: (index) => number(tensors[key][index]) })),
-    { name: "reason", title: "", value: (index) => tensors.reason[index], cell: (index) => tensors.reason[index] },
+    { name: "reason", title: say("reason"), value: (index) => tensors.reason[index], cell: (index) => tensors.reason[index] },
   ];
   const all = Array.from({ length: count(tensors) }, (_, index) => index);
   let order = bad === "1" ? all.filter((index) => tensors.status[index] === "differs") : all;
@@ -51,8 +51,8 @@ function Errors({ tensors, parts, names }) {
   });
   if (points.size === 0) return null;
   const [width, height, last] = [900, 120, Math.max(1, ...points.keys())];
-  const y = (error) => 6 + (Math.min(0, Math.max(-9, -Math.log10(Math.min(1, error || 1e-9)))) + Math.max(0, -Math.log10(Math.max(1e-9, Math.min(1, error || 1e-9))))) * ((height - 20) / 9);
-  return html`<svg class="errors" viewBox="0 0 ${width} ${height}" role="img" aria-label=${say("error")}>
+  const y = (error) => 6 - Math.log10(Math.max(1e-9, Math.min(1, error))) * ((height - 20) / 9);
+  return html`<svg class="errors" viewBox="0 0 ${width} ${height}" role="group" aria-label=${say("error")}>
     ${[0, -3, -6, -9].map((power) => html`<g key=${power}><line x1="34" x2=${width} y1=${y(10 ** power)} y2=${y(10 ** power)} />
       <text x="0" y=${y(10 ** power) + 4}>1e${power}</text></g>`)}
     ${[...points].map(([at, error]) => html`<a key=${at} href=${link("operator", [...parts, at])}><circle

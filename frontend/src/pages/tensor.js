@@ -67,7 +67,7 @@ function Elements({ text }) {
   const { rows, columns } = text;
   const isWhole = text.text.length === rows && (text.text[0]?.length ?? 0) === columns;
   return html`<section><h2>${say("elements")} <span class="quiet">${text.text.length} × ${text.text[0]?.length ?? 0}${isWhole ? "" : ` ${say("of")} ${rows} × ${columns}`}</span></h2>
-    <div class="elements"><table><tbody>${text.text.map((line, at) => html`<tr key=${at}><th scope="row">${at}</th>${line.map(
+    <div class="elements" tabindex="0" role="group" aria-label=${say("elements")}><table><tbody>${text.text.map((line, at) => html`<tr key=${at}><th scope="row">${at}</th>${line.map(
       (one, column) => html`<td key=${column} class=${/nan|inf/.test(one) ? "bad" : ""}>${one}</td>`)}</tr>`)}</tbody></table></div></section>`;
 }
 
