@@ -13,9 +13,10 @@ export const marks = {
   "differs": ["differs", "≠"],
   "suspicious": ["suspicious", "?"],
   "ok": ["ok", "·"],
+  "not written yet": ["unmeasured", "○"],
   "not measured": ["unmeasured", "–"],
 };
-export const isBad = (health) => health !== "ok" && health !== "not measured";
+export const isBad = (health) => !["ok", "not written yet", "not measured"].includes(health);
 
 export function Health({ health }) {
   const [name, sign] = marks[health] ?? ["unmeasured", "–"];

@@ -8,7 +8,7 @@ const chinese = {
   "output": "输出", "tensor": "张量", "input": "输入", "dtype": "类型", "shape": "形状", "max": "最大", "min": "最小", "mean": "均值",
   "L2": "L2", "zero": "零", "error": "误差", "line": "行", "bad only": "仅异常", "shown": "显示", "of": "/",
   "Inputs": "输入", "Outputs": "输出", "Attributes": "属性", "Source line": "源码行", "made by": "来自", "read by": "用于",
-  "file": "文件", "exponents": "指数分布", "not measured": "未测量", "copy command": "复制命令", "copied": "已复制",
+  "file": "文件", "exponents": "指数分布", "not measured": "未测量", "not written yet": "尚未写入", "copy command": "复制命令", "copied": "已复制",
   "previous": "上一个", "next": "下一个", "next unhealthy": "下一个异常", "damaged files": "损坏文件", "left out": "未包含",
   "foreign files": "外来文件", "not finite made here": "在此产生非有限值", "not finite came in": "传入非有限值",
   "differs": "不同", "suspicious": "可疑", "ok": "正常", "origin": "起点", "infected": "被感染", "also made": "同样产生",

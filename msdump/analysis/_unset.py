@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile, GraphNode
@@ -21,12 +21,14 @@ class UnsetTensors:
 
     graph    tells who made an input; where it does not, an input is unset when its bytes are those of an unset result
     is_same  whether two tensors of one dtype and shape hold the same bytes
+    places   all of them, by operator
     """
 
     def __init__(self, step: Step, graph: GraphFile | None, is_same: IsSame = has_same_bytes) -> None:
         self._graph = graph
         self._is_same = is_same
         self._places: set[tuple[int, str, Slot]] = set()
+        self.places: list[tuple[Operator, str, Slot]] = []
         self._results: set[tuple[str, int]] = set()
         self._tensors: list[DumpedTensor] = []
         for operator in step.operators:
@@ -39,17 +41,22 @@ class UnsetTensors:
     def _add(self, operator: Operator) -> None:
         node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
         unset = {slot for slot, tensor in operator.inputs.items() if self._is_input(slot, tensor, node)}
-        self._places.update((id(operator), INPUT, slot) for slot in unset)
+        self._put(operator, INPUT, unset)
         of_graph = () if node is None else node.inputs
         reads = bool(unset) or any(o is not None and (o.name, o.slot) in self._results for o in of_graph)
         if not is_unset(operator.op_type, [reads]):
             return
+        self._put(operator, OUTPUT, operator.outputs)
         for slot, tensor in operator.outputs.items():
-            self._places.add((id(operator), OUTPUT, slot))
             if tensor.size_bytes:
                 self._tensors.append(tensor)
             if node is not None:
                 self._results.add((node.full_name, slot.number))
+
+    def _put(self, operator: Operator, io: str, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self._places.add((id(operator), io, slot))
+            self.places.append((operator, io, slot))
 
     def _is_input(self, slot: Slot, tensor: DumpedTensor, node: GraphNode | None) -> bool:
         if node is not None:

@@ -32,6 +32,7 @@ _COLORS = {
     Health.DIFFERS: "#ffb74d",
     Health.SUSPICIOUS: "#fff59d",
     Health.OK: "#c8e6c9",
+    Health.UNSET: "#eeeeee",
     Health.NOT_MEASURED: "#eeeeee",
 }
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ef6c00"}]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
+from msdump.analysis.overview.contents import Contents
 from tests.analysis.small_dump import Array, floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)
@@ -31,6 +32,16 @@ def test_what_lies_in_unset_memory_is_no_nan(tmp_path: Path, kind: str) -> None:
     write_dump(tmp_path / "tensors", chain(floats(math.nan, math.inf, 1)))
     (statistics,), _ = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
     assert find_non_finite({"tensors": tmp_path / "tensors", "statistics": statistics}[kind]).first is None
+
+
+@pytest.mark.parametrize("kind", ["tensors", "statistics"])
+def test_it_is_neither_healthy_nor_suspicious(tmp_path: Path, kind: str) -> None:
+    write_dump(tmp_path / "tensors", chain(floats(math.nan, 3.4e38, 3.4e38), mask=floats(1, 3.4e38)))
+    (statistics,), _ = write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    contents = Contents({"tensors": tmp_path / "tensors", "statistics": statistics}[kind])
+    outputs = [row for row in contents.statistics.rows if row.tensor.io == OUT[0]]
+    healths = [contents.health.of(row).value for row in outputs]
+    assert healths == ["ok", "not written yet", "not written yet", "suspicious", "suspicious"]
 
 
 def test_an_operator_that_computes_with_it_is_the_maker(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ export function Overflow({ step, parts }) {
   const { dtype = "float16", sort = "", bad = "" } = place.value.query;
   const limit = limits[dtype] ?? limits.float16;
   const owner = tensors.exponents.map((_, index) => ownerOf(operators, index));
-  const measured = owner.map((_, index) => index).filter((index) => tensors.exponents[index] !== null && /float/.test(tensors.dtype[index]));
+  const measured = owner.map((_, index) => index).filter((index) => tensors.exponents[index] !== null && /float/.test(tensors.dtype[index])
+    && tensors.health[index] !== "not written yet");
   const shares = new Map(measured.map((index) => [index, lost(tensors.exponents[index], limit)]));
   const room = (index) => headRoom(tensors.exponents[index], limit);
   const fails = (index) => shares.get(index)[0] > 0 || shares.get(index)[1] > 0.01;

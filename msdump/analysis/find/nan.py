@@ -176,6 +176,7 @@ class NonFiniteReport:
     nan, inf   of each step that has one: its first NaN, its first Inf that was not meant
     benign     every Inf that was meant
     grew       the first tensor that rose steeply from one iteration to the next
+    unset      tensors that no operator has written yet: (step, label of the operator, input or output, slot)
     """
 
     nan: tuple[NonFinite, ...]
@@ -186,6 +187,7 @@ class NonFiniteReport:
     benign: tuple[BenignInf, ...] = ()
     grew: Growth | None = None
     steps: tuple[NonFinite, ...] = ()
+    unset: frozenset[tuple[StepKey, str, str, Slot]] = frozenset()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first one of each step."""
@@ -263,6 +265,11 @@ def find_non_finite(
         tuple(benign for search in searches for benign in search.benign),
         find_growth(zip(steps_with_inputs, unset, strict=True), health, graphs),
         _in_time(search.first for search in searches),
+        frozenset(
+            (step.key, operator.label, io, slot)
+            for step, tensors in zip(steps_with_inputs, unset, strict=True)
+            for operator, io, slot in tensors.places
+        ),
     )
 
 

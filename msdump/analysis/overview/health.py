@@ -22,6 +22,7 @@ class Health(Enum):
     DIFFERS = "differs"
     SUSPICIOUS = "suspicious"
     OK = "ok"
+    UNSET = "not written yet"
     NOT_MEASURED = "not measured"
 
     @property
@@ -47,6 +48,7 @@ class HealthOfDump:
             self._makers.update(_name(result.step, operator) for operator in result.also_made)
             self._readers.update(_name(result.step, operator) for operator in (*result.infected, *result.stopped))
             self._parameters.update((result.step, name) for name in result.parameters)
+        self._unset = report.unset
         self._errors: Mapping[_Tensor, float | None] = {}
         self._different: set[_Tensor] = set()
         if comparison is not None:
@@ -59,7 +61,9 @@ class HealthOfDump:
             self._different = {key for key, tensor in results if tensor.status == DIFFERS}
 
     def of(self, row: TensorStatistics) -> Health:
-        """The worst that is true of a tensor."""
+        """The worst that is true of a tensor; what `empty` returns is neither good nor bad."""
+        if tensor_of(row) in self._unset:
+            return Health.UNSET
         if _is_not_finite(row):
             cause = self._cause(row)
             if cause is not None:
