@@ -62,7 +62,7 @@ class DumpDir:
 
     path       the folder or file that was opened, absolute
     is_strict  True: the first damaged file raises
-    keeps_headers  True: a file's header is read once, for several questions about the same files; that takes memory
+    keeps_headers  True: names and headers are read once, for several questions about the same files; takes memory
 
     Iteration order: rank, time, iteration, graph, then execution order where a csv tells it, else time stamps.
     """
@@ -71,6 +71,7 @@ class DumpDir:
         self.path = Path(os.path.abspath(path))
         self.is_strict = is_strict
         self._headers: dict[str, list[DumpedTensor]] | None = {} if keeps_headers else None
+        self._listed: dict[DumpedFolder, list[DumpedFile]] = {}
         self._damaged: dict[tuple[str, str], FormatError] = {}
         self._foreign: set[str] = set()
         self._orders: dict[tuple[str, int], OperatorOrder] = {}
@@ -336,9 +337,14 @@ class DumpDir:
 
     def _files_of(self, folder: DumpedFolder) -> list[DumpedFile]:
         """Data files of a folder in execution order."""
+        if folder in self._listed:
+            return self._listed[folder]
         files = [file for file in self._named(folder) if file.form != parse.OVERFLOW]
         order = self.order_in(folder)
-        return sorted([_placed(file, order) for file in files], key=_file_order)
+        placed = sorted([_placed(file, order) for file in files], key=_file_order)
+        if self._headers is not None:
+            self._listed[folder] = placed
+        return placed
 
     def _mapping(self, folder: DumpedFolder) -> dict[str, str]:
         path = os.path.join(folder.path, MAPPING_FILE)

@@ -13,7 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
-from msdump.formats.npy import read_marked_npy, read_npy
+from msdump.formats.npy import read_npy, read_npy_header
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
@@ -256,21 +256,21 @@ class DumpedTensor:
 
 
 def _npy_tensor(file: DumpedFile) -> DumpedTensor:
-    array, original_dtype = read_marked_npy(file.path)
+    header = read_npy_header(file.path)
     name = file.name
     assert name.io is not None and name.slot is not None  # npy names without them get output 0
     return DumpedTensor(
         file,
         name.io,
         name.slot,
-        dtypes.dtype_from_numpy(array.dtype).name,
-        tuple(array.shape),
+        dtypes.dtype_from_numpy(header.dtype).name,
+        header.shape,
         name.format or DEFAULT_FORMAT,
-        os.path.getsize(file.path) - array.nbytes,
-        array.nbytes,
+        header.offset,
+        header.size_bytes,
         file.known_full_name,
         name.part,
-        original_dtype=original_dtype,
+        original_dtype=header.original,
     )
 
 

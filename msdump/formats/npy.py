@@ -16,6 +16,7 @@ import re
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -232,36 +233,77 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
     Raises: FormatError; TruncatedFileError when bytes are missing; UnknownDtypeError for a dtype outside the table;
             OSError when the file cannot be opened.
     """
-    return read_marked_npy(path, mmap)[0]
-
-
-def read_marked_npy(path: str | os.PathLike[str], mmap: bool = True) -> tuple[Array, str | None]:
-    """As `read_npy`, and the dtype before the file stored the tensor in a wider one; None where it does not tell."""
     where = os.fspath(path)
     with open_plain(path) as file:
-        dtype, is_fortran, shape, original = _read_header(where, file)
-        offset = file.tell()
-        count = math.prod(shape)
-        expected, actual = count * dtype.itemsize, os.fstat(file.fileno()).st_size - offset
-        if actual != expected:
-            text = f"{where}: expected {expected} data bytes at offset {offset} for {dtype.name} {shape}, got {actual}."
-            if actual < expected:
-                raise TruncatedFileError(f"{text} The file is cut short.")
-            raise FormatError(f"{text} Something was added, or the header is wrong.")
-        try:
-            if not expected:
-                return np.empty(shape, dtype), original
-            if mmap:
-                flat = np.frombuffer(mapping(file), dtype, count, offset)
-            else:
-                flat = np.fromfile(file, dtype, count)
-                if flat.size != count:
-                    raise TruncatedFileError(f"{where}: expected {count} elements, got {flat.size}.")
-            return flat.reshape(shape, order="F" if is_fortran else "C"), original
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, FormatError):
-                raise
-            raise FormatError(f"{where}: expected a shape that an array can have, got {shape}: {error}.") from error
+        return _data(where, file, _checked_header(where, file), mmap)
+
+
+@dataclass(frozen=True, slots=True)
+class NpyHeader:
+    """What a file says before its data.
+
+    offset    bytes before the first element
+    original  the dtype before the file stored the tensor in a wider one; None where it does not tell
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_fortran: bool
+    offset: int
+    original: str | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the data."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
+    """What a file of the right length says; no element is read.   Raises: as `read_npy`."""
+    with open_plain(path) as file:
+        return _checked_header(os.fspath(path), file)
+
+
+def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:
+    dtype, is_fortran, shape, original = _read_header(where, file)
+    header = NpyHeader(dtype, shape, is_fortran, file.tell(), original)
+    expected, actual = header.size_bytes, os.fstat(file.fileno()).st_size - header.offset
+    if actual != expected:
+        text = (
+            f"{where}: expected {expected} data bytes at offset {header.offset} for {dtype.name} {shape}, got {actual}."
+        )
+        if actual < expected:
+            raise TruncatedFileError(f"{text} The file is cut short.")
+        raise FormatError(f"{text} Something was added, or the header is wrong.")
+    if not expected:
+        _empty(where, header)
+    return header
+
+
+def _empty(where: str, header: NpyHeader) -> Array:
+    # No byte of data bounds the other dimensions of an empty tensor.
+    try:
+        return np.empty(header.shape, header.dtype)
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
+
+
+def _data(where: str, file: IO[bytes], header: NpyHeader, mmap: bool) -> Array:
+    count = math.prod(header.shape)
+    if not header.size_bytes:
+        return _empty(where, header)
+    try:
+        if mmap:
+            flat = np.frombuffer(mapping(file), header.dtype, count, header.offset)
+        else:
+            flat = np.fromfile(file, header.dtype, count)
+            if flat.size != count:
+                raise TruncatedFileError(f"{where}: expected {count} elements, got {flat.size}.")
+        return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
 
 
 def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...], str | None]:

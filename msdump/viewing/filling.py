@@ -6,6 +6,7 @@ kept when it is stopped.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import os
@@ -17,7 +18,7 @@ from typing import Any
 
 from msdump import __version__
 from msdump.analysis.measurements import Measurements
-from msdump.analysis.overview.contents import Contents
+from msdump.analysis.overview.contents import Contents, has_tensors
 from msdump.errors import MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -26,6 +27,9 @@ from msdump.viewing.pages import SCHEMA, Pages, encoded
 from msdump.viewing.report_file import asset
 
 _LOOK_SECONDS = 2.0  # between two looks at whether the dump has grown
+# Hundreds of thousands of objects that stay: with Python's own thresholds a quarter of the time goes into looking
+# through them for garbage, of which there is none.
+_GARBAGE_THRESHOLDS = 50_000, 50, 1000
 _TELL_SECONDS = 0.3  # between two words about how far it is
 # A page with the numbers of the moment is made when that takes at most this share of the time.
 _ROUGH_SHARE = 0.1
@@ -54,8 +58,10 @@ class Wanted:
 def fill(wanted: Wanted, path: Path, parent: int | None = None) -> None:
     """Fill the index at a path; what is wrong is told by its progress.
 
-    parent  process with which this one ends
+    parent  process with which this one ends; it is there for this alone
     """
+    if parent is not None:
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
     with Index(path) as index:
         index.require(program())
         while True:
@@ -116,9 +122,11 @@ def _fill_once(wanted: Wanted, index: Index, stamp: str) -> None:
         return Contents(dump, golden, **wanted.selected, mapping=wanted.mapping, measurements=measurements, **how)
 
     def rough() -> Contents:
-        measurements = Measurements(index, has_exponents=True, is_complete=False)
+        is_known = index.has_measurements
+        measurements = Measurements(index if is_known else None, has_exponents=True, is_complete=False)
         # Nothing is read: threads would only wait for each other.
-        return contents(measurements, is_compared=False, thread_count=1)
+        how = {"is_compared": False, "is_searched": is_known or not has_tensors(dump), "thread_count": 1}
+        return contents(measurements, **how)
 
     teller = _Teller(index, Progress(index.progress.version, stamp), rough)
     try:

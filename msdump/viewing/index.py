@@ -139,6 +139,12 @@ class Index:
             row = self._database.execute(query, key).fetchone()
         return None if row is None else _measurement(row[0])
 
+    @property
+    def has_measurements(self) -> bool:
+        """Whether `get` could find any."""
+        with self._lock:
+            return self._database.execute("select 1 from tensors limit 1").fetchone() is not None
+
     def put(self, key: StoreKey, measurement: Measurement) -> None:
         """As `Store`. It is in the file a second later, or after `flush`."""
         if all(number in _INT64 for number in (key[0], key[1])):

@@ -132,7 +132,7 @@ class Pages:
 
     def _step_row(self, key: StepKey, operators: list[ExportedOperator]) -> tuple[Any, ...]:
         rows = [row for operator in operators for row in operator.tensors]
-        counts = Counter(map(self._contents.health.of, rows))
+        counts = Counter(health for operator in operators for health in operator.healths)
         size = sum(row.tensor.size_bytes or 0 for row in rows)
         worst = min(counts, key=lambda one: one.rank).value
         return (*key, len(operators), len(rows), size, worst, [counts[one] for one in _HEALTHS])
@@ -143,9 +143,7 @@ class Pages:
             return {"kind": first.kind, "text": first.title, "at": self._at(first.step, first.operator)}
         operators = self._contents.operators
         tensors = sum(len(operator.tensors) for operator in operators)
-        unmeasured = sum(
-            self._contents.health.of(row) is Health.NOT_MEASURED for one in operators for row in one.tensors
-        )
+        unmeasured = sum(one.healths.count(Health.NOT_MEASURED) for one in operators)
         text = f"No NaN and no Inf that was not meant in {tensors} tensors of {len(operators)} operators"
         if self._contents.golden is not None:
             text += "; all that were compared agree with the golden dump"
@@ -209,7 +207,8 @@ class Pages:
                 (operator.operator.label, operator.operator.op_type, operator.tensors[0].role.layer or "", line,
                  operator.health.value, len(tensor_rows), _attributes(operator), operator.operator.is_parameter)
             )  # fmt: skip
-            tensor_rows += [self._tensor(operator, row, sources) for row in operator.tensors]
+            pairs = zip(operator.tensors, operator.healths, strict=True)
+            tensor_rows += [self._tensor(operator, row, health, sources) for row, health in pairs]
         return {
             "operators": _table(
                 ("name", "type", "scope", "line", "health", "first", "attrs", "is_parameter"), operator_rows
@@ -218,11 +217,13 @@ class Pages:
             "lines": [_line(line) for line in lines],
         }
 
-    def _tensor(self, operator: ExportedOperator, row: TensorStatistics, sources: Mapping[str, int]) -> tuple[Any, ...]:
+    def _tensor(
+        self, operator: ExportedOperator, row: TensorStatistics, health: Health, sources: Mapping[str, int]
+    ) -> tuple[Any, ...]:
         tensor, exponents = row.tensor, row.exponents
         return (
             tensor.io, tensor.slot_text, tensor.true_dtype, list(row.shape), tensor.size_bytes,
-            _file_name(tensor.path), self._contents.health.of(row).value,
+            _file_name(tensor.path), health.value,
             *(_number(getattr(row.numbers, name)) for name in _NUMBERS),
             _source(operator, row, sources), row.role.parameter, row.role.is_gradient,
             _number(self._contents.health.error(row)),

@@ -28,8 +28,8 @@ from msdump.formats.npy import (
     npy_array,
     npy_header,
     numpy_chunks,
-    read_marked_npy,
     read_npy,
+    read_npy_header,
     with_mark,
 )
 from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
@@ -281,7 +281,7 @@ def read(data: bytes) -> tuple[Array, str | None]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.npy")
         path.write_bytes(data)
-        array, original = read_marked_npy(path, mmap=False)
+        array, original = read_npy(path, mmap=False), read_npy_header(path).original
         testing.assert_same_array(np.load(path), array)
         return array, original
 

@@ -31,10 +31,10 @@ class ExportedOperator:
 
     number    in its step, from 0 on, in execution order
     tensors   inputs first
-    health    of the worst of them
+    healths   of each of them
     """
 
-    __slots__ = ("health", "node", "number", "operator", "step", "tensors")
+    __slots__ = ("healths", "node", "number", "operator", "step", "tensors")
 
     def __init__(self, rows: list[TensorStatistics], health: HealthOfDump) -> None:
         first = rows[0]
@@ -44,7 +44,12 @@ class ExportedOperator:
         self.number: int = first.number
         self.node: GraphNode | None = first.node
         self.tensors: tuple[TensorStatistics, ...] = tuple(rows)
-        self.health: Health = min(map(health.of, rows), key=lambda one: one.rank)
+        self.healths: tuple[Health, ...] = tuple(map(health.of, rows))
+
+    @property
+    def health(self) -> Health:
+        """Of the worst of its tensors."""
+        return min(self.healths, key=lambda one: one.rank)
 
     @property
     def line(self) -> SourceLine | None:
@@ -56,7 +61,7 @@ class Contents:
     """A dump, and maybe one to compare it with, as the exports see them. One thread.
 
     The parameters are those of `export`; `measurements` may be shared with others, and `is_compared` False leaves out
-    the comparison, which reads both dumps.
+    the comparison, which reads both dumps; `is_searched` False finds no NaN, as nothing is measured yet.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Contents:
         mapping: OperatorMap | str | os.PathLike[str] | None = None,
         measurements: Measurements | None = None,
         is_compared: bool = True,
+        is_searched: bool = True,
         thread_count: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -79,6 +85,7 @@ class Contents:
         self._steps: dict[str, Any] = {"rank": rank, "graph": graph, "iteration": iteration}
         self._measurements = Measurements() if measurements is None else measurements
         self._is_compared = is_compared
+        self._is_searched = is_searched
         self._how: dict[str, Any] = {"thread_count": thread_count, "progress": progress}
 
     @cached_property
@@ -89,6 +96,8 @@ class Contents:
     @cached_property
     def non_finite(self) -> NonFiniteReport:
         """Raises: as `find_non_finite`."""
+        if not self._is_searched:
+            return NonFiniteReport((), (), 0, 0, ())
         return find_non_finite(self.dump, measurements=self._measurements, **self._steps, **self._how)
 
     @cached_property
