@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msdump import __version__
@@ -14,28 +14,45 @@ from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
 # Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
 # imported.
-COMMANDS = {
-    "run": "run a training script and dump what its configuration asks for",
-    "acl": "run an ONNX model and dump what an acl.json asks for",
-    "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
-    "convert": "convert dump files to npy, bin, torch or safetensors files",
-    "msaccucmp": "take the command lines of CANN's msaccucmp.py",
-    "ls": "list what a dump holds: ranks, graphs, iterations, operators, bytes, damaged files",
-    "compare": "compare two dumps and name the first operator that goes wrong",
-    "nan": "find the first NaN, the first unexpected Inf, and what grew before",
-    "stat": "measure every tensor of a dump, or compare the statistics of two",
-    "report": "write what is in a dump, and what is wrong with it, as one HTML page",
-    "view": "look at a dump in the browser, down to the elements of its tensors",
-    "export": "write a dump in the form of another tool: tables, graphs, annotations, traces",
-    "where": "name the operators and files of a line of the script",
-    "show": "show one operator: tensors, statistics, attributes, source trace",
-    "zoom": "dump the tensors of one operator around an iteration, and run that",
-    "replay": "run one operator again on its dumped inputs",
-    "repro": "write a script of its own for one operator",
-    "recorder": "list what a flight recorder kept, or collect what killed processes left",
-    "trigger": "ask a job with a flight recorder to keep its last steps",
-    "plan": "say in words what a configuration will dump, before anything runs",
+COMMAND_GROUPS = {
+    "dump": {
+        "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
+        "run": "run a training script and dump what its configuration asks for",
+        "acl": "run an ONNX model and dump what an acl.json asks for",
+        "plan": "say in words what a configuration will dump, before anything runs",
+    },
+    "look": {
+        "ls": "list what a dump holds: ranks, graphs, iterations, operators, bytes, damaged files",
+        "show": "show one operator: tensors, statistics, attributes, source trace",
+        "where": "name the operators and files of a line of the script",
+        "report": "write what is in a dump, and what is wrong with it, as one HTML page",
+        "view": "look at a dump in the browser, down to the elements of its tensors",
+    },
+    "find what is wrong": {
+        "nan": "find the first NaN, the first unexpected Inf, and what grew before",
+        "compare": "compare two dumps and name the first operator that goes wrong",
+        "stat": "measure every tensor of a dump, or compare the statistics of two",
+        "replay": "run one operator again on its dumped inputs",
+        "repro": "write a script of its own for one operator",
+        "zoom": "dump the tensors of one operator around an iteration, and run that",
+    },
+    "keep the last steps": {
+        "recorder": "list what a flight recorder kept, or collect what killed processes left",
+        "trigger": "ask a job with a flight recorder to keep its last steps",
+    },
+    "work with other tools": {
+        "convert": "convert dump files to npy, bin, torch or safetensors files",
+        "export": "write a dump in the form of another tool: tables, graphs, annotations, traces",
+        "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+        "completion": "print the script with which bash, zsh or fish completes commands and operator names",
+    },
 }
+COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
+_EXAMPLES = """examples:
+  msdump demo                                     a dump to look at
+  MINDSPORE_DUMP_CONFIG=dump.json msdump run train.py
+  msdump compare mine/ golden/                    the first operator that differs
+"""
 
 # Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
 READERS = frozenset({"ls", "compare", "nan", "stat", "where", "show", "replay", "repro", "recorder"})
@@ -60,16 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log_printable()
     arguments = sys.argv[1:] if argv is None else list(argv)
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = _Parser(prog="msdump", description="Every tensor that a model computes, on disk.", allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"msdump {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        command = subparsers.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
-        if name == chosen:
-            importlib.import_module(f"msdump.cli.{name}").add_arguments(command)
-    args = parser.parse_args(arguments)
+    args = make_parser({chosen} if chosen else set()).parse_args(arguments)
     try:
         return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
@@ -82,6 +90,39 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of a pipe went away (`msdump plan ... | head`).
         silence(sys.stdout)
         return FAILED
+
+
+def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:
+    """The parser of all commands; only those of `chosen` are imported and get their options."""
+    parser = _Parser(
+        prog="msdump",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description=f"Every tensor that a model computes, on disk.\n\n{_grouped_commands()}",
+        epilog=f"{_EXAMPLES}\nmsdump COMMAND --help explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"msdump {__version__}")
+    # In the description they are grouped.
+    subparsers = parser.add_subparsers(
+        prog=parser.prog, dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
+    for name, summary in COMMANDS.items():
+        command = subparsers.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
+        if name in chosen:
+            importlib.import_module(f"msdump.cli.{name}").add_arguments(command)
+    return parser
+
+
+def _grouped_commands() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    groups = (
+        "\n".join([f"{title}:", *(f"  {name:{width}}{text}" for name, text in group.items())])
+        for title, group in COMMAND_GROUPS.items()
+    )
+    return "\n\n".join(groups)
 
 
 if __name__ == "__main__":
