@@ -20,6 +20,7 @@ COMMAND_GROUPS = {
         "run": "run a training script and dump what its configuration asks for",
         "acl": "run an ONNX model and dump what an acl.json asks for",
         "plan": "say in words what a configuration will dump, before anything runs",
+        "schema": "print the JSON schema of a configuration, for editors and checks",
     },
     "look": {
         "ls": "list what a dump holds: ranks, graphs, iterations, operators, bytes, damaged files",

@@ -35,7 +35,7 @@ LONGEST_PATH = 512
 MOST_BLACKLIST_ENTRIES = 100
 
 # In the order of the checks.
-_CHOICES = {
+CHOICES = {
     "dump_mode": (INPUT, OUTPUT, ALL),
     "dump_data": (TENSOR, STATS),
     "dump_op_switch": (ON, OFF),
@@ -200,7 +200,7 @@ def check_section(section: DumpSection) -> None:
 
 
 def _check_choices(section: DumpSection) -> None:
-    for key, allowed in _CHOICES.items():
+    for key, allowed in CHOICES.items():
         if section.has(key):
             _check_choice(key, getattr(section, key), allowed)
     if section.has("dump_kernel_data"):

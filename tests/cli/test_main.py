@@ -100,7 +100,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         (["compar", "a", "b"], "got 'compar'. Did you mean \"compare\"?"),
         (["acl", "chek", "x"], "got 'chek'. Did you mean \"check\"?"),
         (["plan", "x", "--device-target", "cpu"], "expected one of CPU, GPU, Ascend, got 'cpu'. Did you mean"),
-        (["xyzzy"], "expected one of run, acl, demo"),
+        (["xyzzy"], "expected one of demo, run, acl"),
     ],
 )
 def test_a_typo_is_answered_with_the_nearest_name(

@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_msdump_acl_subparsers=(run check)
-_shtab_msdump_subparsers=(demo run acl plan ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
+_shtab_msdump_subparsers=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
 
 _shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --out)
 _shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --json -m)
@@ -14,6 +14,7 @@ _shtab_msdump_acl_run_option_strings=(-h --help --input --random --dump --output
 _shtab_msdump_acl_check_option_strings=(-h --help)
 _shtab_msdump_acl_option_strings=(-h --help)
 _shtab_msdump_plan_option_strings=(-h --help -q --quiet --json --graph --device-target --device-id --dry-run)
+_shtab_msdump_schema_option_strings=(-h --help)
 _shtab_msdump_ls_option_strings=(-h --help --rank --graph --iteration --all --json)
 _shtab_msdump_show_option_strings=(-h --help --rank --graph --iteration --raw --json)
 _shtab_msdump_where_option_strings=(-h --help --rank --graph --iteration --no-files --json)
@@ -109,12 +110,13 @@ _shtab_msdump_msaccucmp_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_run___as_choices=(msprobe)
 _shtab_msdump_acl_pos_0_choices=(run check)
 _shtab_msdump_plan___device_target_choices=(CPU GPU Ascend)
+_shtab_msdump_schema_pos_0_choices=(mindspore acl)
 _shtab_msdump_recorder_pos_0_choices=(list collect)
 _shtab_msdump_convert__t_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_convert___type_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe github sarif)
 _shtab_msdump_completion_pos_0_choices=(bash zsh fish)
-_shtab_msdump_pos_0_choices=(demo run acl plan ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
+_shtab_msdump_pos_0_choices=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
 
 _shtab_msdump_demo__h_nargs=0
 _shtab_msdump_demo___help_nargs=0
@@ -138,6 +140,8 @@ _shtab_msdump_plan___help_nargs=0
 _shtab_msdump_plan__q_nargs=0
 _shtab_msdump_plan___quiet_nargs=0
 _shtab_msdump_plan___dry_run_nargs=...
+_shtab_msdump_schema__h_nargs=0
+_shtab_msdump_schema___help_nargs=0
 _shtab_msdump_ls__h_nargs=0
 _shtab_msdump_ls___help_nargs=0
 _shtab_msdump_ls___all_nargs=0

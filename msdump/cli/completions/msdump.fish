@@ -56,7 +56,7 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' plan ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion
 set -g _shtab_msdump_opts_with_value --allowed-host --around --as --batch-size --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why -c -f -m -o -out -s -t
 
 complete -c msdump -e
@@ -103,6 +103,9 @@ complete -c msdump -n '_shtab_msdump_using plan' -l device-target -xka "CPU GPU 
 complete -c msdump -n '_shtab_msdump_using plan' -l device-id -x -d 'device of the run (DEVICE_ID, or 0)'
 complete -c msdump -n '_shtab_msdump_using plan' -l dry-run -xka "(__fish_complete_path (commandline -ct))" -d 'run the first two steps of a script (the rest of the line: its arguments) and say how many bytes and files one step leaves and how much time it adds; what was written is removed. Without CONFIG: for a script of TorchAir or ACL that configures its dump itself'
 complete -c msdump -n '_shtab_msdump_using plan; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'dump configuration, a .json file; an acl.json too; several are told apart'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a schema -d 'Print the JSON schema of a configuration: keys, values, defaults, and what they mean.'
+complete -c msdump -n '_shtab_msdump_using schema' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using schema; and test $_shtab_msdump_npos -eq 0' -ka "mindspore acl" -d 'mindspore: the file of MINDSPORE_DUMP_CONFIG. acl: acl.json, as pyACL takes it'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a ls -d 'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
 complete -c msdump -n '_shtab_msdump_using ls' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using ls' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

@@ -25,6 +25,7 @@ _shtab_msdump_commands() {
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
     repro:'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
     run:'run a training script and dump what its configuration asks for'
+    schema:'Print the JSON schema of a configuration: keys, values, defaults, and what they mean.'
     show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
@@ -272,6 +273,14 @@ _shtab_msdump_run_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_run_defaults_added=0
 
+_shtab_msdump_schema_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":mindspore\: the file of MINDSPORE_DUMP_CONFIG. acl\: acl.json, as pyACL takes it:(mindspore acl)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_schema_defaults_added=0
+
 _shtab_msdump_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -408,6 +417,7 @@ _shtab_msdump() {
         report) _arguments -C -s $_shtab_msdump_report_options ;;
         repro) _arguments -C -s $_shtab_msdump_repro_options ;;
         run) _arguments -C -s $_shtab_msdump_run_options ;;
+        schema) _arguments -C -s $_shtab_msdump_schema_options ;;
         show) _arguments -C -s $_shtab_msdump_show_options ;;
         stat) _arguments -C -s $_shtab_msdump_stat_options ;;
         trigger) _arguments -C -s $_shtab_msdump_trigger_options ;;
