@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from msdump.cli.blocks import exponent_bars, sparkline
 from msdump.cli.options import OP_HELP, RAW_HELP, add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain, print_table, say
 
@@ -50,6 +51,10 @@ def _print(shown: ShownOperator, dump: str) -> None:
     operator = shown.found.operator
     say(f"{operator.label} ({operator.op_type}), {shown.found.key}")
     print_table(_TITLES, [_cells(tensor) for tensor in shown.tensors], sys.stdout, numbers=(3, 4, 5, 6, 7, 8))
+    pictures = [cells for tensor in shown.tensors if any((cells := _pictures(tensor))[1:])]
+    if pictures:
+        say()
+        print_table(("tensor", "exponents", "over iterations"), pictures, sys.stdout)
     if shown.attrs:
         say("attributes: " + ", ".join(f"{name}={value!r}" for name, value in shown.attrs.items()))
     for line in shown.source:
@@ -61,6 +66,21 @@ def _print(shown: ShownOperator, dump: str) -> None:
     if shown.found.table is not None:
         command = shlex.join(["msdump", "zoom", dump, operator.label])
         say(f"statistics only; for the tensors: {command} --run SCRIPT")
+
+
+def _pictures(shown: ShownTensor) -> tuple[str, str, str]:
+    bars = "" if shown.exponents is None else exponent_bars(shown.exponents)
+    line = ""
+    if shown.history:
+        first, last = shown.history[0][0], shown.history[-1][0]
+        # A statistic.csv of the classic columns has no l2norm.
+        name = (
+            "l2norm"
+            if any(numbers is not None and numbers.l2norm is not None for _, numbers in shown.history)
+            else "max"
+        )
+        line = f"{name} {first} {sparkline([getattr(numbers, name, None) for _, numbers in shown.history])} {last}"
+    return f"{shown.io} {shown.slot}", bars, line
 
 
 def _extremes(numbers: Statistics | StatisticRow) -> tuple[float | int | None, ...]:

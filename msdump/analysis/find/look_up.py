@@ -11,8 +11,8 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from msdump.analysis.steps import (
     read_steps,
 )
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
+from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
@@ -44,6 +45,7 @@ _PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
 # An operator has a few tensors; the import of a compiler takes longer than these take without it.
 _PLAIN_BYTES = 8 << 20
 _PREVIEW = 6
+_HISTORY_STEPS, _HISTORY_BYTES = 60, 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,14 @@ class FoundOperator:
     """An operator of one step, and its node of the graph file when there is one.
 
     table   statistics of its tensors, where the dump holds nothing else
+    others  the same operator, as the other selected iterations of that rank and graph have it
     """
 
     step: Step
     operator: Operator
     node: GraphNode | None
     table: StatisticSteps | None = None
+    others: tuple[tuple[StepKey, Operator], ...] = ()
 
     @property
     def key(self) -> StepKey:
@@ -104,10 +108,20 @@ def find_operator(
                 f'OP: expected the name of one operator, got "{name}", which {len(matches)} have: {listed}.'
             )
         if matches:
-            return FoundOperator(step, matches[0], GraphFiles(dump).node(step.key, matches[0]), table)
+            others = tuple(_same_elsewhere(step, matches[0], steps))
+            return FoundOperator(step, matches[0], GraphFiles(dump).node(step.key, matches[0]), table, others)
     names = [known for step in steps for operator in step.operators for known in (operator.op_name, operator.label)]
     hint = did_you_mean(name, names)
     raise ConfigError(f'OP: expected the name of a dumped operator, got "{name}". {hint}'.rstrip())
+
+
+def _same_elsewhere(step: Step, operator: Operator, steps: Iterable[Step]) -> Iterator[tuple[StepKey, Operator]]:
+    for other in steps:
+        if other.key != step.key and other.key[:2] == step.key[:2]:
+            for one in other.operators:
+                if (one.label, one.op_type) == (operator.label, operator.op_type):
+                    yield other.key, one
+                    break
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +225,9 @@ class ShownTensor:
     numbers     None where there are none; `problem` then says why. Of a statistic.csv where that is all there is
     preview     its first elements as text
     shape       of what was measured; None where it could not be
+    exponents   its elements by exponent; None where there are no bytes
+    history     (iteration, numbers) of the same tensor, of this step and others, in their order; of at most 60
+                iterations and 256 MiB, the last ones. Empty where there is one step
     """
 
     io: str
@@ -221,6 +238,8 @@ class ShownTensor:
     preview: str
     problem: str = ""
     shape: tuple[int, ...] | None = None
+    exponents: ExponentHistogram | None = None
+    history: tuple[tuple[int | None, Statistics | StatisticRow | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +285,10 @@ def show_operator(
             origin = node.inputs[slot.number]
         row = None if target.table is None else target.table.row(tensor)
         if row is not None:
-            tensors.append(ShownTensor(io, slot, tensor, origin, row, ""))
+            shown = ShownTensor(io, slot, tensor, origin, row, "")
         else:
-            tensors.append(_shown(io, slot, tensor, origin, is_raw))
+            shown = _shown(io, slot, tensor, origin, is_raw)
+        tensors.append(replace(shown, history=_history(target, shown)))
     readers: tuple[str, ...] = ()
     file = GraphFiles(dump).of(target.key)
     if node is not None and file is not None:
@@ -286,6 +306,32 @@ def show_operator(
         readers,
         message,
     )
+
+
+def _history(
+    target: FoundOperator, shown: ShownTensor
+) -> tuple[tuple[int | None, Statistics | StatisticRow | None], ...]:
+    found = [(target.key.iteration, shown.numbers)]
+    room = _HISTORY_BYTES
+    for key, operator in sorted(target.others, key=lambda one: one[0].iteration or 0, reverse=True):
+        tensor = (operator.inputs if shown.io == INPUT else operator.outputs).get(shown.slot)
+        if tensor is None or len(found) == _HISTORY_STEPS:
+            continue
+        room -= 0 if target.table is not None else tensor.size_bytes
+        if room < 0:
+            break
+        found.append((key.iteration, _numbers(target, tensor)))
+    return tuple(sorted(found, key=lambda one: one[0] or 0)) if len(found) > 1 else ()
+
+
+def _numbers(target: FoundOperator, tensor: DumpedTensor) -> Statistics | StatisticRow | None:
+    if target.table is not None:
+        return target.table.row(tensor)
+    try:
+        array = tensor.load_host()
+        return statistics(array, dtypes.dtype_from_numpy(array.dtype).name, plain_bytes=_PLAIN_BYTES)
+    except (FormatError, DtypeError, OSError):
+        return None
 
 
 def _notes(tensors: Collection[DumpedTensor]) -> tuple[dict[str, object], str]:
@@ -310,8 +356,10 @@ def _shown(io: str, slot: Slot, tensor: DumpedTensor, origin: Origin | None, is_
         text = ", ".join(_element_text(value) for value in np.asarray(first))
         preview = f"[{text}{', ...' if array.size > _PREVIEW else ''}]"
         try:
-            numbers = statistics(array, dtypes.dtype_from_numpy(array.dtype).name, plain_bytes=_PLAIN_BYTES)
-            return ShownTensor(io, slot, tensor, origin, numbers, preview, shape=shape)
+            dtype = dtypes.dtype_from_numpy(array.dtype).name
+            numbers = statistics(array, dtype, plain_bytes=_PLAIN_BYTES)
+            exponents = exponent_histogram(array, dtype)
+            return ShownTensor(io, slot, tensor, origin, numbers, preview, shape=shape, exponents=exponents)
         except DtypeError as error:
             return ShownTensor(io, slot, tensor, origin, None, preview, str(error), shape)
     except (FormatError, OSError) as error:

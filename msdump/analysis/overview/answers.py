@@ -19,6 +19,7 @@ from msdump.analysis.json_values import (
 from msdump.analysis.replay.replay import Replay
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator
+from msdump.exponents import ExponentHistogram
 
 
 def statistics_value(report: StatisticReport, rows: Iterable[TensorStatistics]) -> Value:
@@ -114,6 +115,15 @@ def shown_value(shown: ShownOperator) -> Value:
                 "first_elements": one.preview,
                 "from": None if one.origin is None else {"name": one.origin.name, "slot": one.origin.slot},
                 "problem": one.problem or None,
+                "exponents": _exponent_value(one.exponents),
+                "history": [
+                    {
+                        "iteration": iteration,
+                        "l2norm": None if numbers is None else numbers.l2norm,
+                        "max": None if numbers is None else numbers.max,
+                    }
+                    for iteration, numbers in one.history
+                ],
             }
             for one in shown.tensors
         ],
@@ -123,6 +133,12 @@ def shown_value(shown: ShownOperator) -> Value:
         "message": shown.message or None,
         "is_statistic": shown.found.table is not None,
     }
+
+
+def _exponent_value(exponents: ExponentHistogram | None) -> Value | None:
+    if exponents is None:
+        return None
+    return {"first": exponents.first, "positive": exponents.positive, "negative": exponents.negative}
 
 
 def source_value(hits: Iterable[SourceHit]) -> Value:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump.analysis import find_source_line, show_operator
+from msdump.analysis import find_source_line, show_operator, write_statistic_files
 from msdump.analysis.graph_info import GraphFiles, read_graph
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
+from msdump.exponents import ExponentHistogram
+from tests.analysis.small_dump import write_dump
 
 ROOT = Path(__file__).resolve().parents[3]
 LINE = "x = self.relu(self.fc1(x))"
@@ -126,3 +128,16 @@ def test_a_few_tensors_are_shown_without_a_compiler(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("512x512") == 3
+
+
+@pytest.mark.parametrize("kind", ["tensors", "statistics"])
+def test_show_has_the_same_tensor_of_other_iterations(tmp_path: Path, kind: str) -> None:
+    for iteration in range(3):
+        out = {("output", 0): np.full((4,), iteration + 1, np.float32)}
+        write_dump(tmp_path / "tensors", [("Net/Add-op0", out), ("Net/Mul-op1", out)], iteration=iteration)
+    write_statistic_files(tmp_path / "tensors", tmp_path / "statistics")
+    (shown,) = show_operator(tmp_path / kind, "Mul-op1").tensors
+    assert [(key, numbers.max) for key, numbers in shown.history if numbers] == [(0, 1.0), (1, 2.0), (2, 3.0)]
+    assert shown.exponents == (ExponentHistogram(0, (4,), (0,)) if kind == "tensors" else None)
+    (alone,) = show_operator(tmp_path / kind, "Mul-op1", iteration=1).tensors
+    assert alone.history == ()
