@@ -45,6 +45,7 @@ COMMAND_GROUPS = {
         "convert": "convert dump files to npy, bin, torch or safetensors files",
         "export": "write a dump in the form of another tool: tables, graphs, annotations, traces",
         "msaccucmp": "take the command lines of CANN's msaccucmp.py",
+        "doctor": "say what an issue should say of a machine and a dump: versions, disk, environment",
         "completion": "print the script with which bash, zsh or fish completes commands and operator names",
     },
 }

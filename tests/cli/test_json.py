@@ -45,6 +45,7 @@ def commands(dump, configuration, tmp_path):
         "stat": ["stat", dump],
         "nan": ["nan", dump],
         "show": ["show", dump, "Log-op0"],
+        "doctor": ["doctor", dump],
         "plan": ["plan", configuration],
         "convert": ["convert", dump, "-t", "bin", "-o", tmp_path / "converted"],
         "compare": ["compare", dump, dump],
@@ -52,7 +53,7 @@ def commands(dump, configuration, tmp_path):
     }
 
 
-@pytest.mark.parametrize("command", ["ls", "stat", "nan", "show", "plan", "convert", "compare", "run"])
+@pytest.mark.parametrize("command", ["ls", "stat", "nan", "show", "doctor", "plan", "convert", "compare", "run"])
 def test_a_document_is_alone_and_has_the_keys_of_the_page(command, dump, configuration, tmp_path, capsys):
     arguments = list(map(str, commands(dump, configuration, tmp_path)[command]))
     status = main(arguments if command == "run" else [*arguments, "--json", "-"])

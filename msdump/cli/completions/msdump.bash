@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_msdump_acl_subparsers=(run check)
-_shtab_msdump_subparsers=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
+_shtab_msdump_subparsers=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --out)
 _shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --json -m)
@@ -31,6 +31,7 @@ _shtab_msdump_trigger_option_strings=(-h --help --why --in)
 _shtab_msdump_convert_option_strings=(-h --help -o -out --output -t --type -f --format -s --shape --output-tensor --input-tensor -c --custom --threads -q --quiet --json)
 _shtab_msdump_export_option_strings=(-h --help --to -o --output --mapping --rank --graph --iteration --threads)
 _shtab_msdump_msaccucmp_option_strings=(-h --help)
+_shtab_msdump_doctor_option_strings=(-h --help --json)
 _shtab_msdump_completion_option_strings=(-h --help)
 _shtab_msdump_option_strings=(-h --help --version)
 
@@ -106,6 +107,8 @@ _shtab_msdump_export__o_COMPGEN=_shtab_compgen_files
 _shtab_msdump_export___output_COMPGEN=_shtab_compgen_files
 _shtab_msdump_export___mapping_COMPGEN=_shtab_compgen_files
 _shtab_msdump_msaccucmp_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_doctor_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_doctor___json_COMPGEN=_shtab_compgen_files
 
 _shtab_msdump_run___as_choices=(msprobe)
 _shtab_msdump_acl_pos_0_choices=(run check)
@@ -116,7 +119,7 @@ _shtab_msdump_convert__t_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_convert___type_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe github sarif)
 _shtab_msdump_completion_pos_0_choices=(bash zsh fish)
-_shtab_msdump_pos_0_choices=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion)
+_shtab_msdump_pos_0_choices=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo__h_nargs=0
 _shtab_msdump_demo___help_nargs=0
@@ -197,6 +200,8 @@ _shtab_msdump_export___help_nargs=0
 _shtab_msdump_msaccucmp_pos_0_nargs=...
 _shtab_msdump_msaccucmp__h_nargs=0
 _shtab_msdump_msaccucmp___help_nargs=0
+_shtab_msdump_doctor__h_nargs=0
+_shtab_msdump_doctor___help_nargs=0
 _shtab_msdump_completion__h_nargs=0
 _shtab_msdump_completion___help_nargs=0
 _shtab_msdump_pos_0_nargs=A...

@@ -56,7 +56,7 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp completion
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
 set -g _shtab_msdump_opts_with_value --allowed-host --around --as --batch-size --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why -c -f -m -o -out -s -t
 
 complete -c msdump -e
@@ -271,6 +271,10 @@ complete -c msdump -n '_shtab_msdump_using export; and test $_shtab_msdump_npos 
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a msaccucmp -d 'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
 complete -c msdump -n '_shtab_msdump_using msaccucmp' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using msaccucmp; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'its own --help tells more'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a doctor -d 'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
+complete -c msdump -n '_shtab_msdump_using doctor' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using doctor' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
+complete -c msdump -n '_shtab_msdump_using doctor; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or the folder of one to come (.)'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a completion -d 'Print the script with which a shell completes commands, options, files and operator names.'
 complete -c msdump -n '_shtab_msdump_using completion' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using completion; and test $_shtab_msdump_npos -eq 0' -ka "bash zsh fish" -d 'the shell that is to read it'

@@ -15,6 +15,7 @@ _shtab_msdump_commands() {
     completion:'Print the script with which a shell completes commands, options, files and operator names.'
     convert:'Convert dump files, and whatever lies below folders, to files that other tools read.'
     demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
+    doctor:'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
     export:'Write a dump in the form of another tool.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
     msaccucmp:'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
@@ -136,6 +137,15 @@ _shtab_msdump_demo_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_demo_defaults_added=0
+
+_shtab_msdump_doctor_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  ":a dump, or the folder of one to come (.):_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_doctor_defaults_added=0
 
 _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -407,6 +417,7 @@ _shtab_msdump() {
         completion) _arguments -C -s $_shtab_msdump_completion_options ;;
         convert) _arguments -C -s $_shtab_msdump_convert_options ;;
         demo) _arguments -C -s $_shtab_msdump_demo_options ;;
+        doctor) _arguments -C -s $_shtab_msdump_doctor_options ;;
         export) _arguments -C -s $_shtab_msdump_export_options ;;
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
         msaccucmp) _arguments -C -s $_shtab_msdump_msaccucmp_options ;;
