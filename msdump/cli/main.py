@@ -19,6 +19,7 @@ COMMAND_GROUPS = {
         "demo": "train a small AlexNet on real data, dump it, and show what was dumped",
         "run": "run a training script and dump what its configuration asks for",
         "acl": "run an ONNX model and dump what an acl.json asks for",
+        "init": "ask five questions and write the configuration that follows",
         "plan": "say in words what a configuration will dump, before anything runs",
         "schema": "print the JSON schema of a configuration, for editors and checks",
     },

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msdump import dtypes
-from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan
+from msdump.config.environment import format_size
+from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan, RecorderPlan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
@@ -80,6 +81,8 @@ def describe(plan: Plan) -> list[tuple[str, str]]:
     ]
     if not plan.when.is_device_enabled:
         rows.append(("dump", f"off: device {plan.where.device_id} is not in support_device"))
+    if plan.recorder is not None:
+        rows.append(("recorder", _recorder_text(plan.recorder)))
     rows += [
         ("engine", _engine_text(plan)),
         ("folder", f"{plan.where.path}/rank_{plan.where.rank_id}/{plan.where.net_name}/<graph>/<iteration>"),
@@ -114,6 +117,15 @@ def _engine_text(plan: Plan) -> str:
     if plan.how.engine == SYNC:
         return "sync: everything is written when the step has ended"
     return "async: an operator is written as soon as it has ended"
+
+
+def _recorder_text(recorder: RecorderPlan) -> str:
+    ring = recorder.ring or "memory, or the folder of temporary files"
+    names = [*recorder.on, *(f"{name} {sign} {limit:g}" for name, sign, limit in recorder.rules)]
+    return (
+        f"nothing is written at first: the last {recorder.steps} steps lie in a ring in {ring}, of at most "
+        f"{format_size(recorder.budget)}, and are kept when something happens ({', '.join(names) or 'only when asked'})"
+    )
 
 
 def _iterations_text(plan: Plan) -> str:

@@ -6,13 +6,14 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_msdump_acl_subparsers=(run check)
-_shtab_msdump_subparsers=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
+_shtab_msdump_subparsers=(demo run acl init plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --out)
 _shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --json -m)
 _shtab_msdump_acl_run_option_strings=(-h --help --input --random --dump --output --times)
 _shtab_msdump_acl_check_option_strings=(-h --help)
 _shtab_msdump_acl_option_strings=(-h --help)
+_shtab_msdump_init_option_strings=(-h --help -o --out --path --answers --force)
 _shtab_msdump_plan_option_strings=(-h --help -q --quiet --json --graph --device-target --device-id --dry-run)
 _shtab_msdump_schema_option_strings=(-h --help)
 _shtab_msdump_ls_option_strings=(-h --help --rank --graph --iteration --all --json)
@@ -44,6 +45,10 @@ _shtab_msdump_acl_run___input_COMPGEN=_shtab_compgen_files
 _shtab_msdump_acl_run___dump_COMPGEN=_shtab_compgen_files
 _shtab_msdump_acl_run___output_COMPGEN=_shtab_compgen_files
 _shtab_msdump_acl_check_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_init__o_COMPGEN=_shtab_compgen_files
+_shtab_msdump_init___out_COMPGEN=_shtab_compgen_files
+_shtab_msdump_init___path_COMPGEN=_shtab_compgen_files
+_shtab_msdump_init___answers_COMPGEN=_shtab_compgen_files
 _shtab_msdump_plan_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_plan___json_COMPGEN=_shtab_compgen_files
 _shtab_msdump_plan___graph_COMPGEN=_shtab_compgen_files
@@ -119,7 +124,7 @@ _shtab_msdump_convert__t_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_convert___type_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe github sarif)
 _shtab_msdump_completion_pos_0_choices=(bash zsh fish)
-_shtab_msdump_pos_0_choices=(demo run acl plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
+_shtab_msdump_pos_0_choices=(demo run acl init plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo__h_nargs=0
 _shtab_msdump_demo___help_nargs=0
@@ -137,6 +142,9 @@ _shtab_msdump_acl_check___help_nargs=0
 _shtab_msdump_acl_pos_0_nargs=A...
 _shtab_msdump_acl__h_nargs=0
 _shtab_msdump_acl___help_nargs=0
+_shtab_msdump_init__h_nargs=0
+_shtab_msdump_init___help_nargs=0
+_shtab_msdump_init___force_nargs=0
 _shtab_msdump_plan_pos_0_nargs='*'
 _shtab_msdump_plan__h_nargs=0
 _shtab_msdump_plan___help_nargs=0

@@ -56,8 +56,8 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --around --as --batch-size --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why -c -f -m -o -out -s -t
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --batch-size --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -94,6 +94,12 @@ complete -c msdump -n '_shtab_msdump_using acl run; and test $_shtab_msdump_npos
 complete -c msdump -n '_shtab_msdump_using acl; and test $_shtab_msdump_npos -eq 0' -a check -d 'say whether an acl.json holds, and what it asks for'
 complete -c msdump -n '_shtab_msdump_using acl check' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using acl check; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d ACL.JSON
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a init -d 'Ask five questions and write the configuration that follows from the answers.'
+complete -c msdump -n '_shtab_msdump_using init' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using init' -s o -l out -xka "(__fish_complete_path (commandline -ct))" -d 'file to write (dump.json; acl.json for an ONNX model)'
+complete -c msdump -n '_shtab_msdump_using init' -l path -xka "(__fish_complete_path (commandline -ct))" -d 'folder of the dump (dump)'
+complete -c msdump -n '_shtab_msdump_using init' -l answers -xka "(__fish_complete_path (commandline -ct))" -d 'the five answers, to ask nothing'
+complete -c msdump -n '_shtab_msdump_using init' -l force -d 'write over a file that is there'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a plan -d 'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
 complete -c msdump -n '_shtab_msdump_using plan' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using plan' -s q -l quiet -d 'say only what is wrong, or can never match'

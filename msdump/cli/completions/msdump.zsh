@@ -17,6 +17,7 @@ _shtab_msdump_commands() {
     demo:'Train AlexNet for a few steps on real pictures, dump the first step, and show what was dumped.'
     doctor:'Say what an issue should say: versions, processor, speed and room of the disk, environment variables, and what is wrong with them. Folders, and the names of the user and the machine, are left out.'
     export:'Write a dump in the form of another tool.'
+    init:'Ask five questions and write the configuration that follows from the answers.'
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
     msaccucmp:'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
@@ -162,6 +163,17 @@ _shtab_msdump_export_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_export_defaults_added=0
+
+_shtab_msdump_init_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--out}"[file to write (dump.json\; acl.json for an ONNX model)]:FILE:_files"
+  "--path[folder of the dump (dump)]:DIR:_files"
+  "--answers[the five answers, to ask nothing]:A,B,C,D,E:_files"
+  "--force[write over a file that is there]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_init_defaults_added=0
 
 _shtab_msdump_ls_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -419,6 +431,7 @@ _shtab_msdump() {
         demo) _arguments -C -s $_shtab_msdump_demo_options ;;
         doctor) _arguments -C -s $_shtab_msdump_doctor_options ;;
         export) _arguments -C -s $_shtab_msdump_export_options ;;
+        init) _arguments -C -s $_shtab_msdump_init_options ;;
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
         msaccucmp) _arguments -C -s $_shtab_msdump_msaccucmp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
