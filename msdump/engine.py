@@ -155,9 +155,9 @@ class GraphSession(Session):
         """Why the dump is not complete; "" where it is."""
         return self._tally.error or ""
 
-    def count_skipped(self, reason: str, count: int = 1) -> None:
-        """Tensors that a frontend cannot show to anybody, for the report."""
-        self._tally.count_skipped(reason, count)
+    def count_skipped(self, reason: str, count: int = 1, name: str = "") -> None:
+        """Tensors that a frontend cannot show to anybody, for the report; as `Tally.count_skipped`."""
+        self._tally.count_skipped(reason, count, name)
 
     def keep_layout(self, layout: RankLayout) -> None:
         """How the tensors of this rank lie over its job, in place of what was said before. A failure ends the dump."""

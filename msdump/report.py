@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from types import TracebackType
 
@@ -33,6 +34,25 @@ class Kind:
     nothing: str
     title: str = ""
     item: str = "tensor"
+
+
+log = logging.getLogger("msdump.skipped")
+
+
+class Skipped(Counter[str]):
+    """Why tensors have no file -> how many. What is said of each goes to the log, at level INFO."""
+
+    def add(self, reason: str, name: str) -> None:
+        """A tensor, or the tensors of an operator, of that name."""
+        self[reason] += 1
+        log.info("skipped: %s: %s", name, reason)
+
+
+def log_not_chosen(names: Iterable[str]) -> None:
+    """Say at level INFO which operators the configuration leaves out."""
+    if log.isEnabledFor(logging.INFO):
+        for name in names:
+            log.info("not chosen: %s: the configuration does not name it", name)
 
 
 GRAPHS = Kind("dump", "The training itself", "the configuration matched no tensor of this run", "msdump: dump report")

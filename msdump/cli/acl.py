@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msdump.cli.options import add_verbose_option, tell_skipped
 from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--dump", metavar="ACL.JSON", help="what to dump; without it the model just runs")
     run.add_argument("--output", metavar="DIR", help="where the outputs go, one .npy file for each")
+    add_verbose_option(run)
     run.add_argument("--times", type=int, default=1, metavar="N", help="how often the model runs (1)")
     check = actions.add_parser("check", help="say whether an acl.json holds, and what it asks for", allow_abbrev=False)
     check.add_argument("config", metavar="ACL.JSON")
@@ -62,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    tell_skipped(args)
     if args.times < 1:
         raise ConfigError(f"--times: expected a number from 1, got {args.times}.")
     from msdump.frontends.acl import dump, load

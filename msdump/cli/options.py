@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msdump.cli.printing import is_terminal, say
+from msdump.cli.printing import complain, is_terminal, say
 from msdump.errors import ConfigError
 
 _MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
@@ -47,6 +48,27 @@ def add_step_options(parser: argparse.ArgumentParser) -> None:
 def selected_steps(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `add_step_options` select, as keyword arguments."""
     return {"rank": args.rank, "graph": args.graph, "iteration": args.iteration}
+
+
+def add_verbose_option(parser: argparse.ArgumentParser) -> None:
+    """The option of `tell_skipped`."""
+    parser.add_argument("-v", "--verbose", action="store_true", help="name what is not dumped, and why")
+
+
+def tell_skipped(args: argparse.Namespace) -> None:
+    """With `--verbose`, a line on standard error for each operator and tensor that gets no file."""
+    if args.verbose:
+        handler = _Complaints(logging.INFO)
+        logger = logging.getLogger("msdump.skipped")
+        logger.handlers = [one for one in logger.handlers if not isinstance(one, _Complaints)]
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+
+
+class _Complaints(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:

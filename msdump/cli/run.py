@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msdump.cli.drain_text import wait_for_writers
 from msdump.cli.launch import on_sigterm, run_module, run_script
 from msdump.cli.main import DUMP_FAILED, INTERRUPTED, NOTHING_DUMPED
-from msdump.cli.options import add_json_option, write_json
+from msdump.cli.options import add_json_option, add_verbose_option, tell_skipped, write_json
 from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
         "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] [--torch-eager] [--as msprobe] [--json FILE] (SCRIPT | -m MODULE) [ARGS ...]"
+        "[--torch-rnn] [--torch-eager] [--as msprobe] [--json FILE] [-v] (SCRIPT | -m MODULE) [ARGS ...]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(parser)
     # Both take the rest of the line as it is: options behind the script belong to the script.
+    add_verbose_option(parser)
     parser.add_argument(
         "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, not a file"
     )
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if not target:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
+    tell_skipped(args)
     if args.json not in (None, "-"):
         args.json = os.path.abspath(args.json)  # the script may go to another folder
     from msdump import _startup, sessions

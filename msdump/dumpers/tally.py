@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from msdump.config.plan import Plan
 from msdump.errors import MsdumpError, unwritten
 from msdump.formats.writer import WriteCounts
 from msdump.graph.graph import Graph
-from msdump.report import Kind, Report
+from msdump.report import Kind, Report, Skipped, log_not_chosen
 
 log = logging.getLogger("msdump")
 
@@ -35,7 +34,7 @@ class Tally:
     seconds: float = 0.0
     lost: int = 0
     error: str = ""
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
     overflows: list[str] | None = None
     """Full names of operators that overflowed or raised, in order; None unless somebody looks for them."""
     names_seen: set[str] = field(default_factory=set)
@@ -82,10 +81,13 @@ class Tally:
         with self._lock:
             self.lost += records
 
-    def count_skipped(self, reason: str, tensors: int = 1) -> None:
-        """Tensors have no file, for this reason."""
+    def count_skipped(self, reason: str, tensors: int = 1, name: str = "") -> None:
+        """Tensors have no file, for this reason.   name: of one of them, for the log"""
         with self._lock:
-            self.skipped[reason] += tensors
+            if name:
+                self.skipped.add(reason, name)
+            else:
+                self.skipped[reason] += tensors
 
     def add_overflow(self, full_name: str) -> None:
         """An operator overflowed or raised."""
@@ -139,6 +141,7 @@ class Tally:
             before = self._chosen.get(graph)
             if before is None:
                 self.operators_seen += len(masks)
+                log_not_chosen(node.full_name for node, mask in zip(graph.kernels, masks, strict=False) if not mask)
                 before = [False] * len(masks)
             # Where a plan took another's place, an operator counts if one of them chose it.
             self.operators_selected += sum(mask != 0 and not was for mask, was in zip(masks, before, strict=True))
@@ -155,6 +158,7 @@ class Tally:
                 self.operators_seen += 1
                 self.operators_selected += mask != 0
                 self._chosen_names[full_name] = mask != 0
+                log_not_chosen([] if mask else [full_name])
             elif mask and not self._chosen_names.get(full_name, True):
                 self.operators_selected += 1
                 self._chosen_names[full_name] = True
@@ -203,7 +207,7 @@ class Tally:
         self.operators_seen = self.operators_selected = self.tensors_written = self.lost = 0
         self.iterations_run = self.iterations_dumped = 0
         self.seconds = 0.0
-        self.skipped = Counter()
+        self.skipped = Skipped()
 
 
 class Attempt:

@@ -188,3 +188,16 @@ def test_the_folder_of_an_earlier_run_is_named_in_a_warning(folder: Path) -> Non
     assert done.returncode == 0
     assert "rank_0" in done.stderr
     assert len(arrays(folder)) == 2 * first
+
+
+def test_verbose_names_what_is_left_out_and_why(folder: Path) -> None:
+    configure(folder, dump_mode=1, kernels=["Add"])
+    plain = train(folder)
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    verbose = [*command()[:4], "-v", *command("1")[4:]]
+    told = subprocess.run(verbose, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert told.returncode == 0
+    assert "not chosen" not in plain.stderr
+    lines = [line for line in told.stderr.splitlines() if line.startswith("not chosen: ")]
+    assert lines and all(line.endswith(": the configuration does not name it") for line in lines)
+    assert len(set(lines)) == len(lines) and not [line for line in lines if "/Add-op" in line]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from msdump.frontends.onnx.ort_values import type_text
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
+from msdump.report import Skipped
 
 # Results that hold the elements of their first operand in the same order, under another shape.
 _SAME_BYTES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
@@ -34,7 +34,7 @@ class OnnxGraph:
     graph: Graph
     nodes: list[Node | None] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def graph_from_onnx(
     for name in inputs:
         type = types.of(name)
         if type is None:
-            result.skipped[types.reason(name)] += 1
+            result.skipped.add(types.reason(name), name)
         else:
             result.values[name] = graph.add_input(name, type)
     read = dict.fromkeys(name for node in nodes for name in node.reads)
@@ -100,7 +100,7 @@ def graph_from_onnx(
 def _add_constant(result: OnnxGraph, constant: ModelConstant) -> None:
     dtype = None if constant.array is None else tensor_type(constant.elem_type, constant.array.shape)
     if constant.array is None or dtype is None:
-        result.skipped[f"dtype {type_text(constant.elem_type)}"] += 1
+        result.skipped.add(f"dtype {type_text(constant.elem_type)}", constant.name)
         return
     # The graph would copy the data; they belong to the model, and stay as they are.
     value = result.graph.add_constant(np.empty((0,), constant.array.dtype), dtype.dtype, constant.name)
@@ -114,7 +114,7 @@ def _add_node(result: OnnxGraph, node: ModelNode, types: ModelTypes, has_views: 
     results = [(name, type) for name, type in outputs if type is not None]
     for name, type in outputs:
         if type is None:
-            result.skipped[types.reason(name)] += 1
+            result.skipped.add(types.reason(name), name)
     if not operands and not results:
         return None
     primitive = _primitive_of(node, operands, [name for name, _ in results], has_views)

@@ -7,7 +7,6 @@ that no array can show are left out of the operands and counted.
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from msdump.frontends.torch.operators import (
 )
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT, scope_of, source_lines
 from msdump.graph.graph import INPUT, SAVED, Graph, Node, Value
+from msdump.report import Skipped
 
 FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"
 
@@ -70,7 +70,7 @@ class FxGraph:
     operands: dict[fx.Node, list[tuple[fx.Node, Value]]] = field(default_factory=dict)
     values: dict[tuple[fx.Node, Path], Value] = field(default_factory=dict)
     roots: dict[int, int] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skipped = field(default_factory=Skipped)
     by_seq_nr: dict[int, Node] = field(default_factory=dict)
     by_name: dict[str, fx.Node] = field(default_factory=dict)
     opaque: set[int] = field(default_factory=set)
@@ -126,7 +126,7 @@ def _add_placeholder(result: FxGraph, node: fx.Node, sizes: Sizes, origin: Captu
         return
     reason = why_unreadable(tensor)
     if reason:
-        result.skipped[reason] += 1
+        result.skipped.add(reason, node.name)
         return
     name, kind = origin.inputs.get(node.name, (node.name, INPUT))
     value = result.graph.add_input(name, type_of(tensor, sizes), kind)
@@ -144,7 +144,7 @@ def _add_constant(result: FxGraph, node: fx.Node, module: fx.GraphModule) -> Non
         return
     reason = why_unreadable(tensor)
     if reason:
-        result.skipped[reason] += 1
+        result.skipped.add(reason, str(node.target))
         return
     array = array_of(tensor.cpu())
     value = result.graph.add_constant(array, type_of(tensor, {}).dtype, node.name)
@@ -170,9 +170,9 @@ def _add_call(result: FxGraph, node: fx.Node, sizes: Sizes, origin: CaptureInfo)
     shown = [(argument, value) for argument, value in tensors if value is not None]
     if "val" not in node.meta:
         # PyTorch adds operators that draw a recomputed part's random numbers again without saying what they return.
-        result.skipped[f"results of {node.target}, of unknown shape"] += 1
+        result.skipped.add(f"results of {node.target}, of unknown shape", node.name)
     results = list(results_in(node.meta.get("val")))
-    readable = [(path, tensor) for path, tensor in results if not _count_unreadable(result, tensor)]
+    readable = [(path, tensor) for path, tensor in results if not _count_unreadable(result, tensor, node)]
     if not shown and not results:
         return
     sources = _sources(node, [argument for argument, _ in shown], [path for path, _ in readable])
@@ -203,10 +203,10 @@ def _add_call(result: FxGraph, node: fx.Node, sizes: Sizes, origin: CaptureInfo)
             result.opaque.add(value.id)
 
 
-def _count_unreadable(result: FxGraph, tensor: Any) -> bool:
+def _count_unreadable(result: FxGraph, tensor: Any, node: fx.Node) -> bool:
     reason = why_unreadable(tensor)
     if reason:
-        result.skipped[reason] += 1
+        result.skipped.add(reason, f"{node.name}, a result of {node.target}")
     return bool(reason)
 
 

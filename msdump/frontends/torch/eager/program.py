@@ -216,7 +216,8 @@ class EagerProgram:
     def _run_unseen(self, stage: Stage, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Run an operator in an iteration that is not dumped, or one of higher order, which calls others."""
         if stage.is_watched:
-            self.session.count_skipped(f"tensors of {op_type(function)}, an operator of higher order")
+            name = op_type(function)
+            self.session.count_skipped(f"tensors of {name}, an operator of higher order", name=name)
         return function(*args, **keywords)
 
     def _show(
@@ -230,7 +231,7 @@ class EagerProgram:
         keywords: Mapping[str, Any],
     ) -> Any:
         name = f"{scope}/{signature.op_type}-op{number}"
-        tensors = [each for each in signature.tensors(args, keywords) if self._is_readable(each.tensor)]
+        tensors = [each for each in signature.tensors(args, keywords) if self._is_readable(each.tensor, name)]
         inputs = tuple(self._info(each.tensor, (name, each.name)) for each in tensors)
         call = Call(signature, tensors, lambda: signature.attributes(args, keywords), inputs)
         early = self._read_early(call)
@@ -245,7 +246,7 @@ class EagerProgram:
             self._note_writes(tensors)
         if signature.is_waited:
             result = _waited(result)
-        results = [(path, tensor) for path, tensor in results_in(result) if self._is_readable(tensor)]
+        results = [(path, tensor) for path, tensor in results_in(result) if self._is_readable(tensor, name)]
         if tensors or results:
             call.outputs = tuple(self._info(tensor, (name, path)) for path, tensor in results)
             call.read = self._read(call, early)
@@ -366,12 +367,12 @@ class EagerProgram:
         parameter = self._names.get(tensor)
         return info_of(own, self._table.key(own, origin if parameter is None else parameter), dtype)
 
-    def _is_readable(self, tensor: Any) -> bool:
+    def _is_readable(self, tensor: Any, name: str = "") -> bool:
         if isinstance(tensor, FakeTensor):
             return False
         reason = why_unreadable(local(tensor))
         if reason:
-            self.session.count_skipped(reason)
+            self.session.count_skipped(reason, name=name)
         return not reason
 
     def _note_writes(self, tensors: Sequence[Tensor]) -> None:

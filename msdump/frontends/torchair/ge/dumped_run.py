@@ -161,7 +161,7 @@ class _Maker:
     def _is_shown(self, tensor: GeTensor) -> bool:
         reason = _TEXT if tensor.is_text else _SIZE if tensor.is_host else why_unreadable(tensor.fake)
         if reason:
-            self.fx_graph.skipped[reason] += 1
+            self.fx_graph.skipped.add(reason, f"{tensor.op.name}, output {tensor.index}")
         return not reason
 
     def _note(self, tensor: GeTensor, value: Value, node: fx.Node, path: tuple[int, ...]) -> None:

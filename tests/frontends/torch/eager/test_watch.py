@@ -603,3 +603,9 @@ def test_the_dump_holds_the_line_and_its_text(tmp_path: Path) -> None:
     assert row.node is not None and row.node.own_line is not None
     assert Path(row.node.own_line.path).name == "test_watch.py"
     assert row.node.own_line.code.strip() == "torch.log(torch.ones(3))  # the line that is looked for"
+
+
+def test_what_is_skipped_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "msdump.skipped"), msdump.watch(config=config(tmp_path, True)):
+        torch.eye(2).to_sparse()
+    assert [one for one in caplog.messages if one.endswith(": sparse_coo tensor") and "to_sparse" in one]
