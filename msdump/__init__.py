@@ -8,6 +8,7 @@ Write a dump
 
 Read one, whoever wrote it
     dump = msdump.open("dump")                              a folder of any level, or one file
+    dump.sql("select op_type, max(l2norm) from tensors group by op_type")     the same as a table, with duckdb
     for tensor in dump.tensors(iteration=3, op_type="Add"):
         print(tensor.op_name, tensor.io, tensor.slot, tensor.dtype, tensor.shape, tensor.load().max())
 
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
     from msdump.analysis import convert_dump as convert
     from msdump.analysis import find_non_finite as find_nan
     from msdump.analysis import tensor_statistics as stat
+    from msdump.analysis.overview.dump import Dump
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.dump_tensor import DumpedTensor
     from msdump.frontends.torch import watch
     from msdump.opening import dump
     from msdump.recorder_block import recorder
 
-    open = DumpDir.open
+    open = Dump.open
 
 __version__ = "0.1.0"
 
@@ -70,7 +72,7 @@ _PLACE_BY_NAME = {
     "convert": ("msdump.analysis", "convert_dump"),
     "dump": ("msdump.opening", "dump"),
     "find_nan": ("msdump.analysis", "find_non_finite"),
-    "open": ("msdump.formats.dump_dir", "DumpDir.open"),
+    "open": ("msdump.analysis.overview.dump", "Dump.open"),
     "recorder": ("msdump.recorder_block", "recorder"),
     "stat": ("msdump.analysis", "tensor_statistics"),
     "watch": ("msdump.frontends.torch", "watch"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
+
+import numpy as np
 
 from msdump.errors import ConfigError
 from msdump.html_table import html_table
@@ -136,6 +138,49 @@ class Frame:
                 for column, values in zip(table.columns, table.values, strict=True)
             }
         )
+
+    def sql(self, query: str) -> Any:
+        """The result of a query as duckdb's relation: `show()`, `fetchall()`, `df()`, `pl()`, `arrow()`.
+
+        query   in DuckDB's SQL, about a table `tensors`. It runs with the rights of whoever calls; names out of a dump
+                are values and no part of it
+        Raises: ConfigError when duckdb is not installed; duckdb.Error for a wrong query.
+        """
+        return duckdb_connection({"tensors": self.table()}, "sql").sql(query)
+
+
+def duckdb_connection(tables: Mapping[str, Table], what_for: str) -> Any:
+    """A database in memory with these tables, whose names and columns are ours.
+
+    Raises: ConfigError as `optional_package`.
+    """
+    database = optional_package("duckdb", what_for).connect()
+    for name, table in tables.items():
+        database.register(f"{name} as arrays", _duckdb_arrays(table))
+        numbers = [column.name for column in table.columns if column.kind == NUMBER]
+        # DuckDB takes a NaN of numpy for NULL, which means here that nobody knows.
+        nans = ", ".join(f"""if("{one} is nan", 'nan'::DOUBLE, "{one}") AS "{one}\"""" for one in numbers)
+        replaced = f"REPLACE ({nans})" if nans else ""
+        helpers = ", ".join(f'"{one} is nan"' for one in numbers)
+        excluded = f"EXCLUDE ({helpers})" if helpers else ""
+        database.execute(f'CREATE VIEW "{name}" AS SELECT * {excluded} {replaced} FROM "{name} as arrays"')
+    return database
+
+
+def _duckdb_arrays(table: Table) -> dict[str, Any]:
+    arrays: dict[str, Any] = {}
+    for column, values in zip(table.columns, table.values, strict=True):
+        if column.kind in (TEXT, SIZES):
+            objects = np.empty(len(values), object)
+            objects[:] = values
+            arrays[column.name] = objects
+            continue
+        dtype = {INTEGER: np.int64, NUMBER: np.float64, FLAG: np.bool_}[column.kind]
+        data: Any = np.array([0 if value is None else value for value in values], dtype)
+        arrays[column.name] = np.ma.masked_array(data, [value is None for value in values])
+        if column.kind == NUMBER:
+            arrays[f"{column.name} is nan"] = np.isnan(data)
+    return arrays
 
 
 def arrow_table(table: Table, what_for: str) -> Any:

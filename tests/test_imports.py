@@ -41,7 +41,7 @@ ALLOWED = {
     "onnxruntime": ("frontends/onnx/",),
     "pydantic": ("config/", "frontends/mindspore/"),
     "pydantic_core": ("config/", "frontends/mindspore/"),
-    "pytest": ("testing/",),
+    "pytest": ("testing/", "integrations/pytest_plugin.py"),
     "rich": ("cli/",),
     "sklearn": ("frontends/mindspore/dataset/digits.py",),
     "torch": (

@@ -46,3 +46,14 @@ def _bar(value: float | None, least: float, largest: float) -> str:
     span = largest / 2 - least / 2
     share = (value / 2 - least / 2) / span if span else 0.5
     return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]
+
+
+def bar(value: float | None, largest: float, width: int) -> str:
+    """A bar of at most `width` blocks for |value|, as a share of `largest`.   Edges: "!" for NaN and Inf."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "!"
+    eighths: int = round(8 * width * (abs(value) / largest)) if largest else 0
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()

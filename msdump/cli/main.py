@@ -33,6 +33,7 @@ COMMAND_GROUPS = {
     "find what is wrong": {
         "nan": "find the first NaN, the first unexpected Inf, and what grew before",
         "compare": "compare two dumps and name the first operator that goes wrong",
+        "plot": "draw a statistic over layers, operators, iterations or ranks",
         "stat": "measure every tensor of a dump, or compare the statistics of two",
         "replay": "run one operator again on its dumped inputs",
         "repro": "write a script of its own for one operator",

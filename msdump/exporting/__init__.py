@@ -27,6 +27,7 @@ class Form:
     path       where the export goes when the caller names no place
     is_folder  whether that is a folder
     takes_golden  whether a second dump adds to it
+    has_exponents  whether it holds them, which take longer than the statistics
     """
 
     module: str
@@ -34,6 +35,7 @@ class Form:
     path: str
     is_folder: bool = False
     takes_golden: bool = False
+    has_exponents: bool = False
 
 
 FORMS = {
@@ -45,6 +47,10 @@ FORMS = {
         "model_explorer", "graphs with health and statistics, for Model Explorer", "model_explorer", True, True
     ),
     "msprobe": Form("msprobe", "dump.json, stack.json and construct.json, for msprobe", "msprobe_dump", True),
+    "perfetto": Form("perfetto", "a timeline of operators and counters, for Perfetto", "dump.trace.json"),
+    "tensorboard": Form(
+        "tensorboard", "statistics and exponents over iterations (needs tensorboardX)", "tensorboard", True, False, True
+    ),
     "github": Form("annotations", "annotations on the lines of a pull request, for GitHub Actions", "-", False, True),
     "sarif": Form("annotations", "the same as SARIF 2.1.0, for code scanning", "dump.sarif", False, True),
 }
@@ -89,6 +95,10 @@ def export(
         raise ConfigError(f"export: expected one dump for {to}, got a golden one as well. These take two: {able}.")
     from msdump.analysis.overview.contents import Contents
 
+    if form.has_exponents:
+        from msdump.analysis.measurements import Measurements
+
+        selected["measurements"] = Measurements(has_exponents=True)
     contents = Contents(dump, golden, **selected)
     module = importlib.import_module(f"msdump.exporting.{form.module}")
     return module.export(contents, to, os.fspath(form.path if path is None else path)), contents

@@ -103,8 +103,12 @@ def _place(line: SourceLine) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    # A file name may hold any byte.
-    return quote(os.fsencode(PurePath(path).as_posix()))
+    # A file name may hold any byte; a name out of a dump may hold halves of characters, which no file has.
+    text = PurePath(path).as_posix()
+    try:
+        return quote(os.fsencode(text))
+    except UnicodeEncodeError:
+        return quote(text.encode("utf-8", "surrogatepass"))
 
 
 def _plain(text: str) -> str:

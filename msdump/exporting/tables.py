@@ -12,7 +12,8 @@ from typing import Any
 
 from msdump import __version__
 from msdump.analysis.overview.contents import Contents
-from msdump.analysis.stat.rows import COLUMNS, statistic_table, write_parquet_table
+from msdump.analysis.overview.table import MORE_COLUMNS, tensor_table
+from msdump.analysis.stat.rows import COLUMNS, write_parquet_table
 from msdump.errors import WriteError
 from msdump.exporting import Written
 from msdump.exporting.files import new_file
@@ -20,10 +21,6 @@ from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, tab
 
 # Of the tables below; it grows when a column changes its meaning or goes.
 SCHEMA_VERSION = 1
-MORE_COLUMNS = (
-    Column("health", TEXT, "how the tensor fares: the worst that is true of it"),
-    Column("error", NUMBER, "relative error against the golden dump, where one was given"),
-)
 _SQL_TYPES = {INTEGER: "INTEGER", NUMBER: "REAL", TEXT: "TEXT", FLAG: "INTEGER", SIZES: "TEXT"}
 _OPERATORS = """
 CREATE VIEW operators AS
@@ -43,17 +40,6 @@ def export(contents: Contents, to: str, path: str) -> Written:
         return Written((target,))
     _write_database(contents, table, target)
     return Written((target,), _notes(table))
-
-
-def tensor_table(contents: Contents) -> Table:
-    """The statistics of all tensors with health and error; columns are `COLUMNS` and `MORE_COLUMNS`.
-
-    Raises: as `Contents`.
-    """
-    rows, health = contents.statistics.rows, contents.health
-    one = statistic_table(rows)
-    other = table_of(MORE_COLUMNS, [(health.of(row).value, health.error(row)) for row in rows])
-    return Table((*one.columns, *other.columns), (*one.values, *other.values))
 
 
 def _notes(table: Table) -> tuple[str, ...]:

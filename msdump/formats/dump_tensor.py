@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from msdump.formats.npy import read_npy, read_npy_header
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
+from msdump.frames import optional_package
 from msdump.packing import packed_size
 from msdump.plain_files import mapping, open_plain, unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -231,6 +233,16 @@ class DumpedTensor:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(f"{self.where}: expected an array of {self.dtype} {self.shape}, got: {error}.") from error
+
+    def show(self) -> Any:
+        """The elements as treescope draws them, which a notebook shows: a picture of any number of axes.
+
+        Raises:  ConfigError when treescope is not installed; else as `load_host`.
+        """
+        treescope = optional_package("treescope", "show")
+        array = np.asarray(self.load_host())
+        # treescope draws what numpy itself knows.
+        return treescope.render_array(array if array.dtype.kind in "biufc" else array.astype(np.float32))
 
     def load_host(self) -> Array:
         """The tensor as the host has it, in its original shape; for formats without an index rule as `load`.

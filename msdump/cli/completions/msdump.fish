@@ -56,8 +56,8 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --batch-size --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why -c -f -m -o -out -s -t
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -79,6 +79,7 @@ complete -c msdump -n '_shtab_msdump_using run' -l torch-eager -d 'dump every op
 complete -c msdump -n '_shtab_msdump_using run' -l torch-module -x -d 'compile a module that the script does not: an instance in its namespace, or a class'
 complete -c msdump -n '_shtab_msdump_using run' -l as -xka "msprobe" -d '`import msprobe` gives msdump'"'"'s: PrecisionDebugger of the script dumps, into msprobe'"'"'s files'
 complete -c msdump -n '_shtab_msdump_using run' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
+complete -c msdump -n '_shtab_msdump_using run' -s v -l verbose -d 'name what is not dumped, and why'
 complete -c msdump -n '_shtab_msdump_using run' -s m -x -d 'run a module, not a file'
 complete -c msdump -n '_shtab_msdump_using run; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the script and its arguments'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a acl -d 'run an ONNX model and dump what an acl.json asks for'
@@ -89,6 +90,7 @@ complete -c msdump -n '_shtab_msdump_using acl run' -l input -xka "(__fish_compl
 complete -c msdump -n '_shtab_msdump_using acl run' -l random -x -d 'draw the inputs that are not given; open sizes become 1'
 complete -c msdump -n '_shtab_msdump_using acl run' -l dump -xka "(__fish_complete_path (commandline -ct))" -d 'what to dump; without it the model just runs'
 complete -c msdump -n '_shtab_msdump_using acl run' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'where the outputs go, one .npy file for each'
+complete -c msdump -n '_shtab_msdump_using acl run' -s v -l verbose -d 'name what is not dumped, and why'
 complete -c msdump -n '_shtab_msdump_using acl run' -l times -x -d 'how often the model runs (1)'
 complete -c msdump -n '_shtab_msdump_using acl run; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'an .onnx file'
 complete -c msdump -n '_shtab_msdump_using acl; and test $_shtab_msdump_npos -eq 0' -a check -d 'say whether an acl.json holds, and what it asks for'
@@ -191,6 +193,17 @@ complete -c msdump -n '_shtab_msdump_using compare' -l threads -x -d 'threads (o
 complete -c msdump -n '_shtab_msdump_using compare' -s q -l quiet -d 'print nothing, tell by the exit status'
 complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump under test'
 complete -c msdump -n '_shtab_msdump_using compare; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump it should agree with'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a plot -d 'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
+complete -c msdump -n '_shtab_msdump_using plot' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using plot' -l y -x -d 'l2norm, max, min, avg, nan, zero ... (default l2norm)'
+complete -c msdump -n '_shtab_msdump_using plot' -l by -x -d 'layer, operator, iteration or rank (default layer)'
+complete -c msdump -n '_shtab_msdump_using plot' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'picture (.png, .svg, .pdf) instead, by matplotlib'
+complete -c msdump -n '_shtab_msdump_using plot' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
+complete -c msdump -n '_shtab_msdump_using plot' -l graph -x -d 'only these graph numbers: "all", or ranges such as "0|5-8" or 0,3'
+complete -c msdump -n '_shtab_msdump_using plot' -l iteration -x -d 'only these iteration numbers: "all", or ranges such as "0|5-8" or 0,3'
+complete -c msdump -n '_shtab_msdump_using plot' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
+complete -c msdump -n '_shtab_msdump_using plot; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a statistic.csv'
+complete -c msdump -n '_shtab_msdump_using plot; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'a second one, drawn beside it'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a stat -d 'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
 complete -c msdump -n '_shtab_msdump_using stat' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using stat' -l diff -xka "(__fish_complete_path (commandline -ct))" -d 'compare with the statistics of another dump; no tensor is read'
@@ -265,7 +278,7 @@ complete -c msdump -n '_shtab_msdump_using convert' -l json -xka "(__fish_comple
 complete -c msdump -n '_shtab_msdump_using convert; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a file'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a export -d 'Write a dump in the form of another tool.'
 complete -c msdump -n '_shtab_msdump_using export' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using export' -l to -xka "parquet sqlite model-explorer msprobe github sarif" -d 'one of the forms below'
+complete -c msdump -n '_shtab_msdump_using export' -l to -xka "parquet sqlite model-explorer msprobe perfetto tensorboard github sarif" -d 'one of the forms below'
 complete -c msdump -n '_shtab_msdump_using export' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file or folder to write; - for standard output, where it is text'
 complete -c msdump -n '_shtab_msdump_using export' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'json or csv that says which operators of the two belong together'
 complete -c msdump -n '_shtab_msdump_using export' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

@@ -22,6 +22,7 @@ _shtab_msdump_commands() {
     msaccucmp:'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
+    plot:'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
     recorder:'list: the incidents of a folder and the steps that each rank kept of them.'
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
@@ -75,6 +76,7 @@ _shtab_msdump_acl_run_options=(
   "--random[draw the inputs that are not given\; open sizes become 1]:SEED:"
   "--dump[what to dump\; without it the model just runs]:ACL.JSON:_files"
   "--output[where the outputs go, one .npy file for each]:DIR:_files"
+  {-v,--verbose}"[name what is not dumped, and why]"
   "--times[how often the model runs (1)]:N:"
   ":an .onnx file:_files"
 )
@@ -150,7 +152,7 @@ _shtab_msdump_doctor_defaults_added=0
 
 _shtab_msdump_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe github sarif)"
+  "--to[one of the forms below]:FORM:(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)"
   {-o,--output}"[file or folder to write\; - for standard output, where it is text]:PATH:_files"
   "--mapping[json or csv that says which operators of the two belong together]:FILE:_files"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -224,6 +226,22 @@ _shtab_msdump_plan_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_plan_defaults_added=0
 
+_shtab_msdump_plot_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--y[l2norm, max, min, avg, nan, zero ... (default l2norm)]:COLUMN:"
+  "--by[layer, operator, iteration or rank (default layer)]:TYPE:"
+  {-o,--output}"[picture (.png, .svg, .pdf) instead, by matplotlib]:FILE:_files"
+  "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  ":a dump, any folder of one, or a statistic.csv:_files"
+  ":a second one, drawn beside it:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_plot_defaults_added=0
+
 _shtab_msdump_recorder_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":action:(list collect)"
@@ -288,6 +306,7 @@ _shtab_msdump_run_options=(
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
   "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:look_alike:(msprobe)"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  {-v,--verbose}"[name what is not dumped, and why]"
   "(- : *)-m[run a module, not a file]:MODULE:"
   "(-)*::the script and its arguments:_files"
 )
@@ -436,6 +455,7 @@ _shtab_msdump() {
         msaccucmp) _arguments -C -s $_shtab_msdump_msaccucmp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
+        plot) _arguments -C -s $_shtab_msdump_plot_options ;;
         recorder) _arguments -C -s $_shtab_msdump_recorder_options ;;
         replay) _arguments -C -s $_shtab_msdump_replay_options ;;
         report) _arguments -C -s $_shtab_msdump_report_options ;;

@@ -1,0 +1,126 @@
+"""`msdump plot DUMP [OTHER]`: a statistic over layers, operators, iterations or ranks, as bars or as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.blocks import bar
+from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
+from msdump.cli.printing import complain_of_damaged, print_table, progress_bar, say
+from msdump.errors import ConfigError, FormatError, WriteError
+
+if TYPE_CHECKING:
+    from msdump.analysis.stat.curve import Curve
+
+DRAWN, DAMAGED = 0, 4
+_PICTURES = (".png", ".svg", ".pdf")
+_WIDTH = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too."
+    )
+    parser.epilog = (
+        "Without -o the curve is drawn with bars in the terminal.\n\n"
+        "exit status: 0 drawn; 2 wrong usage, nothing to draw, or an absent package; 4 drawn, and there are damaged\n"
+        "files."
+    )
+    add = parser.add_argument
+    add("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
+    add("other", metavar="OTHER", nargs="?", help="a second one, drawn beside it")
+    add("--y", metavar="COLUMN", default="l2norm", help="l2norm, max, min, avg, nan, zero ... (default %(default)s)")
+    add("--by", metavar="TYPE", default="layer", help="layer, operator, iteration or rank (default %(default)s)")
+    add("-o", "--output", metavar="FILE", help=f"picture ({', '.join(_PICTURES)}) instead, by matplotlib")
+    add_step_options(parser)
+    add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw; the result is the exit status that `--help` explains."""
+    from msdump.analysis.stat.curve import curve
+    from msdump.analysis.stat.statistics import tensor_statistics
+
+    if args.output is not None and Path(args.output).suffix not in _PICTURES:
+        raise ConfigError(f"--output: expected a name that ends in {', '.join(_PICTURES)}, got {args.output}.")
+    paths = [path for path in (args.dump, args.other) if path is not None]
+    curves: list[tuple[str, Curve]] = []
+    damaged: list[tuple[str, FormatError]] = []
+    for path in paths:
+        with progress_bar("measure", sys.stderr) as advance:
+            report = tensor_statistics(path, **selected_steps(args), progress=advance)
+        curves.append((path, curve(report, args.y, args.by)))
+        damaged += report.damaged
+    if args.output is not None:
+        _draw(curves, args.y, args.by, args.output)
+    if not write_json(args, lambda: _value(curves, args.y, args.by)):
+        if args.output is None:
+            _print([one for _, one in curves], args.y, args.by)
+        else:
+            say(args.output)
+    complain_of_damaged(damaged)
+    return DAMAGED if damaged else DRAWN
+
+
+def _names(curves: Sequence[Curve]) -> list[str]:
+    """Of all curves, in the order of the first."""
+    return list(dict.fromkeys(name for one in curves for name in one.names))
+
+
+def _value(curves: Sequence[tuple[str, Curve]], statistic: str, by: str) -> dict[str, Any]:
+    return {
+        "statistic": statistic,
+        "by": by,
+        "curves": [
+            {"dump": path, "points": [list(point) for point in zip(one.names, one.values, strict=True)]}
+            for path, one in curves
+        ],
+    }
+
+
+def _print(curves: Sequence[Curve], statistic: str, by: str) -> None:
+    tables = [dict(zip(one.names, one.values, strict=True)) for one in curves]
+    finite = [abs(value) for table in tables for value in table.values() if math.isfinite(value)]
+    largest = max(finite, default=0.0)
+    rows = []
+    for name in _names(curves):
+        values = [table.get(name) for table in tables]
+        texts = ["-" if value is None else f"{value:g}" for value in values]
+        bars = [bar(value, largest, _WIDTH // len(curves)) for value in values]
+        rows.append((name, *(cell for pair in zip(texts, bars, strict=True) for cell in pair)))
+    titles = [by]
+    for number in range(len(curves)):
+        titles += [f"{statistic}{' of OTHER' if number else ''}", ""]
+    print_table(titles, rows, sys.stdout, numbers=range(1, 2 * len(curves), 2))
+
+
+def _draw(curves: Sequence[tuple[str, Curve]], statistic: str, by: str, path: str) -> None:
+    from msdump.frames import optional_package
+    from msdump.printable import printable
+
+    figures = optional_package("matplotlib.figure", "--output", "leave out -o")
+    names = _names([one for _, one in curves])
+    places = {name: place for place, name in enumerate(names)}
+    figure = figures.Figure(figsize=(10, 4 if len(names) > 40 else 5), layout="constrained")
+    axes = figure.subplots()
+    for dump, one in curves:
+        # A text of "$" would be a formula.
+        label = printable(dump).replace("$", r"\$")
+        axes.plot([places[name] for name in one.names], one.values, marker=".", label=label)
+    if len(names) <= 40:
+        texts = [printable(name).replace("$", r"\$")[-40:] for name in names]
+        axes.set_xticks(range(len(names)), texts, rotation=60, ha="right", fontsize="small")
+    axes.set_xlabel(by)
+    axes.set_ylabel(statistic)
+    if len(curves) > 1:
+        axes.legend()
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise WriteError(f"{path}: expected to write the picture, got: {error.strerror}.") from error
