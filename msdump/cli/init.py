@@ -244,6 +244,6 @@ def _next(hurts: str, dump: str) -> str:
     return {
         NAN: f"msdump nan {dump}",
         DIFFERS: f"dump the other one the same way, and: msdump compare {dump} OTHER",
-        RANKS: f"msdump view {dump}  # its page Ranks",
+        RANKS: f"msdump ranks {dump}",
         LOOK: f"msdump report {dump}",
     }[hurts]

@@ -39,6 +39,10 @@ COMMAND_GROUPS = {
         "repro": "write a script of its own for one operator",
         "zoom": "dump the tensors of one operator around an iteration, and run that",
     },
+    "ask all ranks of a job": {
+        "ranks": "find what ranks disagree about although it must be equal, and who is outvoted",
+        "query": "ask the tables of a job: first divergence, outliers, hashes, SQL of your own",
+    },
     "keep the last steps": {
         "recorder": "list what a flight recorder kept, or collect what killed processes left",
         "trigger": "ask a job with a flight recorder to keep its last steps",
@@ -59,7 +63,7 @@ _EXAMPLES = """examples:
 """
 
 # Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
-READERS = frozenset({"ls", "compare", "nan", "stat", "where", "show", "replay", "repro", "recorder"})
+READERS = frozenset({"ls", "compare", "nan", "stat", "where", "show", "replay", "repro", "recorder", "ranks", "query"})
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 

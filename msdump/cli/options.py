@@ -50,6 +50,15 @@ def selected_steps(args: argparse.Namespace) -> dict[str, Any]:
     return {"rank": args.rank, "graph": args.graph, "iteration": args.iteration}
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Who measures the ranks and iterations of a job."""
+    add = parser.add_argument
+    add("--jobs", type=int, metavar="N", help="with tables: workers (one for each core)")
+    add("--engine", default="processes", metavar="NAME", help="with tables: processes, threads, dask=ADDRESS, ray")
+    add("--part", metavar="N/N", help="with tables: only this share of the work, as 3/10; slurm: that of an array")
+    add("--force", action="store_true", help="with tables: also those that are there already")
+
+
 def add_verbose_option(parser: argparse.ArgumentParser) -> None:
     """The option of `tell_skipped`."""
     parser.add_argument("-v", "--verbose", action="store_true", help="name what is not dumped, and why")

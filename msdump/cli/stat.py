@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import (
     RAW_HELP,
+    add_engine_options,
     add_json_option,
     add_step_options,
     print_lines,
@@ -56,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tolerance", type=float, metavar="X", help="with --diff: relative error that still agrees")
     add("--csv", metavar="OUT", help="write statistic.csv, as a dump would have had it, for each folder below OUT")
     add("--parquet", metavar="FILE", help="write one table of all rows (needs pyarrow)")
+    add(
+        "--tables",
+        metavar="FOLDER",
+        help="write a Parquet file with hashes for each rank and iteration, for `msdump query`",
+    )
+    add_engine_options(parser)
     add("--md5", action="store_true", help="with --parquet: also the MD5 of each tensor")
     add("--where", metavar="CONDITION", help="only tensors that meet it: 'nan>0', 'op_type==MatMul and max>1e4'")
     add("--sort", metavar="COLUMN", help="by this column: the largest number first, NaN before it; texts from A on")
@@ -79,7 +86,29 @@ def run(args: argparse.Namespace) -> int:
         return _diff(args)
     if args.csv is not None:
         return _write_csv(args)
-    return _measure(args)
+    return _measure(args) if args.tables is None else _write_tables(args)
+
+
+def _write_tables(args: argparse.Namespace) -> int:
+    from msdump.ranks.job import write_tables
+
+    selected = selected_steps(args)
+    if selected["graph"] is not None or args.parquet or args.where:
+        raise ConfigError(
+            "--tables: expected no --graph, --parquet and --where beside it. Ask the tables: msdump query."
+        )
+    parts = write_tables(
+        [args.dump], args.tables, rank=selected["rank"], iteration=selected["iteration"], engine=args.engine,
+        jobs=args.jobs, part=args.part, is_forced=args.force,
+    )  # fmt: skip
+    new = sum(part.is_new and not part.problem for part in parts)
+    if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):
+        say(f"{args.tables}: {new} tables written, {sum(not part.is_new for part in parts)} were there")
+    problems = [(part.unit.part_name, part.problem) for part in parts if part.problem]
+    problems += [pair for part in parts for pair in part.damaged]
+    for where, problem in problems:
+        complain(f"damaged: {where}: {problem}")
+    return DAMAGED if problems else FINE
 
 
 def _diff(args: argparse.Namespace) -> int:

@@ -46,6 +46,8 @@ def commands(dump, configuration, tmp_path):
         "nan": ["nan", dump],
         "show": ["show", dump, "Log-op0"],
         "doctor": ["doctor", dump],
+        "plot": ["plot", dump],
+        "ranks": ["ranks", dump, "--jobs", "1"],
         "plan": ["plan", configuration],
         "convert": ["convert", dump, "-t", "bin", "-o", tmp_path / "converted"],
         "compare": ["compare", dump, dump],
@@ -53,7 +55,9 @@ def commands(dump, configuration, tmp_path):
     }
 
 
-@pytest.mark.parametrize("command", ["ls", "stat", "nan", "show", "doctor", "plan", "convert", "compare", "run"])
+@pytest.mark.parametrize(
+    "command", ["ls", "stat", "nan", "show", "doctor", "plot", "ranks", "plan", "convert", "compare", "run"]
+)
 def test_a_document_is_alone_and_has_the_keys_of_the_page(command, dump, configuration, tmp_path, capsys):
     arguments = list(map(str, commands(dump, configuration, tmp_path)[command]))
     status = main(arguments if command == "run" else [*arguments, "--json", "-"])

@@ -56,8 +56,8 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --format --graph --host --in --input --input-tensor --iteration --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --path --port --random --rank --reference --run --shape --sort --steps --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query recorder trigger convert export msaccucmp doctor completion
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --tables --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -211,6 +211,11 @@ complete -c msdump -n '_shtab_msdump_using stat' -l mapping -xka "(__fish_comple
 complete -c msdump -n '_shtab_msdump_using stat' -l tolerance -x -d 'with --diff: relative error that still agrees'
 complete -c msdump -n '_shtab_msdump_using stat' -l csv -xka "(__fish_complete_path (commandline -ct))" -d 'write statistic.csv, as a dump would have had it, for each folder below OUT'
 complete -c msdump -n '_shtab_msdump_using stat' -l parquet -xka "(__fish_complete_path (commandline -ct))" -d 'write one table of all rows (needs pyarrow)'
+complete -c msdump -n '_shtab_msdump_using stat' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'write a Parquet file with hashes for each rank and iteration, for `msdump query`'
+complete -c msdump -n '_shtab_msdump_using stat' -l jobs -x -d 'with tables: workers (one for each core)'
+complete -c msdump -n '_shtab_msdump_using stat' -l engine -x -d 'with tables: processes, threads, dask=ADDRESS, ray'
+complete -c msdump -n '_shtab_msdump_using stat' -l part -xka "(__fish_complete_path (commandline -ct))" -d 'with tables: only this share of the work, as 3/10; slurm: that of an array'
+complete -c msdump -n '_shtab_msdump_using stat' -l force -d 'with tables: also those that are there already'
 complete -c msdump -n '_shtab_msdump_using stat' -l md5 -d 'with --parquet: also the MD5 of each tensor'
 complete -c msdump -n '_shtab_msdump_using stat' -l where -x -d 'only tensors that meet it: '"'"'nan>0'"'"', '"'"'op_type==MatMul and max>1e4'"'"''
 complete -c msdump -n '_shtab_msdump_using stat' -l sort -x -d 'by this column: the largest number first, NaN before it; texts from A on'
@@ -254,6 +259,25 @@ complete -c msdump -n '_shtab_msdump_using zoom' -l acl -d 'write an acl.json, f
 complete -c msdump -n '_shtab_msdump_using zoom' -l run -xka "(__fish_complete_path (commandline -ct))" -d 'script or .onnx model to run, and its arguments'
 complete -c msdump -n '_shtab_msdump_using zoom; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump of statistics or tensors, or any folder of one'
 complete -c msdump -n '_shtab_msdump_using zoom; and test $_shtab_msdump_npos -eq 1' -ka "(_msdump_operators)" -d 'full name, last part of it (Conv2D-op12), or a glob that one operator matches'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a ranks -d 'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
+complete -c msdump -n '_shtab_msdump_using ranks' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using ranks' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'keep the tables there; what is there already is not measured again'
+complete -c msdump -n '_shtab_msdump_using ranks' -l rank -x -d 'only these ranks'
+complete -c msdump -n '_shtab_msdump_using ranks' -l iteration -x -d 'only these iterations'
+complete -c msdump -n '_shtab_msdump_using ranks' -l jobs -x -d 'with tables: workers (one for each core)'
+complete -c msdump -n '_shtab_msdump_using ranks' -l engine -x -d 'with tables: processes, threads, dask=ADDRESS, ray'
+complete -c msdump -n '_shtab_msdump_using ranks' -l part -xka "(__fish_complete_path (commandline -ct))" -d 'with tables: only this share of the work, as 3/10; slurm: that of an array'
+complete -c msdump -n '_shtab_msdump_using ranks' -l force -d 'with tables: also those that are there already'
+complete -c msdump -n '_shtab_msdump_using ranks' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
+complete -c msdump -n '_shtab_msdump_using ranks; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'dumps of one job, as of several machines'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a query -d 'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
+complete -c msdump -n '_shtab_msdump_using query' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using query' -l ask -xka "hashes outliers first-divergence" -d 'a ready question (without SQL: hashes)'
+complete -c msdump -n '_shtab_msdump_using query' -l golden -xka "(__fish_complete_path (commandline -ct))" -d 'tables of a job to compare with'
+complete -c msdump -n '_shtab_msdump_using query' -l tolerance -x -d 'relative difference that agrees (1e-05)'
+complete -c msdump -n '_shtab_msdump_using query' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
+complete -c msdump -n '_shtab_msdump_using query; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'folder of tables, or one of them'
+complete -c msdump -n '_shtab_msdump_using query; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'a question of your own'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a recorder -d 'list: the incidents of a folder and the steps that each rank kept of them.'
 complete -c msdump -n '_shtab_msdump_using recorder' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 0' -ka "list collect" -d action

@@ -23,6 +23,8 @@ _shtab_msdump_commands() {
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
     plot:'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
+    query:'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
+    ranks:'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
     recorder:'list: the incidents of a folder and the steps that each rank kept of them.'
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
@@ -242,6 +244,35 @@ _shtab_msdump_plot_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_plot_defaults_added=0
 
+_shtab_msdump_query_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--ask[a ready question (without SQL\: hashes)]:ask:(hashes outliers first-divergence)"
+  "--golden[tables of a job to compare with]:TABLES:_files"
+  "--tolerance[relative difference that agrees (1e-05)]:X:"
+  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  ":folder of tables, or one of them:_files"
+  ":a question of your own:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_query_defaults_added=0
+
+_shtab_msdump_ranks_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--tables[keep the tables there\; what is there already is not measured again]:FOLDER:_files"
+  "--rank[only these ranks]:N|N-N:"
+  "--iteration[only these iterations]:N|N-N:"
+  "--jobs[with tables\: workers (one for each core)]:N:"
+  "--engine[with tables\: processes, threads, dask\=ADDRESS, ray]:NAME:"
+  "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
+  "--force[with tables\: also those that are there already]"
+  "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
+  "(*):dumps of one job, as of several machines:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_ranks_defaults_added=0
+
 _shtab_msdump_recorder_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":action:(list collect)"
@@ -343,6 +374,11 @@ _shtab_msdump_stat_options=(
   "--tolerance[with --diff\: relative error that still agrees]:X:"
   "--csv[write statistic.csv, as a dump would have had it, for each folder below OUT]:OUT:_files"
   "--parquet[write one table of all rows (needs pyarrow)]:FILE:_files"
+  "--tables[write a Parquet file with hashes for each rank and iteration, for \`msdump query\`]:FOLDER:_files"
+  "--jobs[with tables\: workers (one for each core)]:N:"
+  "--engine[with tables\: processes, threads, dask\=ADDRESS, ray]:NAME:"
+  "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
+  "--force[with tables\: also those that are there already]"
   "--md5[with --parquet\: also the MD5 of each tensor]"
   "--where[only tensors that meet it\: \'nan\>0\', \'op_type\=\=MatMul and max\>1e4\']:CONDITION:"
   "--sort[by this column\: the largest number first, NaN before it\; texts from A on]:COLUMN:"
@@ -456,6 +492,8 @@ _shtab_msdump() {
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
         plot) _arguments -C -s $_shtab_msdump_plot_options ;;
+        query) _arguments -C -s $_shtab_msdump_query_options ;;
+        ranks) _arguments -C -s $_shtab_msdump_ranks_options ;;
         recorder) _arguments -C -s $_shtab_msdump_recorder_options ;;
         replay) _arguments -C -s $_shtab_msdump_replay_options ;;
         report) _arguments -C -s $_shtab_msdump_report_options ;;

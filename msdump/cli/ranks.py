@@ -1,0 +1,123 @@
+"""`msdump ranks DUMP...`: the ranks of a job as one: what must be equal and is not, who is outvoted, who stands out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from msdump.cli.options import add_engine_options, add_json_option, parse_number_ranges, write_json
+from msdump.cli.printing import complain, complain_of_damaged, print_table, say
+from msdump.cli.report_text import format_count
+
+if TYPE_CHECKING:
+    from msdump.ranks.job import JobReport
+
+AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
+_EPILOG = """
+What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
+all-gather and broadcast, and whatever DTensor replicates. Hashes are compared, so no golden run is needed.
+
+exit status: 0 all ranks agree; 1 some disagree; 2 wrong usage; 4 they agree, but ranks, iterations or files are missing
+or damaged.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = "Find what the ranks of a job disagree about although it must be equal, and who is outvoted."
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("dumps", metavar="DIR", nargs="+", help="dumps of one job, as of several machines")
+    add("--tables", metavar="FOLDER", help="keep the tables there; what is there already is not measured again")
+    add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
+    add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
+    add_engine_options(parser)
+    add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge; the result is the exit status that `--help` explains."""
+    from msdump.ranks.job import job_report, write_tables
+    from msdump.ranks.questions import Tables
+
+    with ExitStack() as stack:
+        folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
+        parts = write_tables(
+            args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
+            part=args.part, is_forced=args.force,
+        )  # fmt: skip
+        report = job_report(Tables(folder), args.dumps)
+    problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
+    problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
+    if not write_json(args, lambda: _value(report, problems)):
+        _print(report)
+    for problem in problems:
+        complain(f"damaged: {problem}")
+    complain_of_damaged(report.damaged)
+    if report.unequal.rows:
+        return DISAGREE
+    return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
+
+
+def _print(report: JobReport) -> None:
+    machines = len({host for host in report.hosts.values() if host is not None})
+    where = f" on {format_count(machines, 'machine')}" if machines else ""
+    tensors = format_count(report.compared, "tensor")
+    say(f"{format_count(len(report.hosts), 'rank')}{where}, {tensors} that must be equal")
+    for gap in report.gaps:
+        say(f"incomplete: {gap}")
+    if not report.compared:
+        say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
+    if report.unequal.rows:
+        first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
+        ranks = ", ".join(map(str, first["equal_ranks"]))
+        say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
+            f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
+        if report.suspects:
+            say("\nsuspects, outvoted by the other ranks:")
+            rows = [(str(rank), report.hosts.get(rank) or "-", str(count)) for rank, count in report.suspects.items()]
+            print_table(("rank", "host", "tensors"), rows, sys.stdout, numbers=(0, 2))
+        else:
+            say("no majority: two ranks alone cannot tell which of them is wrong")
+        say()
+        titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
+        shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
+        print_table(titles, shown, sys.stdout)
+        if len(report.unequal.rows) > len(shown):
+            say(f"and {len(report.unequal.rows) - len(shown)} more")
+    elif report.compared:
+        say("all of them are equal")
+    if report.outliers.rows:
+        count = format_count(len(report.outliers.rows), "tensor")
+        say(f"\n{count} far from the median of the ranks, the farthest first:")
+        names = ("rank", "iteration", "name", "io", "slot", "l2norm", "median", "deviations")
+        places = [report.outliers.titles.index(name) for name in names]
+        cells = [[_text(row[place]) for place in places] for row in report.outliers.rows[:10]]
+        print_table(names, cells, sys.stdout)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    suspects = ", ".join(map(str, row["suspects"])) if row["has_majority"] else "no majority"
+    ranks = ", ".join(map(str, row["equal_ranks"]))
+    return str(row["iteration"]), str(row["graph"]), row["name"], f"{row['io']} {row['slot']}", ranks, suspects
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
+    from msdump.ranks.job import rows_as_values
+
+    return {
+        "ranks": [{"rank": rank, "host": host} for rank, host in report.hosts.items()],
+        "gaps": report.gaps,
+        "compared": report.compared,
+        "unequal": rows_as_values(report.unequal),
+        "suspects": [{"rank": rank, "tensors": count} for rank, count in report.suspects.items()],
+        "outliers": rows_as_values(report.outliers),
+        "problems": problems,
+    }

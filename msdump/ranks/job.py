@@ -1,0 +1,96 @@
+"""A job as one: its tables are written by any engine, and what its ranks disagree about is found in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from msdump.errors import FormatError
+from msdump.formats.dump_dir import DumpDir
+from msdump.ranks.questions import Answer, Tables
+from msdump.ranks.tables import Part, units_of, write_part
+from msdump.ranks.work import PROCESSES, each_unit, share_of
+
+
+def write_tables(
+    dumps: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    *,
+    rank: int | Collection[int] | None = None,
+    iteration: int | Collection[int] | None = None,
+    engine: str = PROCESSES,
+    jobs: int | None = None,
+    part: str | None = None,
+    is_forced: bool = False,
+) -> list[Part]:
+    """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
+
+    dumps   folders of one job, as of several machines
+    engine, jobs, part  as of `each_unit` and `share_of`
+    Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
+    """
+    units = share_of(units_of(dumps, rank, iteration), part)
+    return each_unit(partial(write_part, folder=os.fspath(folder), is_forced=is_forced), units, engine, jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What is known of a job.
+
+    hosts      rank -> machine, where it is known
+    gaps       one sentence for each thing that is missing
+    unequal    tensors that must be equal and are not, in logical time
+    outliers   tensors of ranks that stand out
+    compared   how many (tensor, group of ranks) had hashes to compare
+    """
+
+    hosts: dict[int, str | None]
+    gaps: tuple[str, ...]
+    unequal: Answer
+    outliers: Answer
+    compared: int
+    damaged: tuple[tuple[str, FormatError], ...]
+
+    @property
+    def suspects(self) -> dict[int, int]:
+        """Rank -> how many tensors speak against it, most of them first; ties without a majority speak against none."""
+        counts: dict[int, int] = {}
+        place = self.unequal.titles.index("suspects")
+        for row in self.unequal.rows:
+            if row[-1]:
+                for rank in row[place]:
+                    counts[rank] = counts.get(rank, 0) + 1
+        return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def job_report(tables: Tables, dumps: Sequence[str | os.PathLike[str]] = ()) -> JobReport:
+    """Judge the tables of a job.   dumps: whose layout.json tell how many ranks the job has"""
+    found = tables.ranks()
+    gaps: list[str] = []
+    expected: set[int] = set()
+    for dump in map(DumpDir.open, dumps):
+        for layout in dump.layouts.values():
+            expected.update(range(layout.rank_count))
+    missing = sorted(expected - set(found))
+    if missing:
+        gaps.append(f"no dump of rank {_listed(missing)} of {len(expected)}")
+    every = sorted({step for _, steps in found.values() for step in steps})
+    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
+        lacking = sorted(set(every) - set(steps))
+        if lacking:
+            gaps.append(f"rank {rank} has no iteration {_listed(lacking)}")
+    compared = tables.compared()
+    hosts = {rank: host for rank, (host, _) in found.items()}
+    return JobReport(hosts, tuple(gaps), tables.hashes(), tables.outliers(), compared, tuple(tables.damaged))
+
+
+def _listed(numbers: Sequence[int], most: int = 10) -> str:
+    return ", ".join(map(str, numbers[:most])) + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
+
+
+def rows_as_values(answer: Answer) -> list[dict[str, Any]]:
+    """Rows of an answer as objects for JSON."""
+    return [dict(zip(answer.titles, row, strict=True)) for row in answer.rows]

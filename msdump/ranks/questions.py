@@ -1,0 +1,164 @@
+"""What tables of a job are asked: the first difference of two jobs, ranks that stand out, hashes that disagree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msdump.errors import ConfigError, FormatError
+from msdump.frames import optional_package
+from msdump.ranks.tables import parts_of
+
+Row = tuple[Any, ...]
+# The name of a tensor in its step, the same on all ranks.
+_NAME = "coalesce(full_name, op_name) AS name"
+_KEY = "iteration, graph, name, io, slot_name"
+_MINE = f"SELECT *, {_NAME} FROM tensors WHERE io IS NOT NULL"
+# Ranks of a group that must agree: the majority's hash, where there is one, and who has another.
+_HASHES = f"""
+WITH named AS ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1),
+votes AS (
+    SELECT {_KEY}, equal_ranks, md5, count(*) AS votes, min(operator) AS operator
+    FROM named GROUP BY {_KEY}, equal_ranks, md5
+),
+groups AS (
+    SELECT {_KEY}, equal_ranks, min(operator) AS operator, count(*) AS hashes, max(votes) AS most,
+           count(*) FILTER (votes = largest) AS winners, arg_max(md5, votes) AS winner
+    FROM (SELECT *, max(votes) OVER (PARTITION BY {_KEY}, equal_ranks) AS largest FROM votes)
+    GROUP BY {_KEY}, equal_ranks HAVING count(*) > 1
+)
+SELECT g.iteration, g.graph, g.operator, g.name, g.io, g.slot_name, g.equal_ranks,
+       list(DISTINCT n.rank ORDER BY n.rank) FILTER (g.winners > 1 OR n.md5 <> g.winner) AS suspects,
+       list(DISTINCT n.host ORDER BY n.host)
+           FILTER ((g.winners > 1 OR n.md5 <> g.winner) AND n.host IS NOT NULL) AS hosts,
+       g.winners = 1 AS has_majority
+FROM groups g JOIN named n ON n.iteration IS NOT DISTINCT FROM g.iteration AND n.graph IS NOT DISTINCT FROM g.graph
+     AND n.name = g.name AND n.io = g.io AND n.slot_name = g.slot_name AND n.equal_ranks = g.equal_ranks
+GROUP BY ALL ORDER BY g.iteration, g.graph, g.operator, g.io DESC, g.slot_name, g.equal_ranks
+"""
+_HASH_TITLES = (
+    "iteration", "graph", "operator", "name", "io", "slot", "equal_ranks", "suspects", "hosts", "has_majority",
+)  # fmt: skip
+# Robust: the median of the ranks, and the median of the distances from it.
+_OUTLIERS = f"""
+WITH named AS ({_MINE} AND isfinite(l2norm)),
+middles AS (SELECT {_KEY}, median(l2norm) AS middle, count(*) AS ranks FROM named GROUP BY {_KEY} HAVING count(*) > 3),
+distances AS (
+    SELECT n.*, m.middle, abs(n.l2norm - m.middle) AS distance
+    FROM named n JOIN middles m ON n.iteration IS NOT DISTINCT FROM m.iteration
+         AND n.graph IS NOT DISTINCT FROM m.graph AND n.name = m.name AND n.io = m.io AND n.slot_name = m.slot_name
+),
+spreads AS (SELECT {_KEY}, median(distance) AS spread FROM distances GROUP BY {_KEY})
+SELECT d.rank, d.host, d.iteration, d.graph, d.operator, d.name, d.io, d.slot_name, d.l2norm, d.middle,
+       d.distance / greatest(1.4826 * s.spread, 1e-6 * abs(d.middle), 1e-30) AS deviations
+FROM distances d JOIN spreads s ON d.iteration IS NOT DISTINCT FROM s.iteration
+     AND d.graph IS NOT DISTINCT FROM s.graph AND d.name = s.name AND d.io = s.io AND d.slot_name = s.slot_name
+WHERE deviations > 8 ORDER BY deviations DESC, d.iteration, d.operator, d.rank LIMIT 100
+"""
+_OUTLIER_TITLES = (
+    "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "median", "deviations",
+)  # fmt: skip
+_FIRST = f"""
+WITH mine AS ({_MINE}), other AS (SELECT *, {_NAME} FROM golden),
+pairs AS (
+    SELECT m.rank, m.host, m.iteration, m.graph, m.operator, m.name, m.io, m.slot_name, m.l2norm, o.l2norm AS golden,
+           abs(m.l2norm - o.l2norm) / greatest(abs(m.l2norm), abs(o.l2norm), 1e-30) AS error
+    FROM mine m JOIN other o ON m.rank IS NOT DISTINCT FROM o.rank AND m.iteration IS NOT DISTINCT FROM o.iteration
+         AND m.graph IS NOT DISTINCT FROM o.graph AND m.name = o.name AND m.io = o.io AND m.slot_name = o.slot_name
+    WHERE m.md5 IS DISTINCT FROM o.md5 OR m.md5 IS NULL
+),
+wrong AS (
+    SELECT * FROM pairs
+    -- NaN is equal to itself here, and larger than everything else.
+    WHERE l2norm IS DISTINCT FROM golden AND (error > $tolerance OR error IS NULL)
+),
+ordered AS (
+    SELECT *, row_number() OVER (PARTITION BY rank ORDER BY iteration, graph, operator, io, slot_name) AS place
+    FROM wrong
+)
+SELECT rank, host, iteration, graph, operator, name, io, slot_name, l2norm, golden, error
+FROM ordered WHERE place = 1 ORDER BY iteration, graph, operator, rank
+"""
+_FIRST_TITLES = (
+    "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "golden l2norm", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows of an answer, the first one the first in the logical time of the job where the question is about time."""
+
+    titles: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+class Tables:
+    """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read; the rest is asked."""
+
+    def __init__(self, folder: str | os.PathLike[str], golden: str | os.PathLike[str] | None = None) -> None:
+        """Raises: ConfigError when duckdb is not installed; FormatError when there is no part that can be read."""
+        self._duckdb = optional_package("duckdb", "query")
+        self._database = self._duckdb.connect()
+        self.damaged: list[tuple[str, FormatError]] = []
+        self._add("tensors", folder)
+        self._has_golden = golden is not None
+        if golden is not None:
+            self._add("golden", golden)
+
+    def _add(self, name: str, folder: str | os.PathLike[str]) -> None:
+        whole = []
+        for part in parts_of(folder):
+            try:
+                self._database.read_parquet([os.fspath(part)]).limit(0).fetchall()
+                whole.append(os.fspath(part))
+            except self._duckdb.Error as error:
+                problem = FormatError(f"{part}: expected a whole table, got: {str(error).splitlines()[0]}.")
+                self.damaged.append((os.fspath(part), problem))
+        if not whole:
+            raise self.damaged[0][1]
+        self._database.read_parquet(whole, union_by_name=True).create_view(name)
+
+    def sql(self, query: str) -> Any:
+        """The result of a query of your own, about the table `tensors`, and `golden` where there is one.
+
+        Raises: ConfigError for a wrong query.
+        """
+        try:
+            return self._database.sql(query)
+        except self._duckdb.Error as error:
+            raise ConfigError(f"SQL: expected a query about the table tensors, got: {error}") from error
+
+    def hashes(self) -> Answer:
+        """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
+        return Answer(_HASH_TITLES, tuple(self._database.execute(_HASHES).fetchall()))
+
+    def outliers(self) -> Answer:
+        """Tensors whose l2norm is more than 8 robust standard deviations from the median of at least 4 ranks."""
+        return Answer(_OUTLIER_TITLES, tuple(self._database.execute(_OUTLIERS).fetchall()))
+
+    def first_divergence(self, tolerance: float = 1e-5) -> Answer:
+        """Of each rank the first tensor that differs from the golden job's, the first of the job on top.
+
+        tolerance  relative difference of the l2norm that still agrees; equal hashes agree in any case
+        Raises: ConfigError without golden tables.
+        """
+        if not self._has_golden:
+            raise ConfigError("first-divergence: expected golden tables, got none. Give --golden TABLES.")
+        return Answer(_FIRST_TITLES, tuple(self._database.execute(_FIRST, {"tolerance": tolerance}).fetchall()))
+
+    def compared(self) -> int:
+        """How many tensors of groups of ranks have hashes that must be equal."""
+        query = (
+            f"SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1)"
+        )
+        return int(self._database.execute(query).fetchone()[0])
+
+    def ranks(self) -> dict[int, tuple[str | None, tuple[int, ...]]]:
+        """Rank -> its host and iterations."""
+        query = "SELECT rank, any_value(host), list(DISTINCT iteration ORDER BY iteration) FROM tensors GROUP BY rank"
+        return {rank: (host, tuple(steps)) for rank, host, steps in self._database.execute(query).fetchall()}
+
+
+QUESTIONS: Sequence[str] = ("hashes", "outliers", "first-divergence")

@@ -1,0 +1,87 @@
+"""One map over units for every engine: this process, threads, processes, Dask, Ray, or a share of a Slurm array.
+
+Units write files of their own, so that an engine only places and retries them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from msdump.errors import ConfigError, did_you_mean
+from msdump.frames import optional_package
+
+_Unit = TypeVar("_Unit")
+_Result = TypeVar("_Result")
+THREADS, PROCESSES, DASK, RAY = "threads", "processes", "dask", "ray"
+ENGINES = (THREADS, PROCESSES, DASK, RAY)
+SLURM = "slurm"
+_PART = re.compile(r"(?P<number>[0-9]{1,9})/(?P<count>[0-9]{1,9})")
+_BACKENDS = {THREADS: "threading", PROCESSES: "loky", DASK: "dask", RAY: "ray"}
+
+
+def each_unit(
+    function: Callable[[_Unit], _Result], units: Sequence[_Unit], engine: str = PROCESSES, jobs: int | None = None
+) -> list[_Result]:
+    """The results in the order of the units.
+
+    engine  THREADS; PROCESSES; "dask=ADDRESS" or "dask=scheduler.json", "dask" alone for a cluster on this machine;
+            "ray" for the cluster that RAY_ADDRESS names, or this machine
+    jobs    workers of the first two; None is one for each core, 1 is this process itself
+    Edges:  a lost worker's units run again with Dask and Ray; with PROCESSES the call fails, and parts that are there
+            stay.
+    Raises: ConfigError for an unknown engine and an absent package.
+    """
+    name, _, address = engine.partition("=")
+    if name not in ENGINES or (address and name != DASK):
+        advice = did_you_mean(name, ENGINES)
+        raise ConfigError(
+            f"--engine: expected one of {', '.join(ENGINES)}, or dask=ADDRESS, got {engine}. {advice}".rstrip()
+        )
+    if name in (THREADS, PROCESSES) and (jobs == 1 or len(units) < 2):
+        return [function(unit) for unit in units]
+    joblib = optional_package("joblib", "--jobs", "give --jobs 1")
+    with _cluster(name, address), joblib.parallel_config(backend=_BACKENDS[name], n_jobs=jobs or -1):
+        return list(joblib.Parallel()(joblib.delayed(function)(unit) for unit in units))
+
+
+@contextmanager
+def _cluster(name: str, address: str) -> Iterator[Any]:
+    if name == DASK:
+        distributed = optional_package("distributed", "--engine dask")
+        where = {"scheduler_file": address} if address.endswith(".json") else {"address": address or None}
+        with distributed.Client(**where) as client:
+            yield client
+    elif name == RAY:
+        optional_package("ray.util.joblib", "--engine ray").register_ray()
+        yield None
+    else:
+        yield None
+
+
+def share_of(units: Sequence[_Unit], part: str | None) -> list[_Unit]:
+    """The units of one part: "3/10" is the third of ten; SLURM takes both numbers from the array's variables.
+
+    Edges:  every unit is in exactly one part; None is all.
+    Raises: ConfigError.
+    """
+    if part is None:
+        return list(units)
+    if part == SLURM:
+        names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
+        texts = [os.environ.get(name, "") for name in names]
+        if not all(text.isascii() and text.isdigit() for text in texts):
+            raise ConfigError(
+                f"--part: expected the variables {', '.join(names)} of a Slurm array, got none. Write 1/4."
+            )
+        number, first, count = map(int, texts)
+        number += 1 - first
+    else:
+        match = _PART.fullmatch(part)
+        number, count = (0, 0) if match is None else (int(match["number"]), int(match["count"]))
+    if not 1 <= number <= count:
+        raise ConfigError(f'--part: expected a part such as 1/4 to 4/4, or {SLURM}, got "{part}".')
+    return list(units[number - 1 :: count])

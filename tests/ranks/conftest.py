@@ -1,0 +1,64 @@
+"""Jobs of four ranks: replicas of one weight on a mesh of two by two, and a sharded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.formats.layout_json import (
+    REPLICATE,
+    SHARD,
+    Group,
+    Mesh,
+    Operand,
+    Placement,
+    RankLayout,
+    TensorLayout,
+    write_layout,
+)
+from tests.analysis.small_dump import Array, write_dump
+
+RANKS = 4
+IN, OUT = ("input", 0), ("output", 0)
+MakeJob = Callable[..., Path]
+
+
+def layout_of(rank: int, host: str) -> RankLayout:
+    """Ranks 0 and 2, and 1 and 3, hold the same half of `Net/Mul`; all of them the same `Net/AllReduce`."""
+    mesh = Mesh(("data", "model"), (2, 2), (0, 1, 2, 3), divmod(rank, 2))
+    half = TensorLayout((4,), (Placement(REPLICATE), Placement(SHARD, 0)), mesh)
+    whole = TensorLayout((2,), (Placement(REPLICATE), Placement(REPLICATE)), mesh)
+    operands = (
+        Operand(0, "Net/Mul-op0", "output", 0, 0, half),
+        Operand(0, "Net/AllReduce-op1", "output", 0, 0, whole),
+    )
+    return RankLayout(rank, RANKS, host, (Group("0", (0, 1, 2, 3)),), (mesh,), operands)
+
+
+@pytest.fixture
+def make_job(tmp_path: Path) -> MakeJob:
+    """spoil(rank, iteration, operator, array) changes what a rank holds."""
+
+    def make(
+        name: str = "job",
+        iterations: int = 3,
+        spoil: Callable[[int, int, str, Array], Array] = lambda rank, iteration, operator, array: array,
+        ranks: range = range(RANKS),
+    ) -> Path:
+        root = tmp_path / name
+        for rank in ranks:
+            for iteration in range(iterations):
+                arrays = {
+                    "Net/Mul-op0": np.arange(2, dtype=np.float32) + 10 * (rank % 2) + iteration,
+                    "Net/AllReduce-op1": np.full(2, 5 + iteration, np.float32),
+                    "Net/Own-op2": np.full(2, 1 + rank / 100, np.float32),
+                }
+                operators = [(key, {OUT: spoil(rank, iteration, key, value)}) for key, value in arrays.items()]
+                write_dump(root, operators, iteration=iteration, rank=rank)
+            write_layout(root / f"rank_{rank}/.dump_metadata", layout_of(rank, f"node{rank // 2}"))
+        return root
+
+    return make
