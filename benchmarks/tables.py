@@ -1,7 +1,7 @@
 """How fast the ready questions about tables of a job are: `python benchmarks/tables.py [--rows 1000000]`, on one core.
 
-The tables hold 25 ranks and two iterations; of each tensor four ranks must hold the same bytes. Printed are the least time,
-the median and what the questions aim at. Needs `pip install '.[ranks]'`.
+The tables hold 25 ranks and two iterations; of each tensor four ranks must hold the same bytes. Printed are the least
+time, the median and what the questions aim at. Needs `pip install '.[ranks]'`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ AIM = 2.0
 PART = """
 COPY (
     SELECT {rank} AS rank, 0 AS graph, {step} AS iteration, i // 4 AS operator, 'MatMul' AS op_type,
-           'MatMul-op' || (i // 4) AS op_name, 'Default/network/layer' || (i // 400) || '/MatMul-op' || (i // 4) AS full_name,
+           'MatMul-op' || (i // 4) AS op_name,
+           'Default/network/layer' || (i // 400) || '/MatMul-op' || (i // 4) AS full_name,
            if(i % 4 = 3, 'output', 'input') AS io, i % 3 AS slot, (i % 3)::VARCHAR AS slot_name,
            1 + i % 7 + hash(i, {rank}) % 100 / 1e6 AS l2norm, 1.0 AS max, -1.0 AS min,
            md5((i, {step})::VARCHAR) AS md5, 'node' || ({rank} // 8) AS host,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
+from contextlib import ExitStack
 from typing import Any
 
 from msdump.cli.options import add_json_option, add_step_options, print_lines, selected_steps, write_json, write_text
-from msdump.cli.printing import print_table, progress_bar, say
+from msdump.cli.printing import complain, print_table, progress_bar, say
 from msdump.errors import ConfigError
 
 AGREE, DIFFER, DAMAGED = 0, 1, 4
@@ -29,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("golden", metavar="GOLDEN", help="the dump it should agree with")
     add("--reference", metavar="DUMP", help="a third run in high precision: then GOLDEN, a run of the precision of "
         "MINE, tells how large errors of that precision are")  # fmt: skip
+    add("--tolerance-from", metavar="DUMP", help="GOLDEN once more, its input changed a little: an error that is at "
+        "most twice as large as its error agrees")  # fmt: skip
+    add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that layouts may differ")
     add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
         "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
@@ -43,17 +49,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare; the result is the exit status that `--help` explains."""
-    from msdump.analysis.compare.dumps import compare_dumps
-
     if args.threads is not None and args.threads < 1:
         raise ConfigError(f"--threads: expected a number from 1 on, got {args.threads}.")
     if args.tolerance is not None and not args.tolerance >= 0:
         raise ConfigError(f"--tolerance: expected a number from 0 on, got {args.tolerance}.")
+    if args.tolerance_from is not None and args.reference is not None:
+        raise ConfigError("--tolerance-from: expected it without --reference, got both. Each of them is a third run.")
+    with ExitStack() as stack:
+        paths = [args.mine, args.golden, args.reference or args.tolerance_from]
+        if args.merge:
+            paths = _merged(paths, args, stack)
+        if args.tolerance_from is not None:
+            # Errors of mine and of the changed run are those against golden, which so is what both refer to.
+            paths = [paths[0], paths[2], paths[1]]
+        return _compare(paths, args)
+
+
+def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack) -> list[str | None]:
+    from msdump.ranks.merge import merge_ranks
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-merged-"))
+    selected = selected_steps(args)
+    if selected["rank"] is not None:
+        raise ConfigError("--merge: expected it without --rank, got both. All ranks of a job make one.")
+    merged: list[str | None] = []
+    for number, path in enumerate(paths):
+        if path is None:
+            merged.append(None)
+            continue
+        target = os.path.join(folder, str(number))
+        result = merge_ranks([path], target, graph=selected["graph"], iteration=selected["iteration"])
+        if not args.quiet:
+            complain(f"{path}: {result.tensors} tensors, {result.joined} of them joined from several ranks")
+        for where, problem in result.problems:
+            complain(f"not merged: {where}: {problem}")
+        merged.append(target)
+    return merged
+
+
+def _compare(paths: list[str | None], args: argparse.Namespace) -> int:
+    from msdump.analysis.compare.dumps import compare_dumps
+
+    mine, golden, reference = paths
+    assert mine is not None and golden is not None  # both are required
     with progress_bar("compare", sys.stderr, args.quiet) as advance:
         comparison = compare_dumps(
-            args.mine,
-            args.golden,
-            args.reference,
+            mine,
+            golden,
+            reference,
             mapping=args.mapping,
             **selected_steps(args),
             tolerance=args.tolerance,

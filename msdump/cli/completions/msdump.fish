@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --tables --threads --times --to --tolerance --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -180,6 +180,8 @@ complete -c msdump -n '_shtab_msdump_using nan; and test $_shtab_msdump_npos -eq
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a compare -d 'Compare two dumps tensor by tensor and name the first operator that goes wrong.'
 complete -c msdump -n '_shtab_msdump_using compare' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using compare' -l reference -xka "(__fish_complete_path (commandline -ct))" -d 'a third run in high precision: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are'
+complete -c msdump -n '_shtab_msdump_using compare' -l tolerance-from -xka "(__fish_complete_path (commandline -ct))" -d 'GOLDEN once more, its input changed a little: an error that is at most twice as large as its error agrees'
+complete -c msdump -n '_shtab_msdump_using compare' -l merge -d 'join the ranks of each job by layout.json, so that layouts may differ'
 complete -c msdump -n '_shtab_msdump_using compare' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'json or csv that says which operators belong together; or a graph dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it'
 complete -c msdump -n '_shtab_msdump_using compare' -l tolerance -x -d 'relative error that still agrees (depends on the dtype)'
 complete -c msdump -n '_shtab_msdump_using compare' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'

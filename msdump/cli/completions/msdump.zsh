@@ -89,6 +89,8 @@ _shtab_msdump_acl_run_defaults_added=0
 _shtab_msdump_compare_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are]:DUMP:_files"
+  "--tolerance-from[GOLDEN once more, its input changed a little\: an error that is at most twice as large as its error agrees]:DUMP:_files"
+  "--merge[join the ranks of each job by layout.json, so that layouts may differ]"
   "--mapping[json or csv that says which operators belong together\; or a graph dump of TorchAir (dynamo_\*_graph_\*.txt), or a folder of them, where dump files do not say it]:FILE:_files"
   "--tolerance[relative error that still agrees (depends on the dtype)]:X:"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
