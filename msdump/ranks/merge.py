@@ -138,6 +138,12 @@ def _whole(
     dtype = dtypes.dtype(tensor.true_dtype).numpy
     operation = next((one.operation for one in layout.placements if one.kind == PARTIAL), "")
     for rank in layout.mesh.ranks:
+        block = layout.block(rank)
+        if block is None:
+            raise FormatError(f"{where}: expected parts that are blocks, got a strided shard. It cannot be joined.")
+        place = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
+        if not all(stop > start for start, stop, _ in place):
+            continue  # of more ranks than rows; nothing is dumped of it
         own = layout_of(rank)
         operator = by_rank.get(rank, {}).get(label)
         mine = None if operator is None else (operator.outputs if io == OUTPUT else operator.inputs).get(slot)
@@ -146,17 +152,10 @@ def _whole(
         if own.equal_ranks in seen:
             continue  # a replica of one that is there
         seen.add(own.equal_ranks)
-        block = own.block(rank)
-        if block is None:
-            raise FormatError(f"{where}: expected parts that are blocks, got a strided shard. It cannot be joined.")
-        place = tuple(one.indices(size) for one, size in zip(block, own.shape, strict=True))
         part = _loaded(mine)
         if part.shape != tuple(stop - start for start, stop, _ in place):
             shape = tuple(stop - start for start, stop, _ in place)
             raise FormatError(f"{where}: expected a part of shape {shape} on rank {rank}, got {part.shape}.")
-        dtype = part.dtype
-        if not part.size:
-            continue  # of more ranks than rows
         terms[place] = terms.get(place, 0) + 1
         parts[place] = part if place not in parts else _joined(where, parts[place], part, operation)
     whole = np.zeros(layout.shape, next((part.dtype for part in parts.values()), dtype))

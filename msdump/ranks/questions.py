@@ -15,7 +15,8 @@ Row = tuple[Any, ...]
 # The name of a tensor in its step, the same on all ranks.
 _NAME = "coalesce(full_name, op_name) AS name"
 _KEY = "iteration, graph, name, io, slot_name"
-_MINE = f"SELECT *, {_NAME} FROM tensors WHERE io IS NOT NULL"
+# What lies in memory that nobody has written is the same nowhere.
+_MINE = f"SELECT *, {_NAME} FROM tensors WHERE NOT is_unset"
 # Ranks of a group that must agree: the majority's hash, where there is one, and who has another.
 _HASHES = f"""
 WITH named AS ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1),

@@ -12,19 +12,23 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msdump.analysis.graph_info import GraphFiles
+from msdump.analysis.overview.health import tensor_of
 from msdump.analysis.stat.rows import COLUMNS, statistic_table
 from msdump.analysis.stat.statistics import tensor_statistics
-from msdump.analysis.steps import is_selected
+from msdump.analysis.steps import Slot, StepKey, is_selected, read_steps
+from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.layout_json import RankLayout, format_placement
-from msdump.frames import SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
+from msdump.frames import FLAG, SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
     Column("placements", TEXT, "how the tensor lies over the axes of its mesh, where layout.json tells it"),
     Column("equal_ranks", SIZES, "ranks that must hold the same bytes, this one included"),
+    Column("is_unset", FLAG, "memory that no operator has written yet, whose numbers mean nothing"),
 )
 PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\.parquet")
 
@@ -117,7 +121,9 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False) -> Part:
         dump = DumpDir.open(unit.path, keeps_headers=True)
         report = tensor_statistics(dump, rank=unit.rank, iteration=unit.iteration, has_md5=True, thread_count=1)
         layout = None if unit.rank is None else dump.layouts.get(unit.rank)
-        table = _with_layout(statistic_table(report.rows), layout)
+        unset = _unset(dump, unit)
+        is_unset = [tensor_of(row) in unset for row in report.rows]
+        table = _with_layout(statistic_table(report.rows), layout, is_unset)
         write_parquet_file(table, path)
     except (MsdumpError, OSError) as error:
         return Part(unit, path, problem=str(error))
@@ -125,15 +131,25 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False) -> Part:
     return Part(unit, path, damaged=tuple(damaged.items()))
 
 
-def _with_layout(table: Table, layout: RankLayout | None) -> Table:
+def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
+    graphs = GraphFiles(dump)
+    return {
+        (step.key, operator.label, io, slot)
+        for step in read_steps(dump, rank=unit.rank, iteration=unit.iteration)
+        for operator, io, slot in UnsetTensors(step, graphs.of(step.key)).places
+    }
+
+
+def _with_layout(table: Table, layout: RankLayout | None, is_unset: Sequence[bool]) -> Table:
     values = {column.name: column_values for column, column_values in zip(table.columns, table.values, strict=True)}
     names = ("graph", "full_name", "op_name", "io", "slot", "iteration")
     rows = []
-    for graph, full_name, op_name, io, slot, iteration in zip(*(values[name] for name in names), strict=True):
+    places = zip(*(values[name] for name in names), strict=True)
+    for (graph, full_name, op_name, io, slot, iteration), unset in zip(places, is_unset, strict=True):
         found = None if layout is None else layout.find(graph or 0, full_name or op_name, io, slot or 0, iteration or 0)
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else found.equal_ranks
-        rows.append((None if layout is None else layout.host, placements, equal))
+        rows.append((None if layout is None else layout.host, placements, equal, unset))
     more = table_of(MORE_COLUMNS, rows)
     return Table((*table.columns, *more.columns), (*table.values, *more.values))
 

@@ -55,6 +55,8 @@ def make_job(tmp_path: Path) -> MakeJob:
                     "Net/Mul-op0": np.arange(2, dtype=np.float32) + 10 * (rank % 2) + iteration,
                     "Net/AllReduce-op1": np.full(2, 5 + iteration, np.float32),
                     "Net/Own-op2": np.full(2, 1 + rank / 100, np.float32),
+                    # Garbage, of another size on each rank.
+                    "Net/aten_empty_like_default-op3": np.full(2, 1e20 * rank**9, np.float32),
                 }
                 operators = [(key, {OUT: spoil(rank, iteration, key, value)}) for key, value in arrays.items()]
                 write_dump(root, operators, iteration=iteration, rank=rank)

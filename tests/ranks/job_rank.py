@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as funcol
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -35,6 +36,8 @@ def main(kind: str, folder: Path, rank: int) -> None:
                 # As if its own gradient had never met those of the others.
                 for parameter in model.parameters():
                     parameter.grad = torch.randn_like(parameter)
+            reduced = funcol.all_reduce(torch.full((300_000,), rank + 1.0), "sum", dist.group.WORLD)
+            (reduced * 2).sum()
             optimizer.step()
             optimizer.zero_grad()
             watch.step()

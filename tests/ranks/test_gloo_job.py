@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("duckdb")
 
+import msdump
 from msdump.ranks.job import JobReport, job_report, write_tables
 from msdump.ranks.questions import Tables
 from tests.frontends.torch.eager.test_layout import ROOT
 
-RANKS, BAD = 4, 2
+RANKS, STEPS, BAD = 4, 3, 2
 
 
 def report_of(kind: str, folder: Path) -> JobReport:
@@ -46,6 +47,10 @@ def report_of(kind: str, folder: Path) -> JobReport:
 def test_a_fault_of_one_rank(kind: str, tmp_path: Path) -> None:
     report = report_of(kind, tmp_path)
     assert report.compared > 10 and report.gaps == ()
+    # A functional collective is over when its result is dumped.
+    results = [one for one in msdump.open(tmp_path / "dump") if "all_reduce" in one.op_type and one.io == "output"]
+    results = [one for one in results if one.shape == (300_000,)]
+    assert len(results) == RANKS * STEPS and all(float(one.load().min()) == 10.0 for one in results)
     if kind == "none":
         assert report.unequal.rows == () and report.suspects == {}
         return

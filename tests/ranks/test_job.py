@@ -70,7 +70,7 @@ def test_the_command_says_it(make_job: MakeJob, capsys: pytest.CaptureFixture[st
     assert value["suspects"] == [{"rank": 2, "tensors": 3}] and value["gaps"] == []
     assert main(["query", str(tmp_path / "t")]) == 1
     assert main(["query", str(tmp_path / "t"), "select count(*) as n from tensors"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].strip() == "36"
+    assert capsys.readouterr().out.splitlines()[-1].strip() == "48"
     assert main(["query", str(tmp_path / "t"), "select nothing from nowhere"]) == 2
 
 

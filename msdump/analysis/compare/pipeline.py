@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msdump.analysis._in_place import OTHER_MOMENT, Moment, SameBytes, slots_of_other_moments
 from msdump.analysis._payload import has_same_bytes
-from msdump.analysis._unset import UNSET, UnsetTensors
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.compare.pairing import OperatorPair, Pairing, common_tensors, pair_operators, pair_steps
 from msdump.analysis.compare.result import (
@@ -22,6 +21,7 @@ from msdump.analysis.compare.result import (
 )
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, Slot, Step
+from msdump.analysis.unset import UNSET, UnsetTensors
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.records import INPUT, OUTPUT

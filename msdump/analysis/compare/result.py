@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msdump.analysis._unset import UNSET
 from msdump.analysis.compare.metrics import PairMetrics
 from msdump.analysis.compare.pairing import OperatorPair
 from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.analysis.unset import UNSET
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.html_table import html_table

@@ -15,7 +15,6 @@ from typing import Any
 
 from msdump import dtypes
 from msdump.analysis._payload import Progress
-from msdump.analysis._unset import UnsetTensors, has_same_statistics
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
     AFTER_OUTPUT,
@@ -41,6 +40,7 @@ from msdump.analysis.steps import (
     read_statistic_steps,
     read_steps,
 )
+from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor

@@ -529,8 +529,12 @@ def _named_tensors(module: torch.nn.Module) -> list[tuple[str, Any]]:
 
 
 def _waited(result: Any) -> Any:
+    """Results of a collective once they are there. Waiting again, as the program will, does nothing."""
     for item in result if isinstance(result, tuple | list) else (result,):
-        if hasattr(item, "wait"):
+        if isinstance(item, torch.Tensor):
+            # Functional collectives return plain tensors whose memory is written later.
+            torch.ops._c10d_functional.wait_tensor(item)
+        elif hasattr(item, "wait"):
             item.wait()
     return result
 
