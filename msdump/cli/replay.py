@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import GRAPHS_HELP, OP_HELP, add_json_option, add_step_options, selected_steps, write_json
-from msdump.cli.printing import print_table, say
+from msdump.cli.printing import complain, print_table, say
+from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
     from msdump.analysis.replay.replay import Replay, ReplayRun
+    from msdump.ranks.vote import Vote
 
 EXPLAINED, WRONG = 0, 1
 _TITLES = ("run", "output", "relative error", "largest error", "cosine")
 _EPILOG = """
-exit status: 0 the dumped output is what the dumped inputs give: look at the inputs; 1 it is not: look at the operator;
+exit status: 0 the dumped output is what the dumped inputs give: look at the inputs; 1 it is not: look at the operator
+(with --everywhere: 0 all workers computed the same bits; 1 they did not);
 2 wrong usage, or something that a replay needs is not in the dump.
 """
 
@@ -27,11 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dump", metavar="DIR", help=GRAPHS_HELP)
     parser.add_argument("operator", metavar="OP", help=OP_HELP)
     add_step_options(parser)
+    add = parser.add_argument
+    add(
+        "--everywhere", action="store_true", help="run it on every worker and compare the bits: who is outvoted is sick"
+    )
+    add(
+        "--engine", default="processes", metavar="NAME", help="with --everywhere: processes, threads, dask=ADDRESS, ray"
+    )
+    add("--jobs", type=int, metavar="N", help="for that: workers (one for each core)")
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay; the result is the exit status that `--help` explains."""
+    if args.everywhere:
+        return _vote(args)
     from msdump.analysis.overview.answers import replay_value
     from msdump.analysis.replay.replay import replay_operator
 
@@ -39,6 +52,54 @@ def run(args: argparse.Namespace) -> int:
     if not write_json(args, lambda: replay_value(result)):
         _print(result)
     return EXPLAINED if result.is_explained else WRONG
+
+
+def _vote(args: argparse.Namespace) -> int:
+    from msdump.ranks.vote import replay_everywhere
+
+    vote = replay_everywhere(args.dump, args.operator, engine=args.engine, jobs=args.jobs, **selected_steps(args))
+    problems = [ballot for ballot in vote.ballots if ballot.problem]
+    if len(problems) == len(vote.ballots):
+        raise ConfigError(problems[0].problem)
+    if not write_json(args, lambda: _vote_value(vote)):
+        rows = [
+            (
+                ballot.host,
+                str(ballot.process),
+                run,
+                digest[:16],
+                "" if vote.winners.get(run, digest) == digest else "OUTVOTED",
+            )
+            for ballot in vote.ballots
+            for run, digest in ballot.hashes.items()
+        ]
+        print_table(("host", "process", "run", "hash of the outputs", ""), rows, sys.stdout)
+        if vote.is_tied:
+            say("\nworkers disagree, and no majority tells who is wrong")
+        elif vote.outvoted:
+            hosts = ", ".join(dict.fromkeys(ballot.host for ballot, _ in vote.outvoted))
+            say(f"\noutvoted: {hosts}")
+        else:
+            say(f"\nall {len(vote.ballots) - len(problems)} workers computed the same bits")
+    for ballot in problems:
+        complain(f"{ballot.host}: {ballot.problem}")
+    return WRONG if vote.outvoted or vote.is_tied else EXPLAINED
+
+
+def _vote_value(vote: Vote) -> dict[str, Any]:
+    out = {(id(ballot), run) for ballot, run in vote.outvoted}
+    return {
+        "workers": [
+            {
+                "host": ballot.host,
+                "process": ballot.process,
+                "hashes": dict(ballot.hashes),
+                "outvoted": [run for run in ballot.hashes if (id(ballot), run) in out],
+                "problem": ballot.problem or None,
+            }
+            for ballot in vote.ballots
+        ]
+    }
 
 
 def _print(result: Replay) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from msdump.errors import ConfigError, did_you_mean
@@ -46,6 +47,24 @@ def each_unit(
     joblib = optional_package("joblib", "--jobs", "give --jobs 1")
     with _cluster(name, address), joblib.parallel_config(backend=_BACKENDS[name], n_jobs=jobs or -1):
         return list(joblib.Parallel()(joblib.delayed(function)(unit) for unit in units))
+
+
+def on_each_worker(function: Callable[[], _Result], engine: str = PROCESSES, jobs: int | None = None) -> list[_Result]:
+    """The results of one call on each worker.   engine, jobs, Raises: as `each_unit`
+
+    Edges:  with Dask it is each worker of the cluster; elsewhere as many calls as there are workers, which the engine
+            places.
+    """
+    name, _, address = engine.partition("=")
+    if name == DASK:
+        with _cluster(name, address) as client:
+            return list(client.run(function).values())
+    workers = jobs or len(os.sched_getaffinity(0))
+    return each_unit(partial(_call, function), range(workers), engine, workers)
+
+
+def _call(function: Callable[[], _Result], _: int) -> _Result:
+    return function()
 
 
 @contextmanager
