@@ -157,14 +157,24 @@ def duckdb_connection(tables: Mapping[str, Table], what_for: str) -> Any:
     database = optional_package("duckdb", what_for).connect()
     for name, table in tables.items():
         database.register(f"{name} as arrays", _duckdb_arrays(table))
-        numbers = [column.name for column in table.columns if column.kind == NUMBER]
-        # DuckDB takes a NaN of numpy for NULL, which means here that nobody knows.
-        nans = ", ".join(f"""if("{one} is nan", 'nan'::DOUBLE, "{one}") AS "{one}\"""" for one in numbers)
-        replaced = f"REPLACE ({nans})" if nans else ""
-        helpers = ", ".join(f'"{one} is nan"' for one in numbers)
-        excluded = f"EXCLUDE ({helpers})" if helpers else ""
-        database.execute(f'CREATE VIEW "{name}" AS SELECT * {excluded} {replaced} FROM "{name} as arrays"')
+        columns = ", ".join(f'{_duckdb_value(column)} AS "{column.name}"' for column in table.columns)
+        database.execute(f'CREATE VIEW "{name}" AS SELECT {columns} FROM "{name} as arrays"')
     return database
+
+
+_DUCKDB_TYPES = {INTEGER: "BIGINT", NUMBER: "DOUBLE", TEXT: "VARCHAR", FLAG: "BOOLEAN", SIZES: "BIGINT[]"}
+_NULL, _NAN = " is null", " is nan"
+
+
+def _duckdb_value(column: Column) -> str:
+    # Masks of numpy mean nothing to DuckDB before 2.0, and a NaN is NULL to it: columns of their own tell both.
+    name, kind = column.name, _DUCKDB_TYPES[column.kind]
+    if column.kind in (TEXT, SIZES):
+        return f'CAST("{name}" AS {kind})'
+    value = (
+        f"""CASE WHEN "{name}{_NAN}" THEN 'nan'::DOUBLE ELSE "{name}" END""" if column.kind == NUMBER else f'"{name}"'
+    )
+    return f'CASE WHEN "{name}{_NULL}" THEN NULL ELSE {value} END'
 
 
 def _duckdb_arrays(table: Table) -> dict[str, Any]:
@@ -177,9 +187,10 @@ def _duckdb_arrays(table: Table) -> dict[str, Any]:
             continue
         dtype = {INTEGER: np.int64, NUMBER: np.float64, FLAG: np.bool_}[column.kind]
         data: Any = np.array([0 if value is None else value for value in values], dtype)
-        arrays[column.name] = np.ma.masked_array(data, [value is None for value in values])
+        arrays[column.name] = data
+        arrays[column.name + _NULL] = np.array([value is None for value in values], np.bool_)
         if column.kind == NUMBER:
-            arrays[f"{column.name} is nan"] = np.isnan(data)
+            arrays[column.name + _NAN] = np.isnan(data)
     return arrays
 
 

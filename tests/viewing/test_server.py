@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,12 +28,13 @@ MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Client:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("served")
     dump = write_dump(folder / "dump", [("Net/Log-op0", {IN: MATRIX, OUT: floats(np.nan, 0)})])
     golden = write_dump(folder / "golden", [("Net/Log-op0", {IN: MATRIX + 1, OUT: floats(1, 2)})])
     fill(Wanted(str(dump), str(golden)), folder / "x.sqlite")
-    return Client(application(Index(folder / "x.sqlite"), "<script>alert(1)</script>"))
+    with Index(folder / "x.sqlite") as index:
+        yield Client(application(index, "<script>alert(1)</script>"))
 
 
 def test_the_page_and_its_parts(client: Client) -> None:
@@ -116,12 +118,14 @@ def test_any_address_has_an_answer(client: Client, path: str, query: str) -> Non
         assert client.get(f"{target}?index={quote(query.encode('utf-8', 'replace'))}").status in (200, 400, 404)
 
 
-def acting(tmp_path: Path) -> Client:
-    return Client(application(Index(tmp_path / "x.sqlite"), "dump", Actions(str(tmp_path / "m.json"), "a-token")))
+@pytest.fixture
+def acting(tmp_path: Path) -> Iterator[Client]:
+    with Index(tmp_path / "x.sqlite") as index:
+        yield Client(application(index, "dump", Actions(str(tmp_path / "m.json"), "a-token")))
 
 
-def test_pairs_are_added_to_the_mapping(tmp_path: Path) -> None:
-    client = acting(tmp_path)
+def test_pairs_are_added_to_the_mapping(acting: Client, tmp_path: Path) -> None:
+    client = acting
     assert '<meta name="msdump-token" content="a-token">' in client.get("/").text
     for names in (("Default/Mul-op1", "x"), ("Add", "y"), ("Default/Mul-op1", "z")):
         answer = client.post("/api/pairs", json.dumps(dict(zip(("mine", "golden"), names, strict=True))).encode())
@@ -140,8 +144,8 @@ def test_pairs_are_added_to_the_mapping(tmp_path: Path) -> None:
         (b" " * 70_000, "expected at most 65536 bytes"),
     ],
 )
-def test_pairs_that_are_none(body: bytes, message: str, tmp_path: Path) -> None:
-    answer = acting(tmp_path).post("/api/pairs", body)
+def test_pairs_that_are_none(acting: Client, body: bytes, message: str, tmp_path: Path) -> None:
+    answer = acting.post("/api/pairs", body)
     assert answer.status == 400 and message in answer.json()["error"]
     assert not (tmp_path / "m.json").exists()
 
