@@ -20,6 +20,7 @@ from msdump.dumpers.exception import AclExceptionDumper
 from msdump.dumpers.limits import ACL_STATS_FOOTPRINT, BIN_FOOTPRINT, DiskGuard, LimitedWriter
 from msdump.dumpers.memory_watcher import Watcher
 from msdump.dumpers.overflow import OverflowDumper
+from msdump.dumpers.packs import LimitedPacks, PackedWriter, is_packed, packed
 from msdump.dumpers.rotation import Rotation
 from msdump.dumpers.staging import staging_budget
 from msdump.dumpers.step_folders import claim_time
@@ -31,7 +32,7 @@ from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
 from msdump.formats.paths.acl import AclDumpLayout, format_time
-from msdump.formats.writer import WriteCounts, Writer
+from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
 from msdump.records import TensorRecord
@@ -274,7 +275,11 @@ class AclDump(ProcessOwned):
         rotation   counts the folder's iterations; None: they all stay
         """
         sink = self._sink
-        open_folder = None if sink is None else lambda path: ChunkFolder(path, sink)
+        open_folder: OpenFolder | None = None if sink is None else lambda path: ChunkFolder(path, sink)
+        packs: LimitedPacks | None = None
+        if sink is None and is_packed(self.plan):
+            packs = LimitedPacks(folder.directory, self._guard, _FILE_MODE, rotation=rotation)
+            open_folder = packs.open
         writer: Writer
         if self.plan.saved.statistics:
             columns = self.plan.saved.columns or ()
@@ -284,7 +289,10 @@ class AclDump(ProcessOwned):
         if sink is None:
             footprint = ACL_STATS_FOOTPRINT if self.plan.saved.statistics else BIN_FOOTPRINT
             directory = None if rotation is None else folder.directory
-            writer = LimitedWriter(writer, self._guard, footprint, directory, rotation)
+            if packs is not None:
+                writer = PackedWriter(LimitedWriter(writer, self._guard, packed(footprint)), packs)
+            else:
+                writer = LimitedWriter(writer, self._guard, footprint, directory, rotation)
         with self._lock:
             self._writers.append(writer)
         return writer

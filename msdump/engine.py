@@ -25,6 +25,7 @@ from msdump.dumpers.limits import (
     LimitedWriter,
 )
 from msdump.dumpers.overflow import Overflow, OverflowDumper
+from msdump.dumpers.packs import LimitedPacks, is_packed, packed
 from msdump.dumpers.recorders import GraphFilesDumper
 from msdump.dumpers.staging import staging_budget
 from msdump.dumpers.step_folders import RunFolders, StepFolders
@@ -309,13 +310,19 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
     def wire(plan: Plan) -> Wired:
         nonlocal dumper
         writers: list[Writer] = []
+        packs = _packs(plan, guard, directory, 0o400)
+        place = None if packs is None else packs.open
         if plan.saved.tensors:
             is_device_format, spares = not plan.saved.is_host_layout, None if ring is None else ring.spares
-            arrays = npy.NpyWriter(directory, is_direct=True, is_device_format=is_device_format, spares=spares)
-            writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring))
+            arrays = npy.NpyWriter(
+                directory, is_direct=True, is_device_format=is_device_format, spares=spares, open_folder=place
+            )
+            writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring, packs))
         if plan.saved.statistics:
-            statistics = StatisticWriter(directory, plan.saved.columns)
-            writers.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring))
+            statistics = StatisticWriter(directory, plan.saved.columns, open_folder=place)
+            writers.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
+        # Behind those that fill them.
+        writers += [] if packs is None else [packs]
         arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]
@@ -379,25 +386,45 @@ def _async_writers(
     Files get the modes of the engine that MindSpore hands such dumps to, and go past the page cache.
     """
 
+    packs = _packs(plan, guard, directory, _ASYNC_MODE)
+    place = None if packs is None else packs.open
+    # Behind those that fill them.
+    last: tuple[Writer, ...] = () if packs is None else (packs,)
     if plan.saved.file_format == "bin":
-        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=plan.saved.is_host_layout, is_direct=True)
-        offsets = functools.partial(bin.data_offsets, is_host_format=plan.saved.is_host_layout)
-        return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring),), offsets
+        is_host = plan.saved.is_host_layout
+        binary = bin.BinWriter(directory, _ASYNC_MODE, is_host_format=is_host, is_direct=True, open_folder=place)
+        offsets = functools.partial(bin.data_offsets, is_host_format=is_host)
+        return (_limited(binary, guard, BIN_FOOTPRINT, directory, ring, packs), *last), offsets
     writers: list[Writer] = []
     if plan.saved.tensors:
         spares = None if ring is None else ring.spares
-        arrays = npy.NpyWriter(directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares)
-        writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring))
+        arrays = npy.NpyWriter(
+            directory, _ASYNC_MODE, file_name=npy_file_name, is_direct=True, spares=spares, open_folder=place
+        )
+        writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring, packs))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
-        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, md5_threads=0)
-        writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring))
-    return tuple(writers), npy.data_offsets
+        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, md5_threads=0, open_folder=place)
+        writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
+    return (*writers, *last), npy.data_offsets
+
+
+def _packs(plan: Plan, guard: DiskGuard, directory: Directory, mode: int) -> LimitedPacks | None:
+    """Where the files of an iteration go when they go into one archive; None: into a folder."""
+    return LimitedPacks(directory, guard, mode, rotation=guard.rotation) if is_packed(plan) else None
 
 
 def _limited(
-    writer: Writer, guard: DiskGuard, footprint: Footprint, directory: Directory, ring: RingParts | None
+    writer: Writer,
+    guard: DiskGuard,
+    footprint: Footprint,
+    directory: Directory,
+    ring: RingParts | None,
+    packs: LimitedPacks | None = None,
 ) -> Writer:
+    if packs is not None:
+        # Files of a pack come and go with it.
+        return LimitedWriter(writer, guard, packed(footprint))
     rotation = None if ring is None else ring.statistics if footprint is STATISTIC_FOOTPRINT else ring.tensors
     return LimitedWriter(writer, guard, footprint, directory, rotation)
 

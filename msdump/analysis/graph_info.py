@@ -16,7 +16,8 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine
-from msdump.plain_files import GRAPH_BYTES, read_plain, unreadable
+from msdump.plain_files import GRAPH_BYTES, unreadable
+from msdump.storage.files import read_file
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")
@@ -140,7 +141,7 @@ def read_graph(path: str | os.PathLike[str]) -> GraphFile:
     gradients: Mapping[tuple[str, int], str] = {}
     if path.suffix == ".ir":
         try:
-            nodes = _ir_nodes(parse_ir(read_plain(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
+            nodes = _ir_nodes(parse_ir(read_file(path, GRAPH_BYTES).decode().replace("\r\n", "\n")))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
         inputs = _origins_outside(nodes)

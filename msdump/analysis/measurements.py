@@ -7,7 +7,6 @@ find_non_finite("dump", measurements=measurements)  # reads nothing again
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +18,7 @@ from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.plain_files import unreadable
 from msdump.stats import Statistics, statistics
+from msdump.storage import files
 
 # Device, inode, offset, place in a container without offsets, size and time of the last change in nanoseconds.
 StoreKey = tuple[int, int, int, str, int, int]
@@ -97,11 +97,11 @@ def is_as_stored(tensor: DumpedTensor) -> bool:
 
 def _store_key(tensor: DumpedTensor) -> StoreKey | None:
     try:
-        status = os.stat(tensor.path)
-    except OSError:
+        device, inode, start, size, time = files.content_id(tensor.path)
+    except (OSError, FormatError):
         return None
     place = "" if tensor.offset >= 0 else f"{tensor.io} {tensor.slot}"
-    return status.st_dev, status.st_ino, tensor.offset, place, status.st_size, status.st_mtime_ns
+    return device, inode, start + max(0, tensor.offset) if start else tensor.offset, place, size, time
 
 
 def _measured(tensor: DumpedTensor, has_exponents: bool) -> Measurement:

@@ -20,10 +20,12 @@ from msdump.config.environment import (
     VARIABLES,
     Environment,
     async_buffer,
+    container,
     disk_limits,
     format_size,
     is_serving_watched,
     kernels,
+    upload_address,
 )
 from msdump.errors import ConfigError
 
@@ -153,7 +155,7 @@ def _dump(folder: str) -> list[Row]:
 
 
 def _environment(problems: list[str]) -> list[Row]:
-    for read in (_read_plan, disk_limits, kernels, async_buffer, is_serving_watched):
+    for read in (_read_plan, disk_limits, kernels, async_buffer, container, upload_address, is_serving_watched):
         try:
             read()
         except ConfigError as error:

@@ -43,6 +43,7 @@ ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
 ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 KERNELS = "MSDUMP_KERNELS"
+CONTAINER, UPLOAD = "MSDUMP_CONTAINER", "MSDUMP_UPLOAD"
 SERVING = "MSDUMP_SERVING"
 
 VARIABLES = (
@@ -52,7 +53,7 @@ VARIABLES = (
     *(TORCH_RANK, TORCH_LOCAL_RANK, TORCHAIR_CACHE, TORCH_DEBUG),
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
-    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING),
+    *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, CONTAINER, UPLOAD),
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
@@ -66,6 +67,8 @@ _GE_ALL, _GE_LISTED, _GE_LAST, _GE_FIRST = "1", "2", "3", "4"
 _TRUTH_BY_WORD = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTH_BY_WORD.update({"": False, "0": False, "false": False, "no": False, "off": False})
 _SIZE = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*")
+FILES, PACK = CONTAINERS = ("files", "pack")
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -292,6 +295,34 @@ def kernels(environ: Mapping[str, str] = os.environ) -> str:
     if text not in ("auto", "numpy", "torch"):
         raise ConfigError(f'environment variable {KERNELS}: expected auto, numpy or torch, got "{text}". Correct it.')
     return text
+
+
+def container(environ: Mapping[str, str] = os.environ) -> str:
+    """What MSDUMP_CONTAINER puts the files of an iteration into, "files" or "pack"; "" when it is unset or empty.
+
+    Raises: ConfigError.
+    """
+    text = environ.get(CONTAINER, "").strip().lower()
+    if text and text not in CONTAINERS:
+        raise ConfigError(
+            f'environment variable {CONTAINER}: expected files or pack, got "{text}". '
+            f"{did_you_mean(text, CONTAINERS)}".rstrip()
+        )
+    return text
+
+
+def upload_address(environ: Mapping[str, str] = os.environ) -> str:
+    """Where MSDUMP_UPLOAD sends packs that are whole, `s3://bucket/job`; "" when it is unset or empty.
+
+    Raises: ConfigError.
+    """
+    text = environ.get(UPLOAD, "").strip()
+    if text and not _ADDRESS.fullmatch(text):
+        raise ConfigError(
+            f'environment variable {UPLOAD}: expected an address such as s3://bucket/job, got "{text}". '
+            "Correct it, or unset the variable."
+        )
+    return text.rstrip("/")
 
 
 def async_buffer(environ: Mapping[str, str] = os.environ) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msdump import dtypes
-from msdump.config.environment import format_size
+from msdump.config.environment import PACK, container, format_size
 from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan, RecorderPlan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
@@ -91,6 +91,8 @@ def describe(plan: Plan) -> list[tuple[str, str]]:
         ("tensors", _tensors_text(plan)),
         ("saved as", _saved_text(plan)),
     ]
+    if (plan.how.container or container()) == PACK:
+        rows.append(("container", "a pack: one tar archive in the place of each folder of an iteration"))
     rows += [(f"kernels[{index}]", _selector_text(item)) for index, item in enumerate(plan.which.selectors or ())]
     return rows
 

@@ -223,7 +223,7 @@ def plan_mindspore(
         saved=_saved(config, device_target),
         trigger=trigger,
         where=Where(Path(common.path), net_name=common.net_name, device_id=device_id, rank_id=rank_id),
-        how=How(config.engine, device_target, jit_level, environment.is_acl_dump),
+        how=How(config.engine, device_target, jit_level, environment.is_acl_dump, container=common.container),
         source=config.file,
         recorder=config.recorder,
     )

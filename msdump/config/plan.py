@@ -130,6 +130,8 @@ class How:
     is_acl_dump      both variables of MindSpore name the same file
     has_graph_files  asynchronous: graph files lie beside the tensors; MindSpore's dump has none there
     kernels          the library that was chosen to compute operators, "" when none was
+    container        "files", or "pack" for one archive in the place of each folder of an iteration; "" when the
+                     configuration does not say
     """
 
     engine: str = ASYNC
@@ -138,6 +140,7 @@ class How:
     is_acl_dump: bool = False
     has_graph_files: bool = False
     kernels: str = ""
+    container: str = ""
 
 
 # What makes a flight recorder keep the last steps. Commands and calls do so in any case.

@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from msdump.config import acl_rules
 from msdump.config.acl_rules import DUMP, DumpSection
+from msdump.config.environment import CONTAINERS
 from msdump.config.plan import TRIGGERS
 from msdump.config.recorder import RECORDER, RecorderSettings
 from msdump.config.sections import (
@@ -83,6 +84,9 @@ _KEYS: Mapping[type[BaseModel], Mapping[str, _Key]] = {
         "overflow_number": _Key("How many overflows to keep, with op_debug_mode 3; 0 is no limit.", _COUNT),
         "initial_iteration": _Key("Number of the first iteration.", _COUNT),
         "statistic_category": _Key("Which statistics statistic.csv shows.", {}),
+        "container": _Key(
+            "msdump's own. pack: one tar archive in the place of each folder of an iteration.", _enum(*CONTAINERS)
+        ),
     },
     E2eDumpSettings: {
         "enable": _Key("true: the synchronous dump."),

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from msdump import stats
+from msdump.config.environment import CONTAINERS
 from msdump.config.json_file import json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
@@ -399,8 +400,22 @@ def _check_initial_iteration(value: int, info: ValidationInfo) -> int:
     return value
 
 
+def _check_container(value: str, info: ValidationInfo) -> str:
+    if value not in CONTAINERS:
+        raise refusal(
+            f"Dump Json Parse Failed. container should be one of {', '.join(CONTAINERS)}",
+            info,
+            " or ".join(f'"{word}"' for word in CONTAINERS),
+            value,
+            did_you_mean(value, CONTAINERS),
+        )
+    return value
+
+
 class CommonDumpSettings(BaseModel):
-    """Section `common_dump_settings`. The keys after `saved_data` are later than the guide that msdump follows."""
+    """Section `common_dump_settings`. The keys after `saved_data` are later than the guide that msdump follows;
+    `container` is msdump's own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", title=COMMON)
 
@@ -417,3 +432,4 @@ class CommonDumpSettings(BaseModel):
     overflow_number: Annotated[Unsigned, AfterValidator(_check_overflow_number)] = 0
     initial_iteration: Annotated[Unsigned, AfterValidator(_check_initial_iteration)] = 0
     statistic_category: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_statistic_category)] = None
+    container: Annotated[String, AfterValidator(_check_container)] = ""

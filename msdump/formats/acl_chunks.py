@@ -74,7 +74,9 @@ class ChunkFolder:
         """As on a disk: whoever takes the chunks may well put them there."""
         return self._names.fitting(name, suffix)
 
-    def write(self, name: str, chunks: Sequence[Buffer], mode: int) -> int:
+    def write(
+        self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False, tensors_from: int = 0
+    ) -> int:
         """Raises: WriteError."""
         return self._sink.deliver(f"{self._path}/{name}", chunks)
 

@@ -26,9 +26,10 @@ from msdump.formats.paths.acl import BinFileName, parse_stats_file_name, stats_f
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.packing import packed_size
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES
 from msdump.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
 from msdump.stats import STATISTIC_CATEGORIES, Statistics, statistics
+from msdump.storage.files import read_file
 
 # In the order of their columns.
 TITLE_BY_STATISTIC = {
@@ -230,7 +231,7 @@ def read_acl_stats(path: str | os.PathLike[str], name: str | None = None) -> lis
     if identity is None:
         raise FormatError(f"{path}: expected the name of a dump file with .csv behind it, got {name or path.name}.")
     try:
-        text = io.StringIO(read_plain(path, GRAPH_BYTES).decode(), newline="")
+        text = io.StringIO(read_file(path, GRAPH_BYTES).decode(), newline="")
         return [_row(path, number, row, identity) for number, row in enumerate(csv.DictReader(text), 2)]
     except (csv.Error, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected csv, got: {error}.") from error

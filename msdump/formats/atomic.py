@@ -74,6 +74,11 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def descriptor(self) -> int:
+        """By which names in the folder are reached; it stays the folder's."""
+        return self._fd
+
     def open_file(self, name: str, flags: int, mode: int = 0) -> int:
         """Descriptor of a file with this name; a link is not followed.   Raises: OSError."""
         return os.open(name, flags | _O_NOFOLLOW | OPEN_FLAGS, mode, dir_fd=self._fd)
@@ -110,8 +115,12 @@ class Folder:
             raise write_error(self._where(name), "a name to look up", error) from error
         return True
 
-    def write(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False) -> int:
+    def write(
+        self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False, tensors_from: int = 0
+    ) -> int:
         """Publish a file that holds the chunks one after the other; returns its size.
+
+        tensors_from   a folder of the disk has no use for it
 
         Raises: WriteError; the name is then free or holds what it held before.
         """

@@ -23,9 +23,9 @@ from msdump.formats.direct import Buffer
 from msdump.formats.paths.acl import bin_file_name
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
 from msdump.packing import pack, packed_size, unpack
-from msdump.plain_files import map_file
 from msdump.records import DEFAULT_FORMAT, INPUT, MAX_NDIM, OUTPUT, TensorRecord
 from msdump.stats import raw_bytes
+from msdump.storage.files import map_file
 
 CONTAINER_VERSION = "2.0"
 
@@ -35,6 +35,8 @@ class BinWriter(OperatorFileWriter):
 
     is_host_format   True: every tensor is written as the host has it, whatever format its record names
     """
+
+    tensors_from = 2  # behind the length of the header, and the header
 
     def __init__(
         self,

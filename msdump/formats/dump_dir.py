@@ -6,6 +6,7 @@
 
 Names are read first and bytes last: `files` opens nothing, `tensors` reads the header of one file at a time, `load`
 maps the data. Files are untrusted: what is damaged is counted and named, links that leave the folder are not followed.
+A dump may lie in packs, whose files are found as if the pack were a folder, and below an address of an object store.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,11 @@ from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.html_table import html_table
-from msdump.plain_files import SIDE_BYTES, open_plain, unreadable
+from msdump.plain_files import SIDE_BYTES, unreadable
+from msdump.storage import files as storage
+from msdump.storage.pack_format import INDEX_FOLDER
+from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
+from msdump.storage.remote import is_remote
 
 _MAX_DEPTH = 40
 _RANK = re.compile(r"rank_[0-9]{1,19}")
@@ -68,7 +73,7 @@ class DumpDir:
     """
 
     def __init__(self, path: str | os.PathLike[str], is_strict: bool = False, keeps_headers: bool = False) -> None:
-        self.path = Path(os.path.abspath(path))
+        self.path = storage.absolute(path)
         self.is_strict = is_strict
         self._headers: dict[str, list[DumpedTensor]] | None = {} if keeps_headers else None
         self._listed: dict[DumpedFolder, list[DumpedFile]] = {}
@@ -79,7 +84,7 @@ class DumpDir:
     @classmethod
     def open(cls, path: str | os.PathLike[str], strict: bool = False, keeps_headers: bool = False) -> DumpDir:
         """A dump by any folder of it, or one file.   Raises: FormatError when there is nothing at `path`."""
-        if not os.path.exists(path):
+        if not storage.exists(path):
             raise FormatError(f"{os.fspath(path)}: expected a folder or file of a dump, got nothing. Is it mounted?")
         return cls(path, strict, keeps_headers)
 
@@ -201,7 +206,7 @@ class DumpDir:
             return place.layout == MODEL
         folder = os.path.join(os.sep.join(file.path.split(os.sep)[: place.rank_depth]), "execution_order")
         names = [f"ms_{kind}_order_graph_{place.graph_id}.csv" for kind in ("execution", "global_execution")]
-        has_order, has_history = (os.path.lexists(os.path.join(folder, name)) for name in names)
+        has_order, has_history = (storage.exists(os.path.join(folder, name)) for name in names)
         return has_order and not has_history
 
     def overflow_files(self) -> list[DumpedFile]:
@@ -246,10 +251,14 @@ class DumpDir:
 
     def graph_files(self, suffix: str = "pb") -> list[Path]:
         """Graph files (.pb or .ir) of the ranks, by rank and graph; links that leave the rank are foreign."""
-        paths = [(rank, path) for rank in self.rank_dirs() for path in sorted((rank / "graphs").glob(f"*.{suffix}"))]
-        plain = {path for rank, path in paths if _is_plain_below(path, os.path.realpath(rank))}
-        self._foreign.update(os.fspath(path) for _, path in paths if path not in plain)
-        return [path for _, path in paths if path in plain]
+        found = []
+        for rank in self.rank_dirs():
+            for path in storage.files_in(rank / "graphs", f".{suffix}"):
+                if _is_plain_below(path, rank):
+                    found.append(Path(path))
+                else:
+                    self._foreign.add(path)
+        return found
 
     @property
     def layouts(self) -> dict[int, RankLayout]:
@@ -268,9 +277,9 @@ class DumpDir:
         for folder in dict.fromkeys((*described, *self.rank_dirs())):
             path = folder / METADATA_FOLDER / LAYOUT_FILE
             rank = int(folder.name.removeprefix("rank_"))
-            if rank in layouts or not os.path.lexists(path):
+            if rank in layouts or not (os.path.islink(path) or storage.exists(path)):
                 continue
-            if not _is_plain_below(path, os.path.realpath(folder)):
+            if not _is_plain_below(path, folder):
                 self._foreign.add(os.fspath(path))
                 continue
             try:
@@ -290,9 +299,44 @@ class DumpDir:
         self._damaged.setdefault((path, str(error)), error)
 
     def _walk(self) -> list[DumpedFolder]:
-        if not self.path.is_dir():
+        path = os.fspath(self.path)
+        if is_remote(path):
+            return sorted(self._remote_folders(path), key=_folder_order)
+        if not storage.is_folder(path):
             parent = os.fspath(self.path.parent)
-            return [DumpedFolder(parent, parse_place(_parts(parent)), (self.path.name,))]
+            return [DumpedFolder(parent, _place(parent), (self.path.name,))]
+        if not os.path.isdir(path):
+            return sorted(self._packed_folders(path), key=_folder_order)
+        return sorted(self._local_folders(), key=_folder_order)
+
+    def _packed_folders(self, path: str) -> list[DumpedFolder]:
+        """Folders in a pack, or below one of its folders; none where it is damaged."""
+        pack, below = split_pack_path(path) or (path, "")
+        try:
+            listed = storage.list_pack(pack, below)
+        except FormatError as error:
+            self._damage(path, error)
+            return []
+        except OSError as error:
+            self._damage(path, unreadable(path, error))
+            return []
+        self._foreign.update(listed.foreign)
+        return _folders(listed.names_by_folder)
+
+    def _remote_folders(self, path: str) -> list[DumpedFolder]:
+        places = split_pack_path(path)
+        if places is not None and places[1]:
+            return self._packed_folders(path)
+        found: list[DumpedFolder] = []
+        names_by_folder: dict[str, list[str]] = {}
+        for folder, name in storage.list_remote(path):
+            if is_pack_name(name):
+                found += self._packed_folders(f"{folder}/{name}")
+            else:
+                names_by_folder.setdefault(folder, []).append(name)
+        return [*found, *_folders(names_by_folder)]
+
+    def _local_folders(self) -> list[DumpedFolder]:
         root = os.path.realpath(self.path)
         folders: list[DumpedFolder] = []
         seen: set[tuple[int, int]] = set()
@@ -310,14 +354,17 @@ class DumpDir:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((entry.path, depth + 1))
                         elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
-                            names.append(entry.name)
+                            if is_pack_name(entry.name):
+                                folders += self._packed_folders(entry.path)
+                            else:
+                                names.append(entry.name)
                         else:
                             self._foreign.add(entry.path)
             except OSError as error:
                 self._damage(path, unreadable(path, error))
             if names:
-                folders.append(DumpedFolder(path, parse_place(_parts(path)), tuple(sorted(names))))
-        return sorted(folders, key=_folder_order)
+                folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
+        return folders
 
     def _named(self, folder: DumpedFolder) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
@@ -358,9 +405,9 @@ class DumpDir:
 
     def _read_order(self, rank_dir: str, graph_id: int) -> OperatorOrder:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
-        if not os.path.lexists(path):
+        if not (os.path.islink(path) or storage.exists(path)):
             return OperatorOrder()
-        if not _is_plain_below(path, os.path.realpath(rank_dir)):
+        if not _is_plain_below(path, rank_dir):
             self._foreign.add(path)
             return OperatorOrder()
         try:
@@ -378,7 +425,7 @@ class DumpDir:
         key = path, 0
         if key not in self._orders:
             names: list[str] = []
-            if os.path.lexists(path):
+            if storage.exists(path):
                 try:
                     names = list(read_msprobe_records(path))
                 except FormatError as error:
@@ -395,6 +442,12 @@ class DumpDir:
             for name in folder.names
             if is_wanted(name)
         ]
+
+
+def _folders(names_by_folder: Mapping[str, Sequence[str]]) -> list[DumpedFolder]:
+    return [
+        DumpedFolder(folder, _place(folder), tuple(sorted(names))) for folder, names in names_by_folder.items() if names
+    ]
 
 
 def _rank_beside(folder: DumpedFolder) -> str | None:
@@ -487,30 +540,43 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     if folder.place.layout == MSPROBE:
         return True
     parent = os.path.basename(folder.path)
-    if parent in ("graphs", "execution_order", METADATA_FOLDER):
+    if parent in ("graphs", "execution_order", METADATA_FOLDER, INDEX_FOLDER):
         return True
     return name.endswith((".csv", ".json", ".txt", ".core", ".o", ".l1buffer.0.bin")) or ".space." in name
 
 
 def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:
     """True for a link to a plain file below the root."""
-    return entry.is_symlink() and _is_plain_below(entry.path, root)
+    return entry.is_symlink() and os.path.exists(entry.path) and _is_plain_below(entry.path, root)
 
 
-def _is_plain_below(path: str | os.PathLike[str], root: str) -> bool:
-    """True for a plain file that lies below the root, links resolved."""
+def _is_plain_below(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+    """True for a plain file that lies below the root, links resolved; packs and stores lead nowhere else."""
     target = os.path.realpath(path)
-    return os.path.isfile(target) and os.path.commonpath((root, target)) == root
+    if not os.path.isfile(target):
+        return storage.exists(path) and not os.path.lexists(path)
+    real = os.path.realpath(root)
+    return os.path.commonpath((real, target)) == real
 
 
-def _parts(path: str) -> list[str]:
-    return path.split(os.sep)
+def _place(path: str) -> Place:
+    """What a folder's path says; packs on the way stand for nothing."""
+    parts = path.split(os.sep)
+    plain = without_packs(parts)
+    place = parse_place(plain)
+    if len(plain) == len(parts) or not place.rank_depth:
+        return place
+    depth = place.rank_depth
+    # The path itself has the packs in it.
+    while len(without_packs(parts[:depth])) < place.rank_depth:
+        depth += 1
+    return replace(place, rank_depth=depth)
 
 
 def _whole_rows(path: str) -> dict[str, str]:
     """Rows of a damaged mapping.csv that can be understood all the same."""
     try:
-        with open_plain(path) as file:
+        with storage.open_file(path) as file:
             lines = file.read(SIDE_BYTES).decode(errors="replace").split("\n")
     except (OSError, FormatError):
         return {}

@@ -20,8 +20,9 @@ from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import BinFile, BinTensor, read_bin
 from msdump.formats.exception import CORE_MAGIC, CORE_SUFFIX, ELF_MAGIC, read_core
 from msdump.formats.npy import read_npy
-from msdump.plain_files import SIDE_BYTES, map_file, open_plain
+from msdump.plain_files import SIDE_BYTES
 from msdump.records import INPUT, MAX_NDIM, OUTPUT
+from msdump.storage.files import map_file, open_file, size_at
 
 NANO_MAGIC = 0x5A5A5A5A
 NANO, NPY_CONTAINER, CORE, ELF = "nano", "npy", "core", "elf"
@@ -45,7 +46,7 @@ def read_dump(path: str | os.PathLike[str], container: str | None = None) -> Bin
     Edges:   the ELF core of a device, which only msDebug reads, has no tensors.
     Raises:  FormatError naming file and offset, TruncatedFileError when data is missing; OSError.
     """
-    with open_plain(path) as file:
+    with open_file(path) as file:
         head = file.read(len(CORE_MAGIC))
     if head[:6] == _NPY_MAGIC:
         return _read_npy(Path(path))
@@ -73,7 +74,7 @@ def _read_npy(path: Path) -> BinFile:
     native = array.astype(array.dtype.newbyteorder("<"), copy=False)
     payload = native.reshape(-1).view(np.uint8)
     shape = tuple(array.shape)
-    offset = path.stat().st_size - array.nbytes
+    offset = size_at(path) - array.nbytes
     tensor = BinTensor(OUTPUT, 0, number, "RESERVED", shape, None, 0, payload, offset, f"{path}, output 0")
     return BinFile(str(path), NPY_CONTAINER, "", 0, "", (tensor,))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +19,9 @@ from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.frames import optional_package
 from msdump.packing import packed_size
-from msdump.plain_files import mapping, open_plain, unreadable
+from msdump.plain_files import unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
+from msdump.storage import files
 
 _NO_BYTES = np.empty(0, np.uint8)
 
@@ -211,8 +211,13 @@ class DumpedTensor:
     @property
     def content_id(self) -> tuple[int, int, int]:
         """(device, inode, offset): equal ids are the same bytes, hard links included.   Raises: OSError."""
-        status = os.stat(self.path)
-        return status.st_dev, status.st_ino, self.offset
+        device, inode, offset, _, _ = files.content_id(self.path)
+        return device, inode, offset + max(0, self.offset) if offset else self.offset
+
+    @property
+    def content_hash(self) -> str | None:
+        """Hash of the bytes: tensors of equal ones hold equal bytes. None where no index of a pack has it."""
+        return files.content_hash(self.path, self.offset) if self.offset >= 0 else None
 
     @property
     def where(self) -> str:
@@ -290,7 +295,7 @@ def _raw_tensor(file: DumpedFile) -> DumpedTensor:
     name = file.name
     assert name.io is not None and name.slot is not None and name.dtype is not None and name.shape is not None
     row = dtypes.dtype(name.dtype)
-    needed, actual = packed_size(name.dtype, math.prod(name.shape)), os.path.getsize(file.path)
+    needed, actual = packed_size(name.dtype, math.prod(name.shape)), files.size_at(file.path)
     if row.acl_number is None or needed != actual:
         raise FormatError(f"{file.path}: expected {needed} bytes for {name.dtype} {name.shape}, got {actual}.")
     format_name = name.format or "ND"
@@ -369,10 +374,10 @@ def _mapped(path: str, offset: int, size: int) -> Array:
     """Bytes of a file, mapped.   Raises: TruncatedFileError when the file has become shorter."""
     if size == 0:
         return _NO_BYTES
-    with open_plain(path) as file:
-        actual = os.fstat(file.fileno()).st_size
+    with files.open_file(path) as file:
+        actual = files.size_of(file)
         if offset + size > actual:
             raise TruncatedFileError(
                 f"{path} at offset {offset}: expected {size} bytes, got {max(0, actual - offset)}."
             )
-        return np.frombuffer(mapping(file), np.uint8, size, offset)
+        return files.part_of(file, offset, size)

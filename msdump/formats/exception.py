@@ -40,8 +40,8 @@ from msdump.formats.paths.acl import safe_piece
 from msdump.formats.paths.sync import NUMBER
 from msdump.layouts import FORMAT_NAME, FORMAT_NUMBER
 from msdump.packing import packed_size
-from msdump.plain_files import map_file
 from msdump.records import INPUT, MAX_NDIM, OUTPUT, TensorRecord
+from msdump.storage.files import map_file
 
 EXCEPTION_INFO, CORE_SUFFIX = "exception_info", ".core"
 _LONGEST_CORE_NAME = 255

@@ -19,8 +19,9 @@ from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.parse import safe_text
 from msdump.formats.paths.sync import short_op_name
-from msdump.plain_files import read_plain, unreadable
+from msdump.plain_files import unreadable
 from msdump.records import INPUT, MAX_NDIM, OUTPUT
+from msdump.storage.files import read_file
 
 LAYOUT_FILE = "layout.json"
 VERSION = 1
@@ -279,7 +280,7 @@ def read_layout(path: str | os.PathLike[str]) -> RankLayout:
     """The file of a rank.   Raises: FormatError for one that is damaged, of a later version, or cannot be read."""
     where = os.fspath(path)
     try:
-        return _rank_layout(json.loads(read_plain(path)))
+        return _rank_layout(json.loads(read_file(path)))
     except _ContentError as error:
         raise FormatError(f"{where}, {error}") from error
     except FormatError:

@@ -29,8 +29,9 @@ from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.formats.paths.parse import msprobe_type
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES
 from msdump.records import INPUT, OUTPUT
+from msdump.storage.files import read_file
 
 MSPROBE_FILE = "dump.json"
 STACK_FILE = "stack.json"
@@ -78,7 +79,7 @@ def as_json(content: Mapping[Any, Any]) -> bytes:
 def read_msprobe_records(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Records by name, in the order of the file.   Raises: FormatError; OSError."""
     try:
-        content = json.loads(read_plain(path, GRAPH_BYTES))
+        content = json.loads(read_file(path, GRAPH_BYTES))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{os.fspath(path)}: expected JSON, got something else: {error}. Was it cut off?") from error
     records = content.get(_DATA) if isinstance(content, dict) else None

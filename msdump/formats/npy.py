@@ -25,14 +25,13 @@ import numpy as np
 from msdump import dtypes, layouts
 from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, TruncatedFileError, UnknownDtypeError, WriteError
-from msdump.formats.atomic import Folder
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import data_file_name
 from msdump.formats.spare_files import SpareFiles
-from msdump.formats.writer import Counter, DumpFolder, OpenFolders, WriteCounts, finish_all
-from msdump.plain_files import mapping, open_plain
+from msdump.formats.writer import Counter, DumpFolder, LinkFolder, OpenFolders, WriteCounts, finish_all
 from msdump.records import MAX_NDIM, AlreadyWritten, TensorRecord
 from msdump.stats import raw_bytes
+from msdump.storage.files import open_file, part_of, size_of
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER_BYTES = 1 << 16
@@ -101,9 +100,9 @@ def _npy_dtype(dtype_name: str) -> np.dtype[Any]:
 class _Iteration:
     """Open folders of one iteration, and which file holds which tensor."""
 
-    def __init__(self, folders: OpenFolders[DumpFolder]) -> None:
+    def __init__(self, folders: OpenFolders[LinkFolder]) -> None:
         self.folders = folders
-        self.written: AlreadyWritten[tuple[Folder, str, int]] = AlreadyWritten()
+        self.written: AlreadyWritten[tuple[LinkFolder, str, int]] = AlreadyWritten()
 
 
 class NpyWriter:
@@ -117,6 +116,7 @@ class NpyWriter:
     content     bytes of the file of a record, in place of those of MindSpore
     replaces    whether a file of that name that is there already gives way
     spares      files of earlier iterations that new ones are written over, see `Folder`
+    open_folder  another place for files than folders on the disk
 
     Records with equal (iteration, graph, key, shape, dtype, format) hold the same bytes: the first is written, the
     others become hard links to it. Arrays are not kept. Any thread may call it: data is written outside all locks, and
@@ -137,8 +137,10 @@ class NpyWriter:
         content: Callable[[TensorRecord], Sequence[Buffer]] | None = None,
         replaces: bool = False,
         spares: SpareFiles | None = None,
+        open_folder: Callable[[Path], LinkFolder] | None = None,
     ) -> None:
         self._spares = spares
+        self._open_folder = open_folder or self._open
         self._directory = directory
         self._mode = mode
         self._dir_mode = dir_mode
@@ -181,7 +183,7 @@ class NpyWriter:
             with self._lock:
                 found = self._iterations.get(name)
                 if found is None:
-                    folders = OpenFolders(self._directory, self._open)
+                    folders = OpenFolders(self._directory, self._open_folder)
                     found = self._iterations[name] = _Iteration(folders)
         return found
 
@@ -205,13 +207,14 @@ class NpyWriter:
         # A file that cannot take more names hands over to its copy.
         iteration.written.put(record, (folder, name, size))
 
-    def _publish(self, folder: Folder, name: str, record: TensorRecord) -> int:
+    def _publish(self, folder: LinkFolder, name: str, record: TensorRecord) -> int:
         if record.is_repeat:
             raise WriteError(
                 f"{folder.path}/{name}: expected the tensor on disk under another name, got none. "
                 "Its first record was not written."
             )
-        size = folder.write(name, self._content(record), self._mode, self._replaces)
+        chunks = self._content(record)
+        size = folder.write(name, chunks, self._mode, self._replaces, tensors_from=1 if len(chunks) > 1 else 0)
         self._counter.file(size)
         return size
 
@@ -234,7 +237,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
             OSError when the file cannot be opened.
     """
     where = os.fspath(path)
-    with open_plain(path) as file:
+    with open_file(path) as file:
         return _data(where, file, _checked_header(where, file), mmap)
 
 
@@ -260,14 +263,14 @@ class NpyHeader:
 
 def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
     """What a file of the right length says; no element is read.   Raises: as `read_npy`."""
-    with open_plain(path) as file:
+    with open_file(path) as file:
         return _checked_header(os.fspath(path), file)
 
 
 def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:
     dtype, is_fortran, shape, original = _read_header(where, file)
     header = NpyHeader(dtype, shape, is_fortran, file.tell(), original)
-    expected, actual = header.size_bytes, os.fstat(file.fileno()).st_size - header.offset
+    expected, actual = header.size_bytes, size_of(file) - header.offset
     if actual != expected:
         text = (
             f"{where}: expected {expected} data bytes at offset {header.offset} for {dtype.name} {shape}, got {actual}."
@@ -294,11 +297,13 @@ def _data(where: str, file: IO[bytes], header: NpyHeader, mmap: bool) -> Array:
         return _empty(where, header)
     try:
         if mmap:
-            flat = np.frombuffer(mapping(file), header.dtype, count, header.offset)
+            flat = part_of(file, header.offset, header.size_bytes).view(header.dtype)
         else:
-            flat = np.fromfile(file, header.dtype, count)
-            if flat.size != count:
-                raise TruncatedFileError(f"{where}: expected {count} elements, got {flat.size}.")
+            # Writable, as what numpy reads itself.
+            data = bytearray(file.read(header.size_bytes))
+            if len(data) != header.size_bytes:
+                raise TruncatedFileError(f"{where}: expected {header.size_bytes} data bytes, got {len(data)}.")
+            flat = np.frombuffer(data, header.dtype, count)
         return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
     except (ValueError, OverflowError) as error:
         if isinstance(error, FormatError):

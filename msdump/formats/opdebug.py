@@ -27,8 +27,8 @@ from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import read_bin
 from msdump.formats.paths.acl import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_json_name
 from msdump.formats.writer import Chunks, OperatorFileWriter
-from msdump.plain_files import read_plain
 from msdump.records import OUTPUT, TensorRecord
+from msdump.storage.files import read_file
 
 CONTENT_BYTES = 2048
 DHA, L2, AI_CORE = "DHA Atomic Add", "L2 Atomic Add", "AI Core"
@@ -280,7 +280,7 @@ def read_opdebug(path: str | os.PathLike[str]) -> Opdebug | AcceleratorRecord:
     path = Path(path)
     if path.suffix == ".json":
         try:
-            return parse_opdebug_json(read_plain(path).decode(), str(path))
+            return parse_opdebug_json(read_file(path).decode(), str(path))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}: expected UTF-8 text, got other bytes at offset {error.start}.") from error
     outputs = read_bin(path).of(OUTPUT)

@@ -21,7 +21,7 @@ from typing import Any
 
 from msdump import dtypes
 from msdump.errors import FormatError
-from msdump.plain_files import open_plain
+from msdump.storage.files import open_file
 
 _PICKLE_BYTES = 1 << 20
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -110,7 +110,7 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
             any other call; OSError.
     """
     where = os.fspath(path)
-    with open_plain(path) as file:
+    with open_file(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 root = _root(archive)

@@ -14,7 +14,7 @@ from msdump.errors import FormatError, WriteError
 from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Folder, make_dirs, write_file
 from msdump.formats.paths.sync import MAPPING_FILE
-from msdump.plain_files import read_plain
+from msdump.storage.files import exists, read_file
 
 ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"
 _HASH_BYTES = 8
@@ -71,7 +71,7 @@ def read_history(path: str | os.PathLike[str]) -> list[int]:
 
 def _read_lines(path: str | os.PathLike[str]) -> list[str]:
     """Whole lines; a last line without its end was cut and is left out."""
-    data = read_plain(path)
+    data = read_file(path)
     try:
         return data.decode().replace("\r\n", "\n").split("\n")[:-1]
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises: FormatError with the line's number; OSError when the file cannot be opened.
     """
-    lines = read_plain(path).split(b"\n")[:-1]
+    lines = read_file(path).split(b"\n")[:-1]
     original_by_mapped = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -163,12 +163,12 @@ def write_metadata(
 
 def read_metadata(directory: str | os.PathLike[str]) -> DumpMetadata:
     """Both files.   Raises: FormatError for a damaged config.json; OSError when the user's JSON is not there."""
-    config_text = read_plain(Path(directory) / CONFIG_COPY_FILE)
+    config_text = read_file(Path(directory) / CONFIG_COPY_FILE)
     path = Path(directory) / CONFIG_FILE
-    if not path.exists():
+    if not exists(path):
         return DumpMetadata(config_text)
     try:
-        config = json.loads(read_plain(path))
+        config = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected JSON, got something else: {error}.") from error
     if not isinstance(config, dict) or not isinstance(config.get("device_target"), str):

@@ -16,11 +16,13 @@ from msdump import dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
+from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics, md5_hex, statistics
+from msdump.storage.files import read_file
 from msdump.termination import in_thread
 
 IDENTITY_TITLES = (
@@ -70,7 +72,7 @@ class _Line:
     """A row that waits."""
 
     timestamp_us: int
-    file: AppendFile
+    file: AppendFile | MemberText
     text: str
 
 
@@ -79,7 +81,7 @@ class _Iteration:
 
     def __init__(self) -> None:
         self.measured: dict[tuple[TensorKey, str], str] = {}
-        self.files: dict[Path, AppendFile] = {}
+        self.files: dict[Path, AppendFile | MemberText] = {}
         self.lines: list[_Line] = []
         self.lock = threading.Lock()
 
@@ -90,6 +92,7 @@ class StatisticWriter:
     directory    folder that a record belongs to
     categories   chosen `statistic_category` values; None writes the 21 columns of the dump guide
     md5_threads  threads of its own that digest large tensors beside the statistics; 0 where writers run in threads
+    open_folder  the pack that stands for a folder, when the rows go there
 
     Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
     ends, in the order of their time stamps, whoever measured them. Arrays are not kept. Any thread may call it.
@@ -104,7 +107,9 @@ class StatisticWriter:
         categories: Sequence[str] | None = None,
         mode: int = 0o400,
         md5_threads: int | None = None,
+        open_folder: Callable[[Path], PackFolder] | None = None,
     ) -> None:
+        self._open_folder = open_folder
         self._directory = directory
         self._categories = SEED_CATEGORIES if categories is None else _ordered(categories)
         titles = [*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in self._categories)]
@@ -135,7 +140,7 @@ class StatisticWriter:
             ended = self._iterations.pop((graph_id, iteration), None)
         if ended is None:
             return
-        lines_by_file: dict[AppendFile, list[_Line]] = {file: [] for file in ended.files.values()}
+        lines_by_file: dict[AppendFile | MemberText, list[_Line]] = {file: [] for file in ended.files.values()}
         for line in sorted(ended.lines, key=attrgetter("timestamp_us")):
             lines_by_file[line.file].append(line)
         finish_all([functools.partial(self._finish, file, lines) for file, lines in lines_by_file.items()])
@@ -151,7 +156,7 @@ class StatisticWriter:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _finish(self, file: AppendFile, lines: Sequence[_Line]) -> None:
+    def _finish(self, file: AppendFile | MemberText, lines: Sequence[_Line]) -> None:
         """Append the rows that wait and close the file.
 
         Raises: WriteError; where closing fails, no row is sure to be there.
@@ -244,7 +249,7 @@ class StatisticWriter:
                 self._pool = ThreadPoolExecutor(self._md5_threads, "msdump-md5")
             return self._pool
 
-    def _file(self, iteration: _Iteration, folder: Path) -> AppendFile:
+    def _file(self, iteration: _Iteration, folder: Path) -> AppendFile | MemberText:
         """The open file of a folder, with its header."""
         found = iteration.files.get(folder)
         if found is not None:
@@ -254,9 +259,12 @@ class StatisticWriter:
                 iteration.files[folder] = self._open(folder)
             return iteration.files[folder]
 
-    def _open(self, folder: Path) -> AppendFile:
-        make_dirs(folder)
+    def _open(self, folder: Path) -> AppendFile | MemberText:
         head = f"{self._header}\n"
+        if self._open_folder is not None:
+            self._counter.file(len(head))
+            return MemberText(self._open_folder(folder), STATISTIC_FILE, self._mode, head)
+        make_dirs(folder)
         file = AppendFile(folder / STATISTIC_FILE, self._mode, head=head)
         try:
             if file.is_new:
@@ -404,7 +412,7 @@ def read_statistic_csv(path: str | os.PathLike[str]) -> list[StatisticRow]:
     Raises: FormatError with line and column; OSError when the file cannot be opened.
     """
     where = os.fspath(path)
-    data = read_plain(path, GRAPH_BYTES)
+    data = read_file(path, GRAPH_BYTES)
     try:
         text = data[: data.rfind(b"\n") + 1].decode()
     except UnicodeDecodeError as error:

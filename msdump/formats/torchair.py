@@ -13,7 +13,7 @@ from msdump.errors import DtypeError, FormatError
 from msdump.formats.direct import Buffer
 from msdump.formats.npy import NpyWriter, mark_of, numpy_chunks, numpy_header
 from msdump.formats.paths.torchair import SKIPPED_FILE, TorchairFileName, format_torchair_name
-from msdump.formats.writer import WriteCounts, finish_all
+from msdump.formats.writer import LinkFolder, WriteCounts, finish_all
 from msdump.records import TensorRecord
 
 
@@ -51,9 +51,10 @@ class TorchairWriter:
         mode: int,
         dir_mode: int,
         on_skip: Callable[[], None] = lambda: None,
+        open_folder: Callable[[Path], LinkFolder] | None = None,
     ) -> None:
         self._name = name
-        self._files = NpyWriter(directory, mode, dir_mode, content=_content)
+        self._files = NpyWriter(directory, mode, dir_mode, content=_content, open_folder=open_folder)
         # By iteration: a record of it, which names its folder, and lines.
         self._skipped: dict[tuple[int, int], tuple[TensorRecord, list[str]]] = {}
         self._lock = threading.Lock()

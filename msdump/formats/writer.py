@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msdump.errors import WriteError
 from msdump.formats.atomic import Folder, make_dirs
@@ -146,13 +146,28 @@ class Counter:
 
 
 class FileFolder(Protocol):
-    """Where files of one folder go. Any thread may call it."""
+    """Where files of one folder go. Any thread may call it.
+
+    `tensors_from` is the number of the first chunk that is the data of a tensor, as all that follow are; 0: none is.
+    """
 
     def fitting_name(self, name: str, suffix: str) -> str: ...
 
-    def write(self, name: str, chunks: Sequence[Buffer], mode: int) -> int: ...
+    def write(
+        self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False, tensors_from: int = 0
+    ) -> int: ...
 
     def close(self) -> None: ...
+
+
+class LinkFolder(FileFolder, Protocol):
+    """One whose files may have further names.   path: for messages"""
+
+    path: str
+
+    def link(self, existing: str, name: str, existing_folder: Any = None) -> bool:
+        """Give a file another name; False when its bytes had to be copied.   Raises: WriteError."""
+        ...
 
 
 F = TypeVar("F", bound=FileFolder)
@@ -248,6 +263,7 @@ class OperatorFileWriter(ABC):
     mode         of files
     is_direct    write big files past the page cache, see `Folder`
     open_folder  another place for files than folders on the disk, which then decides on modes
+    tensors_from  of its files, as `FileFolder` has it
 
     Records that follow one another and name the same operator share a file, until an input or output comes again.
     Arrays are not kept. Any thread may call it: files are written outside all locks.
@@ -255,6 +271,7 @@ class OperatorFileWriter(ABC):
 
     writes_once = False
     takes_empty = False
+    tensors_from = 0
 
     def __init__(
         self,
@@ -290,7 +307,7 @@ class OperatorFileWriter(ABC):
             folder = self._folders_of(first).of(first)
             # Digits that stand for a name have no suffix.   Source: CANN, mapping.csv.
             name = folder.fitting_name(self.file_name(first), "")
-            self._counter.file(folder.write(name, chunks, self._mode))
+            self._counter.file(folder.write(name, chunks, self._mode, False, self.tensors_from))
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         with self._lock:

@@ -24,7 +24,8 @@ from msdump import dtypes, layouts
 from msdump.errors import FormatError
 from msdump.graph.graph import PARAMETER, Graph, Value
 from msdump.graph.listing import listed_parameters, shown_attrs
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES
+from msdump.storage.files import read_file
 
 # What a file holds: everything, everything but the data of constants, or names and edges alone.
 FULL, WITHOUT_DATA, TOPOLOGY = 1, 2, 3
@@ -376,7 +377,7 @@ def read_ge_originals(path: str | PathLike[str]) -> tuple[str, dict[tuple[str, i
 
     graph = ge_ir_pb2.GraphDef()
     try:
-        text = read_plain(path, GRAPH_BYTES).decode()
+        text = read_file(path, GRAPH_BYTES).decode()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns of escapes that are none, which protobuf leaves to it
             text_format.Parse(text, graph, allow_unknown_field=True)

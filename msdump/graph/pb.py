@@ -23,7 +23,8 @@ from msdump.errors import FormatError, GraphError
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
 from msdump.graph.types import SourceLine, TensorSummary, TensorType, format_source_line, parse_source_line
-from msdump.plain_files import GRAPH_BYTES, read_plain
+from msdump.plain_files import GRAPH_BYTES
+from msdump.storage.files import read_file
 
 if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb
@@ -291,7 +292,7 @@ def read_model(source: str | PathLike[str] | bytes) -> GraphSummary:
 
     from msdump._proto import debug_graph_pb2
 
-    data, where = (source, "graph") if isinstance(source, bytes) else (read_plain(source, GRAPH_BYTES), str(source))
+    data, where = (source, "graph") if isinstance(source, bytes) else (read_file(source, GRAPH_BYTES), str(source))
     model = debug_graph_pb2.ModelProto()
     try:
         model.ParseFromString(data)

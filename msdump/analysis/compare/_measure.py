@@ -101,7 +101,7 @@ class Measurer:
 
     def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
         try:
-            if identity(mine) == identity(golden):
+            if identity(mine) == identity(golden) or _has_equal_hash(mine, golden):
                 return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
             x, y = _arrays(mine, golden)
             dtypes = real_dtype(x, mine.true_dtype), real_dtype(y, golden.true_dtype)
@@ -114,6 +114,19 @@ class Measurer:
             return error
         except OSError as error:
             return FormatError(f"{mine.path} and {golden.path}: expected to read them, got: {error.strerror or error}.")
+
+
+def _has_equal_hash(mine: DumpedTensor, golden: DumpedTensor) -> bool:
+    """Whether indexes of packs say that both are the same numbers, so that none of them need be read."""
+    if (mine.true_dtype, mine.dtype, mine.shape, mine.format) != (
+        golden.true_dtype,
+        golden.dtype,
+        golden.shape,
+        golden.format,
+    ):
+        return False
+    known = mine.content_hash
+    return known is not None and known == golden.content_hash
 
 
 def _arrays(mine: DumpedTensor, golden: DumpedTensor) -> tuple[Array, Array]:

@@ -7,15 +7,14 @@ list of {lower, higher}, one for each axis.   Source: CANN, FFTS+ automatic slic
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.formats.bin import BinFile, BinTensor
-from msdump.plain_files import open_plain
 from msdump.records import INPUT, OUTPUT
+from msdump.storage.files import open_file, size_of
 
 _MAX_HEADER_BYTES = 64 << 20
 _KEYS = {INPUT: "input_tensor_slice", OUTPUT: "output_tensor_slice"}
@@ -64,9 +63,9 @@ def _slicing(content: BinFile) -> dict[str, Any] | None:
     """The attribute of an operator that was sliced automatically."""
     from msdump._proto import dump_data_pb2
 
-    with open_plain(content.path) as file:
+    with open_file(content.path) as file:
         length = int.from_bytes(file.read(8), "little")
-        if not 0 < length <= min(_MAX_HEADER_BYTES, os.path.getsize(content.path) - 8):
+        if not 0 < length <= min(_MAX_HEADER_BYTES, size_of(file) - 8):
             return None
         message = dump_data_pb2.DumpData.FromString(file.read(length))
     if not message.attr:

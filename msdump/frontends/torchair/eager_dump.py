@@ -41,6 +41,7 @@ class EagerDump:
             lambda *parts: TorchairWriter(parts[0], self._name, *parts[1:]),
             Footprint(torchair_size, _is_unshown, lambda record: (self._text(record), SKIPPED_FILE)),
             " and differ in their time stamps only",
+            can_be_packed=True,
         )
         self.dumper = ImmediateDumper([self.files.writer], self.files.tally, clock)
 

@@ -12,15 +12,17 @@ from pathlib import Path
 from msdump import measuring, sessions
 from msdump.config.environment import disk_limits
 from msdump.dumpers.limits import DiskGuard, Footprint, LimitedWriter
+from msdump.dumpers.packs import LimitedPacks, PackedWriter, is_packed, packed
 from msdump.dumpers.tally import Tally
 from msdump.errors import DumpError, WriteError
-from msdump.formats.writer import WriteCounts, Writer
+from msdump.formats.writer import LinkFolder, WriteCounts, Writer
 from msdump.frontends.torchair.ranks import rank_folders
 from msdump.records import TensorRecord
 from msdump.report import CAPTURED, EAGER, Kind, Report, merged
 
 _SKIPPED = "without a file"
-MakeWriter = Callable[[Callable[[TensorRecord], Path], int, int, Callable[[], None]], Writer]
+OpenLinkFolder = Callable[[Path], LinkFolder]
+MakeWriter = Callable[[Callable[[TensorRecord], Path], int, int, Callable[[], None], OpenLinkFolder | None], Writer]
 
 
 def umask() -> int:
@@ -39,8 +41,10 @@ class FileDump:
 
     lock         for writers of iterations that others end
     root         the folder; backends of a process may share it
-    make_writer  of (directory of a record, mode of files, mode of folders, what to call for a value without a file)
+    make_writer  of (directory of a record, mode of files, mode of folders, what to call for a value without a file,
+                 what opens a folder, None for those of the disk)
     clash        what becomes of files of an earlier run, for a warning
+    can_be_packed  the files of an iteration go into one archive where MSDUMP_CONTAINER asks for it
 
     A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
@@ -54,8 +58,9 @@ class FileDump:
         make_writer: MakeWriter,
         footprint: Footprint,
         clash: str,
+        can_be_packed: bool = False,
     ) -> None:
-        mask = umask()
+        mask, skip = umask(), self._count_skipped
         self.root = root
         self.kind = kind
         self.lock = threading.Lock()
@@ -67,8 +72,16 @@ class FileDump:
         # The same for each run that has one of its own.
         self._folders: dict[tuple[int, int], tuple[Path, Path]] = {}
         guard = DiskGuard(self._home[1], disk_limits())
-        files = make_writer(lambda record: self._folder(record)[0], 0o666 & ~mask, self._dir_mode, self._count_skipped)
-        self.writer = LimitedWriter(files, guard, footprint, lambda record: self._folder(record)[1])
+        mode = 0o666 & ~mask
+        if can_be_packed and is_packed():
+            packs = LimitedPacks(
+                lambda record: self._folder(record)[1], guard, mode, self._dir_mode, rotation=guard.rotation
+            )
+            files = make_writer(lambda record: self._folder(record)[1], mode, self._dir_mode, skip, packs.open)
+            self.writer: Writer = PackedWriter(LimitedWriter(files, guard, packed(footprint)), packs)
+        else:
+            files = make_writer(lambda record: self._folder(record)[0], mode, self._dir_mode, skip, None)
+            self.writer = LimitedWriter(files, guard, footprint, lambda record: self._folder(record)[1])
         # What a process that this one was forked from has counted.
         self._before = WriteCounts()
         kind.add(self)

@@ -84,7 +84,9 @@ def _dump(folder: str) -> FileDump:
         return _dumps[folder]
 
 
-def _writer(directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int, _: Callable[[], None]) -> NpyWriter:
+def _writer(
+    directory: Callable[[TensorRecord], Path], mode: int, dir_mode: int, _: Callable[[], None], __: object = None
+) -> NpyWriter:
     """Of records whose data are the bytes of their files."""
     return NpyWriter(directory, mode, dir_mode, _file_name, content=lambda record: [record.data.data], replaces=True)
 

@@ -1,0 +1,342 @@
+"""Packs that are being written: one tar archive for each folder of an iteration, in the place of the folder.
+
+See `msdump.storage.pack_format` for the bytes. A pack grows as `5.tar.part` and is named `5.tar` when it has its index,
+so a file of that name is whole. Where a name is taken, by another run or another graph of the same iteration, the pack
+is called `5.1.tar`: what is in it decides, not its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msdump.errors import WriteError
+from msdump.formats.atomic import Folder, make_dirs, set_mode
+from msdump.formats.direct import Buffer
+from msdump.formats.folders import close_written, write_error
+from msdump.formats.paths.sync import MAPPING_FILE
+from msdump.formats.writer import Counter, LinkFolder, LongNames, WriteCounts, finish_all
+from msdump.storage.pack_format import PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
+
+if TYPE_CHECKING:
+    from msdump.records import TensorRecord
+
+_MAX_BUFFERS = 512
+_NPY_MAGIC = b"\x93NUMPY"
+_ZEROS = bytes(512)
+
+
+class PackFolder:
+    """One pack that is being written, as a folder. Any thread may call it.
+
+    path     of the folder that it stands for, whose last part is the folder of the members
+    mode     of the archive when it is whole
+    has_hashes  hash the tensors, so that later comparisons need not read what is equal
+    """
+
+    def __init__(self, path: Path, mode: int, dir_mode: int, has_hashes: bool = True) -> None:
+        make_dirs(path.parent, dir_mode)
+        self.path = str(path)
+        self._folder = path.name
+        self._parent = Folder(path.parent)
+        self._mode = mode
+        self._hash = _hasher() if has_hashes else None
+        self._lock = threading.Lock()
+        self._members: dict[str, Member] = {}
+        self._mapping: list[str] = []
+        self._names = LongNames(self._members.__contains__, self._append_mapping)
+        self._size = 0
+        self._mtime = int(time.time())
+        try:
+            self._name, self._fd = self._claim()
+        except BaseException:
+            self._parent.close()
+            raise
+
+    # -- as writers use a folder ---------------------------------------------------------------------------------------
+
+    def fitting_name(self, name: str, suffix: str) -> str:
+        """The name itself, or digits that stand for it in mapping.csv: the members must have names on a disk."""
+        return self._names.fitting(name, suffix)
+
+    def write(
+        self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool = False, tensors_from: int = 0
+    ) -> int:
+        """Add a member; returns its size.
+
+        tensors_from   number of the first chunk that is the data of a tensor; 0: none is
+        Raises: WriteError; nothing of the member counts then.
+        """
+        views = [memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes]
+        size = sum(view.nbytes for view in views)
+        head = bytes(views[0]) if views and bytes(views[0][:6]) == _NPY_MAGIC and len(views) > 1 else b""
+        # Equal bytes in column-major order are other numbers.
+        has_hashes = tensors_from and self._hash is not None and b"'fortran_order': True" not in head
+        hashes = self._hashes(views, tensors_from) if has_hashes else ()
+        full = f"{self._folder}/{name}"
+        blocks = header(full, size, mode, self._mtime)
+        with self._lock:
+            self._check_free(name)
+            offset = self._size + len(blocks)
+            self._append([blocks, *views, _ZEROS[: padding(size)]], f"{self.path}/{name}")
+            self._members[name] = Member(full, offset, size, head=head, hashes=hashes)
+        return size
+
+    def link(self, existing: str, name: str, existing_folder: LinkFolder | None = None) -> bool:
+        """Give a member a further name; False when its bytes had to be copied from another pack.
+
+        Raises: WriteError.
+        """
+        source = existing_folder if isinstance(existing_folder, PackFolder) else self
+        if source is not self:
+            self.write(name, [source.content(existing)], self._mode)
+            return False
+        with self._lock:
+            self._check_free(name)
+            origin = self._members[existing]
+            full = f"{self._folder}/{name}"
+            target = origin.name if not origin.is_link else self._first_name(origin)
+            self._append([header(full, 0, self._mode, self._mtime, target)], f"{self.path}/{name}")
+            self._members[name] = Member(full, origin.offset, origin.size, True, origin.head, origin.hashes)
+        return True
+
+    def content(self, name: str) -> bytes:
+        """Bytes of a member.   Raises: WriteError."""
+        with self._lock:
+            member = self._members[name]
+            try:
+                return os.pread(self._fd, member.size, member.offset)
+            except OSError as error:
+                raise write_error(f"{self.path}/{name}", "to read it for a copy", error) from error
+
+    @property
+    def overhead_bytes(self) -> int:
+        """What the pack takes besides the bytes of its members."""
+        return self._size - sum(one.size for one in self._members.values() if not one.is_link)
+
+    def close(self) -> None:
+        """Nothing: others write into the same pack. `finish` ends it."""
+
+    # -- the whole pack ------------------------------------------------------------------------------------------------
+
+    def finish(self) -> str:
+        """Write the index, and give the pack its name; returns its path, "" for one without members, which is removed.
+
+        Raises: WriteError; what was written stays as it is, without an index.
+        """
+        if self._fd < 0:
+            return ""
+        part = f"{self._name}{PART_SUFFIX}"
+        where = os.path.join(os.path.dirname(self.path), part)
+        try:
+            try:
+                if not self._members:
+                    os.unlink(part, dir_fd=self._parent.descriptor)
+                    return ""
+                if self._mapping:
+                    self.write(MAPPING_FILE, ["".join(self._mapping).encode(errors="backslashreplace")], self._mode)
+                with self._lock:
+                    members = list(self._members.values())
+                    self._append([end_of_pack(self._folder, members, self._size, self._mode, self._mtime)], where)
+                set_mode(self._fd, self._mode)
+            finally:
+                fd, self._fd = self._fd, -1
+                close_written(fd, where)
+            return self._publish(part)
+        except OSError as error:
+            raise write_error(where, "to finish this pack", error) from error
+        finally:
+            self._parent.close()
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _claim(self) -> tuple[str, int]:
+        """Stem of a free name, and the open file."""
+        number = 0
+        while True:
+            stem = self._folder if number == 0 else f"{self._folder}.{number}"
+            number += 1
+            if self._parent.has(f"{stem}{SUFFIX}"):
+                continue
+            part = f"{stem}{PART_SUFFIX}"
+            try:
+                fd = self._parent.open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise write_error(os.path.join(self._parent.path, part), "to make this pack", error) from error
+            return stem, fd
+
+    def _publish(self, part: str) -> str:
+        """Rename to a name that nobody has."""
+        handle = self._parent.descriptor
+        number = 0
+        while True:
+            stem = self._name if number == 0 else f"{self._name}.{number}"
+            number += 1
+            name = f"{stem}{SUFFIX}"
+            try:
+                os.link(part, name, src_dir_fd=handle, dst_dir_fd=handle)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+                    raise
+                if self._parent.has(name):
+                    continue
+                os.rename(part, name, src_dir_fd=handle, dst_dir_fd=handle)
+            else:
+                os.unlink(part, dir_fd=handle)
+            return os.path.join(self._parent.path, name)
+
+    def _hashes(self, views: Sequence[memoryview], tensors_from: int) -> tuple[str, ...]:
+        assert self._hash is not None
+        offset = sum(view.nbytes for view in views[:tensors_from])
+        found: list[str] = []
+        for view in views[tensors_from:]:
+            found.append(f"{offset}:{self._hash(view)}")
+            offset += view.nbytes
+        return tuple(found)
+
+    def _check_free(self, name: str) -> None:
+        if name in self._members:
+            raise WriteError(
+                f"{self.path}/{name}: expected a free name, got a member that is there already. Choose another path."
+            )
+
+    def _first_name(self, link: Member) -> str:
+        return next(one.name for one in self._members.values() if one.offset == link.offset and not one.is_link)
+
+    def _append_mapping(self, mapped: str, original: str) -> None:
+        self._mapping.append(f"{mapped},{original}\n")
+
+    def _append(self, chunks: Sequence[Buffer], where: str) -> None:
+        """Add whole blocks at the end, which after a failure is where it was. The lock is held.
+
+        One call to the system for a small member: a killed process leaves whole members, and the last one cut.
+        """
+        views = [memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes]
+        place, end = self._size, self._size + sum(view.nbytes for view in views)
+        try:
+            while place < end:
+                count = os.pwritev(self._fd, views[:_MAX_BUFFERS], place)
+                if not count:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                place += count
+                while views and count >= views[0].nbytes:
+                    count -= views.pop(0).nbytes
+                if count:
+                    views[0] = views[0][count:]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._size)
+            raise write_error(where, f"to append {end - self._size} bytes", error) from error
+        self._size = end
+
+
+def _hasher() -> Callable[[memoryview], str]:
+    import xxhash
+
+    return xxhash.xxh3_128_hexdigest
+
+
+class MemberText:
+    """A text file of a pack that grows until it is closed, which is when it becomes a member."""
+
+    is_new = True
+
+    def __init__(self, pack: PackFolder, name: str, mode: int, head: str) -> None:
+        self.path = Path(pack.path, name)
+        self._pack = pack
+        self._mode = mode
+        self._texts = [head]
+        self._lock = threading.Lock()
+
+    def first_line(self) -> str:
+        """First line without its end."""
+        return self._texts[0].split("\n", 1)[0]
+
+    def append(self, text: str) -> int:
+        """Add whole lines; returns their bytes."""
+        with self._lock:
+            self._texts.append(text)
+        return len(text.encode(errors="backslashreplace"))
+
+    def close(self) -> None:
+        """Raises: WriteError."""
+        texts, self._texts = self._texts, []
+        if texts:
+            self._pack.write(self.path.name, ["".join(texts).encode(errors="backslashreplace")], self._mode)
+
+
+class Packs:
+    """The packs of one dump. It stands behind the writers that fill them, and ends a pack when they have.
+
+    directory    folder that a record belongs to
+    on_finished  told the path of each whole pack, and the graph and the iteration that it is of
+    """
+
+    writes_once = True
+    takes_empty = False
+
+    def __init__(
+        self,
+        directory: Callable[[TensorRecord], Path],
+        mode: int,
+        dir_mode: int = 0o700,
+        on_finished: Callable[[Path, int, int], None] = lambda *_: None,
+    ) -> None:
+        self._directory = directory
+        self._mode = mode
+        self._dir_mode = dir_mode
+        self._on_finished = on_finished
+        self._counter = Counter()
+        self._open: dict[Path, PackFolder] = {}
+        self._paths: dict[tuple[int, int], set[Path]] = {}
+        self._lock = threading.Lock()
+
+    def open(self, path: Path) -> PackFolder:
+        """The pack that stands for a folder.   Raises: WriteError."""
+        with self._lock:
+            pack = self._open.get(path)
+            if pack is None:
+                pack = self._open[path] = PackFolder(path, self._mode, self._dir_mode)
+            return pack
+
+    @property
+    def counts(self) -> WriteCounts:
+        """What packs take besides the bytes of the files in them."""
+        return self._counter.total
+
+    def write(self, records: Sequence[TensorRecord]) -> None:
+        """Notes where the records of an iteration lie."""
+        last = None
+        for record in records:
+            place = record.graph_id, record.iteration
+            if place != last:
+                self._paths.setdefault(place, set()).add(self._directory(record))
+                last = place
+
+    def end_iteration(self, graph_id: int, iteration: int) -> None:
+        """Raises: WriteError."""
+        with self._lock:
+            ended = [self._open.pop(path, None) for path in self._paths.pop((graph_id, iteration), ())]
+        ends = [functools.partial(self._finish, pack, graph_id, iteration) for pack in ended if pack is not None]
+        finish_all(ends)
+
+    def close(self) -> None:
+        """Raises: WriteError."""
+        finish_all([functools.partial(self.end_iteration, *place) for place in list(self._paths)])
+
+    def _finish(self, pack: PackFolder, graph_id: int, iteration: int) -> None:
+        path = pack.finish()
+        self._counter.add(bytes_written=pack.overhead_bytes)
+        if path:
+            self._on_finished(Path(path), graph_id, iteration)

@@ -1,0 +1,291 @@
+"""Opening files of a dump by their paths: on the disk, in a pack, or in an object store.
+
+A path names a file on the disk, a member of a pack as if the pack were a folder (`5.tar/5/x.npy`), or an object
+(`s3://bucket/job/rank_0/LeNet/0/5.tar/5/x.npy`, which is a member of a pack as well). Readers of formats use these
+functions and know nothing of the difference.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from msdump import plain_files
+from msdump.arrays import Array
+from msdump.errors import FormatError
+from msdump.plain_files import SIDE_BYTES
+from msdump.storage.pack_format import Member
+from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path
+from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, objects_below
+
+PathLike = str | os.PathLike[str]
+
+
+class _Part(io.RawIOBase):
+    """An object of a store or a member of a pack as a file, whose first bytes may be known already."""
+
+    def __init__(self, name: str, size: int, array: Callable[[int, int], Array], head: bytes = b"") -> None:
+        self.name = name
+        self.size = size
+        self.array = array
+        self._head = head
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), max(0, self.size - self._at))
+        end = self._at + wanted
+        if end <= len(self._head):
+            buffer[:wanted] = self._head[self._at : end]
+        elif wanted:
+            buffer[:wanted] = self.array(self._at, wanted).data
+        self._at = end
+        return wanted
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
+        if base + offset < 0:
+            raise OSError(22, "a place before the beginning")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def open_file(path: PathLike, max_bytes: int | None = None) -> IO[bytes]:
+    """A file, opened to be read; links on the disk are followed.
+
+    max_bytes   size from which it is refused; None for files that are only mapped or read in parts
+
+    Raises: FormatError for anything but a plain file, for one that is too large, and for a damaged pack; OSError.
+    """
+    text = os.fspath(path)
+    if not is_remote(text):
+        try:
+            return plain_files.open_plain(text, max_bytes)
+        except NotADirectoryError:
+            if split_pack_path(text) is None:
+                raise
+    part = _part(text)
+    if max_bytes is not None and part.size > max_bytes:
+        raise FormatError(f"{text}: expected at most {max_bytes} bytes, got {part.size}.")
+    # Reading ahead would fetch data where only a header is asked for.
+    return cast("IO[bytes]", part)
+
+
+def _part(text: str) -> _Part:
+    """Raises: FormatError; OSError."""
+    found = _find(text)
+    if isinstance(found, RemoteSource):
+        return _Part(text, found.size, found.array)
+    pack, member = found
+    return _Part(text, member.size, functools.partial(pack.array, member), member.head)
+
+
+def _find(text: str) -> RemoteSource | tuple[Pack, Member]:
+    """The object, or the pack and its member, that a path names.   Raises: FormatError; OSError."""
+    places = split_pack_path(text)
+    if places is None or not places[1]:
+        return _remote_source(canonical(text))
+    pack = pack_at(places[0])
+    member = pack.member(places[1])
+    if member is None:
+        raise FileNotFoundError(2, "the pack has no such member", text)
+    return pack, member
+
+
+def _remote_source(url: str) -> RemoteSource:
+    found = find_object(url)
+    if found is None:
+        raise FileNotFoundError(2, "the store has no such object", url)
+    return RemoteSource(found)
+
+
+def pack_at(path: PathLike) -> Pack:
+    """The archive at a path, on the disk or in a store.   Raises: FormatError; OSError."""
+    text = os.fspath(path)
+    if not is_remote(text):
+        return open_pack(text)
+    return keep_pack(canonical(text), _remote_source(canonical(text)))
+
+
+def size_of(file: IO[bytes]) -> int:
+    """Bytes of an open file."""
+    return file.size if isinstance(file, _Part) else os.fstat(file.fileno()).st_size
+
+
+def part_of(file: IO[bytes], offset: int, size: int) -> Array:
+    """(size,) uint8, bytes of an open file, read-only: mapped where it lies on the disk.
+
+    Raises: ValueError when the file has fewer; OSError.
+    """
+    if isinstance(file, _Part):
+        if offset + size > file.size:
+            raise ValueError(f"{size} bytes at offset {offset}")
+        return file.array(offset, size)
+    return np.frombuffer(plain_files.mapping(file), np.uint8, size, offset)
+
+
+def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
+    """Content of a file.   Raises: as `open_file`."""
+    text = os.fspath(path)
+    if not is_remote(text) and split_pack_path(text) is None:
+        return plain_files.read_plain(text, max_bytes)
+    with open_file(text, max_bytes) as file:
+        return part_of(file, 0, size).tobytes() if (size := size_of(file)) else b""
+
+
+def map_file(path: PathLike) -> Array:
+    """Bytes of a file, (n,) uint8, read-only and mapped where that can be.   Raises: as `open_file`."""
+    with open_file(path) as file:
+        size = size_of(file)
+        return part_of(file, 0, size) if size else np.empty(0, np.uint8)
+
+
+def size_at(path: PathLike) -> int:
+    """Bytes of a file.   Raises: as `open_file`."""
+    text = os.fspath(path)
+    if not is_remote(text) and split_pack_path(text) is None:
+        return os.path.getsize(text)
+    with open_file(text) as file:
+        return size_of(file)
+
+
+def content_id(path: PathLike) -> tuple[int, int, int, int, int]:
+    """(device, inode, offset, size, time of the last change in ns): files that agree in the first three are one file,
+    under whatever names; in all, it has not changed.
+
+    offset   of the file in its pack; 0 outside of one
+    Raises:  FormatError; OSError.
+    """
+    text = os.fspath(path)
+    if not is_remote(text):
+        try:
+            status = os.stat(text)
+        except NotADirectoryError:
+            if split_pack_path(text) is None:
+                raise
+        else:
+            return status.st_dev, status.st_ino, 0, status.st_size, status.st_mtime_ns
+    found = _find(text)
+    if isinstance(found, RemoteSource):
+        device, inode, size, time = found.stamp
+        return device, inode, 0, size, time
+    pack, member = found
+    device, inode, _, time = pack.source.stamp
+    return device, inode, member.offset, member.size, time
+
+
+def content_hash(path: PathLike, offset: int) -> str | None:
+    """Hash of the tensor whose bytes begin at this offset of a file; None where no index has it."""
+    text = os.fspath(path)
+    places = split_pack_path(text)
+    if places is None or not places[1]:
+        return None
+    try:
+        pack = pack_at(places[0])
+    except (OSError, FormatError):
+        return None
+    member = pack.member(places[1])
+    return None if member is None else pack.hash_at(member, offset)
+
+
+# -- folders -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What lies in one archive or below one address: names of files by folder, and what is no file."""
+
+    names_by_folder: dict[str, list[str]]
+    foreign: tuple[str, ...] = ()
+
+
+def exists(path: PathLike) -> bool:
+    """Whether a path leads to anything.   Raises: ConfigError; FormatError when a store cannot be read."""
+    text = os.fspath(path)
+    if not is_remote(text):
+        return os.path.exists(text) or _member_exists(text)
+    places = split_pack_path(text)
+    if places is not None and places[1]:
+        return _member_exists(text)
+    return bool(objects_below(canonical(text)))
+
+
+def _member_exists(text: str) -> bool:
+    places = split_pack_path(text)
+    if places is None or not places[1] or os.path.isdir(places[0]):
+        return False
+    try:
+        members = pack_at(places[0]).contents.members
+    except (OSError, FormatError):
+        return False
+    return places[1] in members or any(name.startswith(f"{places[1]}/") for name in members)
+
+
+def is_folder(path: PathLike) -> bool:
+    """Whether a path leads to something that holds files: a folder, a pack, a folder of a pack, or such an address."""
+    text = os.fspath(path)
+    places = split_pack_path(text)
+    if not is_remote(text):
+        if os.path.isdir(text):
+            return True
+        if places is None or not os.path.isfile(places[0]):
+            return False
+    elif places is None:
+        return find_object(canonical(text)) is None
+    assert places is not None
+    return not places[1] or pack_at(places[0]).member(places[1]) is None
+
+
+def absolute(path: PathLike) -> Path:
+    """The path from the root; an address as it is."""
+    text = os.fspath(path)
+    return Path(canonical(text) if is_remote(text) else os.path.abspath(text))
+
+
+def list_pack(path: str, below: str = "") -> Listed:
+    """Files of an archive by folder, whose paths lead through the archive.   Raises: FormatError; OSError."""
+    contents = pack_at(path).contents
+    names: dict[str, list[str]] = {}
+    for name in contents.members:
+        folder, _, file = name.rpartition("/")
+        if not below or folder == below or folder.startswith(f"{below}/"):
+            names.setdefault(f"{path}/{folder}" if folder else path, []).append(file)
+    return Listed(names, tuple(f"{path}/{name}" for name in contents.foreign))
+
+
+def files_in(folder: PathLike, suffix: str) -> list[str]:
+    """Paths of the files of a folder, or links, whose names end so, sorted; none where there is no such folder."""
+    text = os.fspath(folder)
+    if is_remote(text):
+        url = canonical(text)
+        return sorted(f"{at}/{name}" for at, name in list_remote(url) if at == url and name.endswith(suffix))
+    if os.path.isdir(text):
+        return sorted(os.path.join(text, name) for name in os.listdir(text) if name.endswith(suffix))
+    places = split_pack_path(text)
+    if places is None or not os.path.isfile(places[0]):
+        return []
+    names = list_pack(*places).names_by_folder.get(text, [])
+    return sorted(f"{text}/{name}" for name in names if name.endswith(suffix))
+
+
+def list_remote(url: str) -> Iterator[tuple[str, str]]:
+    """(folder, name) of each object below an address.   Raises: ConfigError; FormatError."""
+    for one in objects_below(canonical(url)):
+        folder, _, name = one.url.rpartition("/")
+        if name:
+            yield folder, name

@@ -1,0 +1,325 @@
+"""Dumps in object stores: `s3://bucket/job`, and whatever else obstore or fsspec knows, read by ranges.
+
+obstore speaks to S3 and what is like it, Google Cloud Storage, Azure and plain HTTP servers, and takes keys, region and
+endpoint from the variables of their own tools (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...). Any other scheme goes to
+fsspec. Neither is imported before such an address is opened.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from msdump.arrays import Array
+from msdump.errors import ConfigError, FormatError
+from msdump.storage.sources import Stamp
+
+# Paths of the standard library's have one slash less.
+_ADDRESS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)
+_OBSTORE = ("s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure", "http", "https")
+_BLOCK_BYTES = 1 << 20
+_KEPT_BLOCKS = 64
+_TAIL_BYTES = 64 << 10  # of an archive: the tail, and the index of a small one
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is an address of an object store."""
+    # A drive's letter is no scheme, and a scheme has two letters at least.
+    return ":/" in path and _ADDRESS.fullmatch(path) is not None
+
+
+def canonical(path: str) -> str:
+    """The address with two slashes behind its scheme."""
+    match = _ADDRESS.fullmatch(path)
+    return path if match is None else f"{match['scheme']}://{match['rest'].rstrip('/')}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteObject:
+    """One object.   url: whole address; tag: changes when its bytes do"""
+
+    url: str
+    size: int
+    tag: str
+
+
+class _Store(Protocol):
+    """One bucket, or one server."""
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, str]]: ...
+
+    def head(self, path: str) -> tuple[int, str] | None: ...
+
+    def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]: ...
+
+    def put(self, path: str, file: str) -> None: ...
+
+
+class _Obstore:
+    """Raises: OSError, of what the store refuses."""
+
+    def __init__(self, root: str, scheme: str) -> None:
+        import obstore
+        from obstore.store import from_url
+
+        self._obstore = obstore
+        self._missing = (obstore.exceptions.NotFoundError, FileNotFoundError)
+        self._errors = (obstore.exceptions.BaseError,)
+        endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+        options: dict[str, Any] = {"allow_http": True} if endpoint.startswith("http://") or scheme == "http" else {}
+        config = {"endpoint": endpoint} if endpoint and scheme in ("s3", "s3a") else {}
+        try:
+            self._store: Any = cast(Any, from_url)(root, client_options=options, **config)
+        except self._errors as error:
+            raise ConfigError(f"{root}: expected the address of a store, got: {error!s:.300}.") from error
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, str]]:
+        try:
+            for batch in self._obstore.list(self._store, prefix=path or None):
+                for one in batch:
+                    yield str(one["path"]), int(one["size"]), _tag(one)
+        except self._errors as error:
+            raise _refused(path, error) from error
+
+    def head(self, path: str) -> tuple[int, str] | None:
+        try:
+            found = self._obstore.head(self._store, path)
+        except self._missing:
+            return None
+        except self._errors as error:
+            raise _refused(path, error) from error
+        return int(found["size"]), _tag(found)
+
+    def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
+        try:
+            found = self._obstore.get_ranges(self._store, path, starts=list(starts), ends=list(ends))
+        except self._errors as error:
+            raise _refused(path, error) from error
+        return [bytes(one) for one in found]
+
+    def put(self, path: str, file: str) -> None:
+        try:
+            with open(file, "rb") as content:
+                self._obstore.put(self._store, path, content)
+        except self._errors as error:
+            raise _refused(path, error) from error
+
+
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+def _tag(found: Any) -> str:
+    return f"{found.get('e_tag') or ''} {found.get('last_modified') or ''}"
+
+
+def _refused(path: str, error: Exception) -> OSError:
+    return OSError(0, f"the store refuses {path}: {str(error).splitlines()[0]:.300}")
+
+
+class _Fsspec:
+    """Raises: OSError."""
+
+    def __init__(self, root: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self._files, base = url_to_fs(root)
+        self._base = base.rstrip("/")
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, str]]:
+        self._files.invalidate_cache()
+        for name, found in self._files.find(self._full(path), detail=True).items():
+            if found.get("type") == "file":
+                yield name.removeprefix(self._base).lstrip("/"), int(found["size"]), _file_tag(found)
+
+    def head(self, path: str) -> tuple[int, str] | None:
+        try:
+            found = self._files.info(self._full(path))
+        except FileNotFoundError:
+            return None
+        return (int(found["size"]), _file_tag(found)) if found.get("type") == "file" else None
+
+    def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
+        full = self._full(path)
+        return list(self._files.cat_ranges([full] * len(starts), list(starts), list(ends), on_error="raise"))
+
+    def put(self, path: str, file: str) -> None:
+        full = self._full(path)
+        self._files.makedirs(full.rpartition("/")[0], exist_ok=True)
+        self._files.put_file(file, full)
+
+    def _full(self, path: str) -> str:
+        return f"{self._base}/{path}" if path else self._base or "/"
+
+
+def _file_tag(found: Any) -> str:
+    return str(found.get("ETag") or found.get("mtime") or found.get("created") or "")
+
+
+_stores: dict[str, _Store] = {}
+_known: dict[str, RemoteObject] = {}
+_lock = threading.Lock()
+
+
+def _store_of(url: str) -> tuple[_Store, str, str]:
+    """(store, its address, path in it).   Raises: ConfigError."""
+    match = _ADDRESS.fullmatch(url)
+    assert match is not None
+    scheme = match["scheme"]
+    bucket, _, path = match["rest"].partition("/")
+    root = f"{scheme}://{bucket}"
+    with _lock:
+        if root not in _stores:
+            _stores[root] = _opened(root, scheme)
+        return _stores[root], root, path.rstrip("/")
+
+
+def _opened(root: str, scheme: str) -> _Store:
+    if scheme in _OBSTORE:
+        try:
+            return _Obstore(root, scheme)
+        except ImportError:
+            pass
+    try:
+        return _Fsspec(root)
+    except (ImportError, ValueError) as error:
+        extra = "msdump[remote]" if scheme in _OBSTORE else f"fsspec and its package for {scheme}"
+        raise ConfigError(
+            f"{root}: expected a package that reads {scheme}:// addresses, got none ({error!s:.200}). Install {extra}."
+        ) from error
+
+
+def objects_below(url: str) -> list[RemoteObject]:
+    """Every object whose address begins with this one and a slash; the object itself where it is one.
+
+    Raises: ConfigError; FormatError when the store cannot be read.
+    """
+    store, root, path = _store_of(url)
+    try:
+        found = [RemoteObject(f"{root}/{name}", size, tag) for name, size, tag in store.listed(path)]
+        exact = f"{root}/{path}"
+        inside = [one for one in found if one.url == exact or one.url.startswith(f"{exact}/") or not path]
+        if not inside and path:
+            one = store.head(path)
+            inside = [] if one is None else [RemoteObject(exact, *one)]
+    except OSError as error:
+        raise FormatError(f"{url}: expected to list it, got: {error.strerror or error}.") from error
+    with _lock:
+        _known.update((one.url, one) for one in inside)
+    return inside
+
+
+def find_object(url: str) -> RemoteObject | None:
+    """The object of this address, as it was when it was last listed.   Raises: OSError; ConfigError."""
+    with _lock:
+        known = _known.get(url)
+    if known is None:
+        store, root, path = _store_of(url)
+        found = store.head(path)
+        if found is None:
+            return None
+        known = RemoteObject(f"{root}/{path}", *found)
+        with _lock:
+            _known[known.url] = known
+    return known
+
+
+def put_file(url: str, file: str) -> None:
+    """Send a file of the disk.   Raises: OSError; ConfigError."""
+    store, _, path = _store_of(url)
+    store.put(path, file)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What was read from stores by this process."""
+
+    requests: int = 0
+    bytes_read: int = 0
+
+
+traffic = Traffic()
+
+
+class RemoteSource:
+    """An object, read by ranges: small ones with what lies around them, which is kept for a while; large ones alone."""
+
+    def __init__(self, found: RemoteObject) -> None:
+        self.where = found.url
+        self.size = found.size
+        digest = hashlib.blake2b(f"{found.url}\n{found.tag}".encode(errors="replace"), digest_size=14).digest()
+        number = int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
+        # No device has a negative number.
+        self.stamp: Stamp = (-1, number[0], found.size, number[1])
+        self._store, _, self._path = _store_of(found.url)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Raises: OSError."""
+        end = min(offset + size, self.size)
+        if end <= offset:
+            return b""
+        if end == self.size and end - offset <= _TAIL_BYTES:
+            return self._tail()[offset - end :]
+        if end - offset >= _BLOCK_BYTES:
+            return self._get([offset], [end])[0]
+        first, last = offset // _BLOCK_BYTES, (end - 1) // _BLOCK_BYTES
+        data = b"".join(self._blocks(range(first, last + 1)))
+        start = offset - first * _BLOCK_BYTES
+        return data[start : start + end - offset]
+
+    def array(self, offset: int, size: int) -> Array:
+        """Raises: OSError; ValueError."""
+        data = self.read(offset, size)
+        if len(data) != size:
+            raise ValueError(f"{size} bytes at offset {offset}")
+        return np.frombuffer(data, np.uint8)
+
+    def _tail(self) -> bytes:
+        start = max(0, self.size - _TAIL_BYTES)
+        return _blocks.get((self.stamp, -1), lambda: self._get([start], [self.size])[0])
+
+    def _blocks(self, numbers: range) -> list[bytes]:
+        def block(number: int) -> bytes:
+            start = number * _BLOCK_BYTES
+            return self._get([start], [min(start + _BLOCK_BYTES, self.size)])[0]
+
+        return [_blocks.get((self.stamp, number), functools.partial(block, number)) for number in numbers]
+
+    def _get(self, starts: list[int], ends: list[int]) -> list[bytes]:
+        found = self._store.ranges(self._path, starts, ends)
+        with _lock:
+            traffic.requests += 1
+            traffic.bytes_read += sum(map(len, found))
+        return found
+
+
+class _Blocks:
+    """Blocks that were read last, of all objects."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Stamp, int], bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[Stamp, int], make: Callable[[], bytes]) -> bytes:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _KEPT_BLOCKS:
+                self._kept.popitem(last=False)
+        return made
+
+
+_blocks = _Blocks()
