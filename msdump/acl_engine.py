@@ -26,6 +26,7 @@ from msdump.dumpers.staging import staging_budget
 from msdump.dumpers.step_folders import claim_time
 from msdump.dumpers.streaming import AclOperatorDumper
 from msdump.dumpers.tally import Tally
+from msdump.dumpers.uploads import begin_upload, end_upload, sender
 from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import DumpError
 from msdump.formats import bin
@@ -79,6 +80,8 @@ class AclDump(ProcessOwned):
         # Where data begin matters to files on the disk alone.
         offsets = bin.data_offsets if callback is None and not plan.saved.statistics else None
         self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets)
+        # The folder of the device is made later; nobody else dumps below it.
+        self._uploader = None if self._sink is not None else begin_upload(self.root, [self.root])
         self._observers: list[Observer] = []
         self._writers: list[Writer] = []
         self._exceptions: list[AclExceptionDumper] = []
@@ -199,6 +202,7 @@ class AclDump(ProcessOwned):
         for observer in self._observers:
             observer.close()
         self._delivery.close(self._writers)
+        end_upload(self._uploader, self._tally)
         if self._tally.error:
             raise DumpError(
                 f"{self.root}: the dump is not complete, {self._tally.lost} tensors are missing and what came later "
@@ -278,7 +282,9 @@ class AclDump(ProcessOwned):
         open_folder: OpenFolder | None = None if sink is None else lambda path: ChunkFolder(path, sink)
         packs: LimitedPacks | None = None
         if sink is None and is_packed(self.plan):
-            packs = LimitedPacks(folder.directory, self._guard, _FILE_MODE, rotation=rotation)
+            packs = LimitedPacks(
+                folder.directory, self._guard, _FILE_MODE, rotation=rotation, on_finished=sender(self._uploader)
+            )
             open_folder = packs.open
         writer: Writer
         if self.plan.saved.statistics:

@@ -32,6 +32,7 @@ from msdump.dumpers.step_folders import RunFolders, StepFolders
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
+from msdump.dumpers.uploads import begin_upload, end_upload, sender
 from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
@@ -50,6 +51,7 @@ from msdump.records import TensorRecord
 from msdump.reloading import Reloader
 from msdump.report import GRAPHS, Report
 from msdump.sessions import Session, lock, remarks
+from msdump.storage.uploading import Uploader
 
 log = logging.getLogger("msdump")
 
@@ -81,6 +83,7 @@ class GraphSession(Session):
     wire   carries out another plan, in the same folders, where the configuration changes; None: it does not
     recorder  keeps steps of the dump, whose folder is a ring; None for an ordinary dump
     metadata_dir  folder of this rank for what describes its dump; None without one
+    uploader  sends the files of the dump to a store; None: they stay here alone
     """
 
     fork_advice = "fork it before the first graph is compiled, with a RANK_ID of its own"
@@ -96,8 +99,10 @@ class GraphSession(Session):
         wire: Wire | None = None,
         recorder: Recorder | None = None,
         metadata_dir: Path | None = None,
+        uploader: Uploader | None = None,
     ) -> None:
         super().__init__()
+        self._uploader = uploader
         self.plan = plan
         self._metadata_dir = metadata_dir
         self.recorder = recorder
@@ -223,6 +228,7 @@ class GraphSession(Session):
                 observer.close()
             if self._reloader is not None:
                 self._reloader.close()
+            end_upload(self._uploader, self._tally)
         finally:
             if self.recorder is not None:
                 self.recorder.close()
@@ -305,12 +311,13 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         return layout.data_dir(record.graph_id, record.iteration)
 
     tally, clock = Tally() if ring is None else ring.tally, Clock()
+    uploader = None if ring is not None else begin_upload(plan.where.path, [layout.metadata_dir.parent])
     dumper: SyncDumper | None = None
 
     def wire(plan: Plan) -> Wired:
         nonlocal dumper
         writers: list[Writer] = []
-        packs = _packs(plan, guard, directory, 0o400)
+        packs = _packs(plan, guard, directory, 0o400, uploader)
         place = None if packs is None else packs.open
         if plan.saved.tensors:
             is_device_format, spares = not plan.saved.is_host_layout, None if ring is None else ring.spares
@@ -329,7 +336,7 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper)
         return Wired(dumper, (*writers, constants))
 
-    return _session(plan, wire, tally, (), hold, ring, layout.metadata_dir)
+    return _session(plan, wire, tally, (), hold, ring, layout.metadata_dir, uploader)
 
 
 def _session(
@@ -340,13 +347,14 @@ def _session(
     hold: FolderHold | None,
     ring: RingParts | None,
     metadata_dir: Path,
+    uploader: Uploader | None,
 ) -> GraphSession:
     wired = wire(plan)
     recorder = None if ring is None else ring.recorder
     observers = (Gate(wired.observer),) if ring is None else (ring.observer, wired.observer)
     reload = wire if ring is None else None
     return GraphSession(
-        plan, (*observers, *others), wired.writers, tally, wired.pool, hold, reload, recorder, metadata_dir
+        plan, (*observers, *others), wired.writers, tally, wired.pool, hold, reload, recorder, metadata_dir, uploader
     )
 
 
@@ -361,9 +369,13 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
     if plan.how.has_graph_files:
         graphs = (GraphFilesDumper(layout, tally),)
 
+    uploader = None
+    if ring is None:
+        uploader = begin_upload(plan.where.path, [folders.home, layout.metadata_dir.parent])
+
     def wire(plan: Plan) -> Wired:
         folders.plan = plan
-        writers, offsets = _async_writers(plan, guard, folders.directory, ring)
+        writers, offsets = _async_writers(plan, guard, folders.directory, ring, uploader)
         if plan.trigger.exception:
             return Wired(ExceptionDumper(plan, writers, tally, clock), writers)
         if plan.trigger.overflow:
@@ -375,18 +387,18 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
         dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
         return Wired(dumper, writers, dumper.pool)
 
-    return _session(plan, wire, tally, graphs, None, ring, layout.metadata_dir)
+    return _session(plan, wire, tally, graphs, None, ring, layout.metadata_dir, uploader)
 
 
 def _async_writers(
-    plan: Plan, guard: DiskGuard, directory: Directory, ring: RingParts | None
+    plan: Plan, guard: DiskGuard, directory: Directory, ring: RingParts | None, uploader: Uploader | None
 ) -> tuple[tuple[Writer, ...], Callable[[Sequence[TensorRecord]], Sequence[int]]]:
     """Writers that the plan asks for, and where data begins in their files.
 
     Files get the modes of the engine that MindSpore hands such dumps to, and go past the page cache.
     """
 
-    packs = _packs(plan, guard, directory, _ASYNC_MODE)
+    packs = _packs(plan, guard, directory, _ASYNC_MODE, uploader)
     place = None if packs is None else packs.open
     # Behind those that fill them.
     last: tuple[Writer, ...] = () if packs is None else (packs,)
@@ -409,9 +421,13 @@ def _async_writers(
     return (*writers, *last), npy.data_offsets
 
 
-def _packs(plan: Plan, guard: DiskGuard, directory: Directory, mode: int) -> LimitedPacks | None:
+def _packs(
+    plan: Plan, guard: DiskGuard, directory: Directory, mode: int, uploader: Uploader | None
+) -> LimitedPacks | None:
     """Where the files of an iteration go when they go into one archive; None: into a folder."""
-    return LimitedPacks(directory, guard, mode, rotation=guard.rotation) if is_packed(plan) else None
+    if not is_packed(plan):
+        return None
+    return LimitedPacks(directory, guard, mode, rotation=guard.rotation, on_finished=sender(uploader))
 
 
 def _limited(

@@ -43,6 +43,12 @@ COMMAND_GROUPS = {
         "ranks": "find what ranks disagree about although it must be equal, and who is outvoted",
         "query": "ask the tables of a job: first divergence, outliers, hashes, SQL of your own",
     },
+    "keep it in few files, or far away": {
+        "pack": "put each folder of an iteration into one tar archive with an index",
+        "unpack": "make folders of packs again",
+        "recover": "make packs whole whose writer was killed",
+        "upload": "send a dump to an object store, where all commands can read it",
+    },
     "keep the last steps": {
         "recorder": "list what a flight recorder kept, or collect what killed processes left",
         "trigger": "ask a job with a flight recorder to keep its last steps",
@@ -63,7 +69,25 @@ _EXAMPLES = """examples:
 """
 
 # Of these 1 is an answer: something differs, is not finite, is missing. What keeps them from it is 2.
-READERS = frozenset({"ls", "compare", "nan", "stat", "where", "show", "replay", "repro", "recorder", "ranks", "query"})
+READERS = frozenset(
+    {
+        "ls",
+        "compare",
+        "nan",
+        "stat",
+        "where",
+        "show",
+        "replay",
+        "repro",
+        "recorder",
+        "ranks",
+        "query",
+        "pack",
+        "unpack",
+        "recover",
+        "upload",
+    }
+)
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 

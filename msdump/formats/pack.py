@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import os
 import threading
@@ -38,19 +39,17 @@ class PackFolder:
 
     path     of the folder that it stands for, whose last part is the folder of the members
     mode     of the archive when it is whole
-    has_hashes  hash the tensors, so that later comparisons need not read what is equal
     """
 
-    def __init__(self, path: Path, mode: int, dir_mode: int, has_hashes: bool = True) -> None:
+    def __init__(self, path: Path, mode: int, dir_mode: int) -> None:
         make_dirs(path.parent, dir_mode)
         self.path = str(path)
         self._folder = path.name
         self._parent = Folder(path.parent)
         self._mode = mode
-        self._hash = _hasher() if has_hashes else None
         self._lock = threading.Lock()
         self._members: dict[str, Member] = {}
-        self._mapping: list[str] = []
+        self._mapping: dict[str, str] = {}
         self._names = LongNames(self._members.__contains__, self._append_mapping)
         self._size = 0
         self._mtime = int(time.time())
@@ -76,12 +75,9 @@ class PackFolder:
         """
         views = [memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes]
         size = sum(view.nbytes for view in views)
-        head = bytes(views[0]) if views and bytes(views[0][:6]) == _NPY_MAGIC and len(views) > 1 else b""
-        # Equal bytes in column-major order are other numbers.
-        has_hashes = tensors_from and self._hash is not None and b"'fortran_order': True" not in head
-        hashes = self._hashes(views, tensors_from) if has_hashes else ()
+        head, hashes = described(views, tensors_from)
         full = f"{self._folder}/{name}"
-        blocks = header(full, size, mode, self._mtime)
+        blocks = header(full, size, mode, self._mtime, original=self._mapping.get(name))
         with self._lock:
             self._check_free(name)
             offset = self._size + len(blocks)
@@ -103,7 +99,8 @@ class PackFolder:
             origin = self._members[existing]
             full = f"{self._folder}/{name}"
             target = origin.name if not origin.is_link else self._first_name(origin)
-            self._append([header(full, 0, self._mode, self._mtime, target)], f"{self.path}/{name}")
+            blocks = header(full, 0, self._mode, self._mtime, target, self._mapping.get(name))
+            self._append([blocks], f"{self.path}/{name}")
             self._members[name] = Member(full, origin.offset, origin.size, True, origin.head, origin.hashes)
         return True
 
@@ -140,8 +137,9 @@ class PackFolder:
                 if not self._members:
                     os.unlink(part, dir_fd=self._parent.descriptor)
                     return ""
-                if self._mapping:
-                    self.write(MAPPING_FILE, ["".join(self._mapping).encode(errors="backslashreplace")], self._mode)
+                if self._mapping and MAPPING_FILE not in self._members:
+                    lines = "".join(f"{mapped},{original}\n" for mapped, original in self._mapping.items())
+                    self.write(MAPPING_FILE, [lines.encode(errors="backslashreplace")], self._mode)
                 with self._lock:
                     members = list(self._members.values())
                     self._append([end_of_pack(self._folder, members, self._size, self._mode, self._mtime)], where)
@@ -168,6 +166,9 @@ class PackFolder:
             part = f"{stem}{PART_SUFFIX}"
             try:
                 fd = self._parent.open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                # `msdump recover` leaves a pack alone that somebody writes.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -196,15 +197,6 @@ class PackFolder:
                 os.unlink(part, dir_fd=handle)
             return os.path.join(self._parent.path, name)
 
-    def _hashes(self, views: Sequence[memoryview], tensors_from: int) -> tuple[str, ...]:
-        assert self._hash is not None
-        offset = sum(view.nbytes for view in views[:tensors_from])
-        found: list[str] = []
-        for view in views[tensors_from:]:
-            found.append(f"{offset}:{self._hash(view)}")
-            offset += view.nbytes
-        return tuple(found)
-
     def _check_free(self, name: str) -> None:
         if name in self._members:
             raise WriteError(
@@ -215,7 +207,7 @@ class PackFolder:
         return next(one.name for one in self._members.values() if one.offset == link.offset and not one.is_link)
 
     def _append_mapping(self, mapped: str, original: str) -> None:
-        self._mapping.append(f"{mapped},{original}\n")
+        self._mapping[mapped] = original
 
     def _append(self, chunks: Sequence[Buffer], where: str) -> None:
         """Add whole blocks at the end, which after a failure is where it was. The lock is held.
@@ -241,10 +233,23 @@ class PackFolder:
         self._size = end
 
 
-def _hasher() -> Callable[[memoryview], str]:
-    import xxhash
+def described(views: Sequence[memoryview], tensors_from: int) -> tuple[bytes, tuple[str, ...]]:
+    """What the index says of a member: its first bytes, of a .npy file, and the hashes of its tensors.
 
-    return xxhash.xxh3_128_hexdigest
+    tensors_from   as of `PackFolder.write`; chunks without bytes are left out
+    """
+    head = bytes(views[0]) if len(views) > 1 and bytes(views[0][:6]) == _NPY_MAGIC else b""
+    # Equal bytes in column-major order are other numbers.
+    if not tensors_from or b"'fortran_order': True" in head:
+        return head, ()
+    from xxhash import xxh3_128_hexdigest
+
+    offset = sum(view.nbytes for view in views[:tensors_from])
+    hashes: list[str] = []
+    for view in views[tensors_from:]:
+        hashes.append(f"{offset}:{xxh3_128_hexdigest(view)}")
+        offset += view.nbytes
+    return head, tuple(hashes)
 
 
 class MemberText:

@@ -85,6 +85,7 @@ class Contents:
     end       offset behind the last whole member
     is_whole  the archive ends as it should; False: it was cut
     has_index  members come from the index
+    originals  names that members stand for, where the archive was cut before its mapping.csv
     """
 
     members: Mapping[str, Member]
@@ -92,6 +93,7 @@ class Contents:
     end: int = 0
     is_whole: bool = True
     has_index: bool = False
+    originals: Mapping[str, str] = field(default_factory=dict)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -102,10 +104,13 @@ def padding(size: int) -> int:
     return -size % BLOCK
 
 
-def header(name: str, size: int, mode: int, mtime: int, target: str | None = None) -> bytes:
+def header(
+    name: str, size: int, mode: int, mtime: int, target: str | None = None, original: str | None = None
+) -> bytes:
     """Blocks that precede the data of a member, 512 bytes or, for names of more than 100, a few times that.
 
-    target   full name of the earlier member that this one is a hard link to; its size is 0 then
+    target    full name of the earlier member that this one is a hard link to; its size is 0 then
+    original  the name that the member stands for, as mapping.csv has it: a pack that was cut has no such file
     """
     raw = name.encode(errors="surrogateescape")
     raw_target = b"" if target is None else target.encode(errors="surrogateescape")
@@ -114,6 +119,8 @@ def header(name: str, size: int, mode: int, mtime: int, target: str | None = Non
         extended += _pax_record(b"path", raw)
     if len(raw_target) > _NAME_BYTES:
         extended += _pax_record(b"linkpath", raw_target)
+    if original is not None:
+        extended += _pax_record(b"comment", original.encode(errors="surrogateescape"))
     kind = _FILE if target is None else _LINK
     main = _block(raw[:_NAME_BYTES], size, mode, mtime, kind, raw_target[:_NAME_BYTES])
     if not extended:
@@ -190,17 +197,18 @@ def _index(members: Sequence[Member]) -> bytes:
 Read = Callable[[int, int], bytes]
 
 
-def read_contents(where: str, size: int, read: Read) -> Contents:
+def read_contents(where: str, size: int, read: Read, ignores_index: bool = False) -> Contents:
     """What an archive holds, by its index or, where it has none, by its headers.
 
     where   for messages
     size    of the archive
+    ignores_index  go by the headers in any case
     Edges:  a last member that is cut is left out.
     Raises: FormatError for an index that is damaged or contradicts itself, and for names that no dump has: absolute
             ones, ones that lead out, two of one name, links to what is not an earlier member.
     """
     place = _tail(size, read)
-    if place is None:
+    if place is None or ignores_index:
         return _scanned(where, size, read)
     offset, length, checksum = place
     data = read(offset, length)
@@ -279,6 +287,12 @@ class _Scan:
     where: str
     members: dict[str, Member] = field(default_factory=dict)
     foreign: list[str] = field(default_factory=list)
+    originals: dict[str, str] = field(default_factory=dict)
+
+    def contents(self, end: int, is_whole: bool) -> Contents:
+        """What a dump has of it: index and tail are parts of the pack."""
+        members = {name: one for name, one in self.members.items() if not _is_of_index(name)}
+        return Contents(members, tuple(self.foreign), end, is_whole, originals=self.originals)
 
     def add(self, member: Member) -> None:
         check_name(self.where, member.name)
@@ -302,7 +316,7 @@ def _scanned(where: str, size: int, read: Read) -> Contents:
         elif length is not None and extended.get("size", b"").isdigit() and len(extended["size"]) < 19:
             length = int(extended["size"])
         if length is None or at + BLOCK + length > size:
-            return Contents(_without_index(scan.members), tuple(scan.foreign), end, is_whole=False)
+            return scan.contents(end, is_whole=False)
         following = at + BLOCK + length + padding(length)
         if kind in (_PAX, _LONG_NAME, _LONG_TARGET) and length:
             if length > _MAX_EXTENDED_BYTES:
@@ -310,24 +324,22 @@ def _scanned(where: str, size: int, read: Read) -> Contents:
             data = read(at + BLOCK, length)
             extended.update(_extended(kind, data))
         elif kind != _PAX_GLOBAL:
-            name = extended.get("path", _name(block))
-            _take(scan, kind, _text(name), _text(extended.get("linkpath", _cut(block[157:257]))), at, length)
+            name = _text(extended.get("path", _name(block))).removeprefix("./")
+            _take(scan, kind, name, _text(extended.get("linkpath", _cut(block[157:257]))), at, length)
+            if "comment" in extended and name in scan.members:
+                scan.originals[name] = _text(extended["comment"])
             extended = {}
-            end = following
+            # Index and tail are written anew behind the last file.
+            end = end if _is_of_index(name) else following
         at = following
-    return Contents(_without_index(scan.members), tuple(scan.foreign), end, is_whole=len(read(at, BLOCK)) == BLOCK)
+    return scan.contents(end, is_whole=len(read(at, BLOCK)) == BLOCK)
 
 
-def _without_index(members: dict[str, Member]) -> dict[str, Member]:
-    return {
-        name: member
-        for name, member in members.items()
-        if not name.endswith((f"/{INDEX_NAME}", f"/{TAIL_NAME}")) and name not in (INDEX_NAME, TAIL_NAME)
-    }
+def _is_of_index(name: str) -> bool:
+    return name.endswith((f"/{INDEX_NAME}", f"/{TAIL_NAME}")) or name in (INDEX_NAME, TAIL_NAME)
 
 
 def _take(scan: _Scan, kind: bytes, name: str, target: str, at: int, length: int) -> None:
-    name = name.removeprefix("./")
     if kind in (_FILE, _OLD_FILE):
         scan.add(Member(name, at + BLOCK, length))
     elif kind == _LINK:
@@ -368,7 +380,7 @@ def _extended(kind: bytes, data: bytes) -> dict[str, bytes]:
         if not (digits.isdigit() and len(digits) < 9 and len(digits) + 1 < int(digits) <= len(data)):
             break
         key, _, value = data[len(digits) + 1 : int(digits) - 1].partition(b"=")
-        if key in (b"path", b"linkpath", b"size"):
+        if key in (b"path", b"linkpath", b"size", b"comment"):
             found[key.decode()] = value
         data = data[int(digits) :]
     return found

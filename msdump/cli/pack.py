@@ -1,0 +1,58 @@
+"""`msdump pack PATH`, and the options and lines that `unpack` and `recover` share with it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msdump.cli.printing import complain, say
+from msdump.cli.report_text import format_count
+from msdump.config.environment import format_size
+
+if TYPE_CHECKING:
+    from msdump.formats.pack_tree import Packed
+
+DONE, NOTHING, INCOMPLETE = 0, 1, 4
+EXIT_STATUS = (
+    "exit status: 0 done; 1 there was nothing to do; 2 wrong usage, or a damaged file; 4 something could not be kept."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs "
+        "as they read folders; `tar xf` brings the folder back."
+    )
+    parser.epilog = f"MSDUMP_CONTAINER=pack has a dump write packs at once.\n\n{EXIT_STATUS}"
+    add_tree_arguments(parser, "leave the folders where they are")
+
+
+def add_tree_arguments(parser: argparse.ArgumentParser, keeping: str | None) -> None:
+    """PATH, and `--keep` where something is removed."""
+    parser.add_argument("path", metavar="PATH", help="a dump, any folder of one, or a pack")
+    if keeping is not None:
+        parser.add_argument("--keep", action="store_true", help=keeping)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pack.   Raises: FormatError; WriteError."""
+    from msdump.formats.pack_tree import pack_tree
+
+    return tell(pack_tree(args.path, args.keep), "pack", f"{args.path}: no folder of an iteration is there.")
+
+
+def tell(packs: Iterable[Packed], command: str, nothing: str) -> int:
+    """A line for each pack; the exit status."""
+    count = lost = 0
+    for one in packs:
+        count += 1
+        lost += bool(one.lost)
+        say(f"{one.path}  {format_count(one.members, 'file')}, {format_size(one.size_bytes)}")
+        if one.lost:
+            complain(f"msdump {command}: {one.path}: left out: {one.lost}.")
+    if not count:
+        complain(f"msdump {command}: {nothing}")
+        return NOTHING
+    return INCOMPLETE if lost else DONE

@@ -1,0 +1,24 @@
+"""`msdump recover PATH`: packs whose writer was killed become whole ones."""
+
+from __future__ import annotations
+
+import argparse
+
+from msdump.cli.pack import EXIT_STATUS, add_tree_arguments, tell
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Give packs without an end (5.tar.part of a killed process, or one that was cut) an index and their name. All "
+        "whole members stay; the last one goes when it is cut. Readers take such packs as they are, only slower."
+    )
+    parser.epilog = EXIT_STATUS
+    add_tree_arguments(parser, None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Recover.   Raises: FormatError; WriteError."""
+    from msdump.formats.pack_tree import recover_tree
+
+    return tell(recover_tree(args.path), "recover", f"{args.path}: every pack there is whole, or there is none.")

@@ -1,0 +1,38 @@
+"""`msdump upload DIR ADDRESS`: a dump goes to an object store."""
+
+from __future__ import annotations
+
+import argparse
+
+from msdump.cli.printing import complain, say
+from msdump.cli.report_text import format_count
+from msdump.config.environment import format_size
+
+DONE, INCOMPLETE = 0, 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.description = (
+        "Send all files of a dump to an object store, under the names that they have below DIR. What is there already "
+        "in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects."
+    )
+    parser.epilog = (
+        "Keys, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, "
+        "or the variables of another store. MSDUMP_UPLOAD sends a dump while it runs.\n\n"
+        "exit status: 0 all is there; 2 wrong usage; 4 some files could not be sent."
+    )
+    parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
+    parser.add_argument("address", metavar="ADDRESS", help="such as s3://bucket/job")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Upload.   Raises: ConfigError; FormatError."""
+    from msdump.storage.uploading import upload_tree
+
+    sent = upload_tree(args.dump, args.address)
+    text = f"{format_count(sent.files, 'file')} sent, {format_size(sent.bytes_sent)}; {sent.there} were there"
+    say(f"{args.address}: {text}.")
+    for path, reason in sent.failed:
+        complain(f"msdump upload: {path}: {reason}")
+    return INCOMPLETE if sent.failed else DONE
