@@ -24,13 +24,14 @@ from msdump.formats.direct import Buffer
 from msdump.formats.folders import close_written, write_error
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.writer import Counter, LinkFolder, LongNames, WriteCounts, finish_all
-from msdump.storage.pack_format import PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
+from msdump.storage.pack_format import INDEX_NAME, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
 
 if TYPE_CHECKING:
     from msdump.records import TensorRecord
 
 _MAX_BUFFERS = 512
 _NPY_MAGIC = b"\x93NUMPY"
+_JOINED_BYTES = 128 << 10
 _ZEROS = bytes(512)
 
 
@@ -81,7 +82,7 @@ class PackFolder:
         with self._lock:
             self._check_free(name)
             offset = self._size + len(blocks)
-            self._append([blocks, *views, _ZEROS[: padding(size)]], f"{self.path}/{name}")
+            self._append([blocks, *views, _ZEROS[: padding(size)]], len(blocks) + size + padding(size), name)
             self._members[name] = Member(full, offset, size, head=head, hashes=hashes)
         return size
 
@@ -100,7 +101,7 @@ class PackFolder:
             full = f"{self._folder}/{name}"
             target = origin.name if not origin.is_link else self._first_name(origin)
             blocks = header(full, 0, self._mode, self._mtime, target, self._mapping.get(name))
-            self._append([blocks], f"{self.path}/{name}")
+            self._append([blocks], len(blocks), name)
             self._members[name] = Member(full, origin.offset, origin.size, True, origin.head, origin.hashes)
         return True
 
@@ -142,7 +143,8 @@ class PackFolder:
                     self.write(MAPPING_FILE, [lines.encode(errors="backslashreplace")], self._mode)
                 with self._lock:
                     members = list(self._members.values())
-                    self._append([end_of_pack(self._folder, members, self._size, self._mode, self._mtime)], where)
+                    end = end_of_pack(self._folder, members, self._size, self._mode, self._mtime)
+                    self._append([end], len(end), INDEX_NAME)
                 set_mode(self._fd, self._mode)
             finally:
                 fd, self._fd = self._fd, -1
@@ -209,13 +211,15 @@ class PackFolder:
     def _append_mapping(self, mapped: str, original: str) -> None:
         self._mapping[mapped] = original
 
-    def _append(self, chunks: Sequence[Buffer], where: str) -> None:
+    def _append(self, chunks: Sequence[bytes | memoryview], size: int, name: str) -> None:
         """Add whole blocks at the end, which after a failure is where it was. The lock is held.
 
         One call to the system for a small member: a killed process leaves whole members, and the last one cut.
         """
-        views = [memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes]
-        place, end = self._size, self._size + sum(view.nbytes for view in views)
+        place, end = self._size, self._size + size
+        # Copying little is cheaper than telling the system of several pieces.
+        pieces = (b"".join(chunks),) if size < _JOINED_BYTES else chunks
+        views = [memoryview(piece) for piece in pieces if len(piece)]
         try:
             while place < end:
                 count = os.pwritev(self._fd, views[:_MAX_BUFFERS], place)
@@ -229,7 +233,7 @@ class PackFolder:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._size)
-            raise write_error(where, f"to append {end - self._size} bytes", error) from error
+            raise write_error(f"{self.path}/{name}", f"to append {size} bytes", error) from error
         self._size = end
 
 
@@ -284,7 +288,7 @@ class MemberText:
 class Packs:
     """The packs of one dump. It stands behind the writers that fill them, and ends a pack when they have.
 
-    directory    folder that a record belongs to
+    directory    folder that a record belongs to, which only its graph and its iteration decide
     on_finished  told the path of each whole pack, and the graph and the iteration that it is of
     """
 
@@ -304,7 +308,7 @@ class Packs:
         self._on_finished = on_finished
         self._counter = Counter()
         self._open: dict[Path, PackFolder] = {}
-        self._paths: dict[tuple[int, int], set[Path]] = {}
+        self._paths: dict[tuple[int, int], Path] = {}
         self._lock = threading.Lock()
 
     def open(self, path: Path) -> PackFolder:
@@ -321,27 +325,24 @@ class Packs:
         return self._counter.total
 
     def write(self, records: Sequence[TensorRecord]) -> None:
-        """Notes where the records of an iteration lie."""
-        last = None
+        """Note where the records of an iteration lie."""
         for record in records:
             place = record.graph_id, record.iteration
-            if place != last:
-                self._paths.setdefault(place, set()).add(self._directory(record))
-                last = place
+            if place not in self._paths:
+                self._paths[place] = self._directory(record)
 
     def end_iteration(self, graph_id: int, iteration: int) -> None:
         """Raises: WriteError."""
         with self._lock:
-            ended = [self._open.pop(path, None) for path in self._paths.pop((graph_id, iteration), ())]
-        ends = [functools.partial(self._finish, pack, graph_id, iteration) for pack in ended if pack is not None]
-        finish_all(ends)
+            path = self._paths.pop((graph_id, iteration), None)
+            pack = None if path is None else self._open.pop(path, None)
+        if pack is None:
+            return
+        name = pack.finish()
+        self._counter.add(bytes_written=pack.overhead_bytes)
+        if name:
+            self._on_finished(Path(name), graph_id, iteration)
 
     def close(self) -> None:
         """Raises: WriteError."""
         finish_all([functools.partial(self.end_iteration, *place) for place in list(self._paths)])
-
-    def _finish(self, pack: PackFolder, graph_id: int, iteration: int) -> None:
-        path = pack.finish()
-        self._counter.add(bytes_written=pack.overhead_bytes)
-        if path:
-            self._on_finished(Path(path), graph_id, iteration)

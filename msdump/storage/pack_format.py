@@ -138,17 +138,17 @@ def _pax_record(key: bytes, value: bytes) -> bytes:
 
 
 def _block(name: bytes, size: int, mode: int, mtime: int, kind: bytes, target: bytes) -> bytes:
-    text = b"%s%s%011o\0        %s%s%s" % (
+    before, after, fixed_sum = _fixed(mode, size, mtime, kind)
+    # The sum of all bytes, with blanks in the place of the checksum itself.
+    checksum = fixed_sum + sum(name) + sum(target)
+    return b"%s%s%06o\0 %s%s%s" % (
         name.ljust(_NAME_BYTES, b"\0"),
-        _fixed(mode, size),
-        mtime,
+        before,
+        checksum,
         kind,
         target.ljust(_NAME_BYTES, b"\0"),
-        _REST,
+        after,
     )
-    # The sum of all bytes, with blanks in the place of the checksum itself.
-    checksum = sum(text)
-    return b"%s%06o\0 %s" % (text[:148], checksum, text[156:])
 
 
 # Magic and version, then owner, group, device numbers and prefix, which packs leave empty.
@@ -156,11 +156,11 @@ _REST = b"ustar\00000" + bytes(BLOCK - 265)
 
 
 @functools.lru_cache(maxsize=4096)
-def _fixed(mode: int, size: int) -> bytes:
-    """Mode, owner, group and size."""
-    if size < 8**11:
-        return b"%07o\0%07o\0%07o\0%011o\0" % (mode, 0, 0, size)
-    return b"%07o\0%07o\0%07o\0" % (mode, 0, 0) + b"\x80" + size.to_bytes(11, "big")
+def _fixed(mode: int, size: int, mtime: int, kind: bytes) -> tuple[bytes, bytes, int]:
+    """Of a header: mode, owner, group, size and time; what follows the names; the sum of all but the names."""
+    number = b"%011o\0" % size if size < 8**11 else b"\x80" + size.to_bytes(11, "big")
+    before = b"%07o\0%07o\0%07o\0%s%011o\0" % (mode, 0, 0, number, mtime)
+    return before, _REST, sum(before) + 8 * 32 + sum(kind) + sum(_REST)
 
 
 def end_of_pack(folder: str, members: Sequence[Member], offset: int, mode: int, mtime: int) -> bytes:
