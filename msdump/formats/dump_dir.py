@@ -379,7 +379,8 @@ class DumpDir:
 
     def _original_names(self, folder: DumpedFolder) -> list[tuple[str, str]]:
         """Names of a folder's files, each with the one that it stands for."""
-        originals = self._mapping(folder) if MAPPING_FILE in folder.names else {}
+        is_told = MAPPING_FILE in folder.names
+        originals = self._mapping(folder) if is_told else storage.originals_in(folder.path)
         return [(name, originals.get(name, name)) for name in folder.names]
 
     def _files_of(self, folder: DumpedFolder) -> list[DumpedFile]:

@@ -20,9 +20,11 @@ from msdump.formats.folders import write_error
 from msdump.formats.pack import PackFolder, described
 from msdump.formats.paths.parse import MSPROBE, Place, parse_dump_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
+from msdump.formats.sidecars import append_mapping
 from msdump.plain_files import unreadable
 from msdump.storage.files import map_file
 from msdump.storage.pack_format import (
+    BLOCK,
     PART_SUFFIX,
     SUFFIX,
     Contents,
@@ -33,6 +35,7 @@ from msdump.storage.pack_format import (
     read_contents,
 )
 from msdump.storage.packs import is_pack_name, open_pack
+from msdump.storage.sources import Source
 
 _MODE, _DIR_MODE = 0o600, 0o700
 _TEXTS = (STATISTIC_FILE, MAPPING_FILE)
@@ -130,12 +133,17 @@ def _unpack(path: str, contents: Contents) -> Packed:
     home = os.path.dirname(os.path.abspath(path))
     names: dict[int, str] = {}
     folders: dict[str, Folder] = {}
+    # Of a pack that was cut; others have a mapping.csv.
+    is_told = any(name.endswith(f"/{MAPPING_FILE}") for name in contents.members)
+    originals = {} if is_told else contents.originals
     try:
         for member in contents.members.values():
             below, _, name = member.name.rpartition("/")
             if below not in folders:
                 make_dirs(os.path.join(home, below), _DIR_MODE)
                 folders[below] = Folder(os.path.join(home, below))
+            if member.name in originals:
+                append_mapping(folders[below], name, originals[member.name], _MODE)
             origin = names.setdefault(member.offset, member.name)
             if member.is_link and origin != member.name:
                 above, _, first = origin.rpartition("/")
@@ -145,11 +153,17 @@ def _unpack(path: str, contents: Contents) -> Packed:
             if name in _TEXTS and folders[below].has(name):
                 _append_rows(os.path.join(home, member.name), data.tobytes().decode(errors="backslashreplace"))
             else:
-                folders[below].write(name, [data.data] if data.size else [], _MODE)
+                folders[below].write(name, [data.data] if data.size else [], _mode_of(source, member.offset))
     finally:
         for folder in folders.values():
             folder.close()
     return Packed(path, len(contents.members), source.size)
+
+
+def _mode_of(source: Source, offset: int) -> int:
+    """Of a file, by the header before its data; nobody else gets more than its owner had."""
+    digits = source.read(offset - BLOCK + 100, 7)
+    return int(digits, 8) & 0o777 if digits.isdigit() and not digits.strip(b"01234567") else _MODE
 
 
 def _append_rows(path: str, text: str) -> None:
@@ -198,8 +212,9 @@ def _recover(path: str) -> Packed:
         contents = read_contents(path, size, lambda offset, count: os.pread(fd, count, offset), ignores_index=True)
         if not contents.members:
             raise FormatError(f"{path}: expected members, got none that is whole. Remove it.")
+        # A damaged index must not be asked about what is left.
+        os.ftruncate(fd, contents.end)
         members = [_described(path, member) for member in contents.members.values()]
-        # What a reader has mapped of the end is gone: whoever reads a pack that nobody finished has to bear it.
         end = _append_end(fd, path, members, contents)
     except OSError as error:
         raise write_error(path, "to recover this pack", error) from error
@@ -219,10 +234,9 @@ def _described(path: str, member: Member) -> Member:
 
 
 def _append_end(fd: int, path: str, members: list[Member], contents: Contents) -> int:
-    """Cut the file behind its last whole member and end it as a pack; returns its size.   Raises: OSError."""
+    """End a file of whole members as a pack; returns its size.   Raises: OSError."""
     folder = members[0].name.partition("/")[0]
     now, at = int(time.time()), contents.end
-    os.ftruncate(fd, at)
     mapping = f"{folder}/{MAPPING_FILE}"
     if contents.originals and mapping not in contents.members:
         rows = [f"{name.rpartition('/')[2]},{original}\n" for name, original in contents.originals.items()]

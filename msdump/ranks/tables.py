@@ -23,6 +23,7 @@ from msdump.formats.atomic import make_dirs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.frames import FLAG, SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
+from msdump.storage.remote import is_remote
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
@@ -99,6 +100,9 @@ def units_of(
 
 def _folder_of_rank(folder: str, root: str, rank: int | None) -> str:
     """The folder of the rank, whose graph files and layout belong to it; the dump itself where there is none."""
+    if is_remote(root):
+        head, found, _ = f"{folder}/".partition(f"/rank_{rank}/")
+        return f"{head}/rank_{rank}" if found else root
     path = Path(os.path.abspath(folder))
     top = Path(os.path.abspath(root))
     for parent in (path, *path.parents):

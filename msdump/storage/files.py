@@ -22,7 +22,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.plain_files import SIDE_BYTES
 from msdump.storage.pack_format import Member
-from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path
+from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path, without_packs
 from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, objects_below
 
 PathLike = str | os.PathLike[str]
@@ -257,6 +257,13 @@ def absolute(path: PathLike) -> Path:
     return Path(canonical(text) if is_remote(text) else os.path.abspath(text))
 
 
+def folder_below(root: PathLike, path: PathLike) -> str:
+    """Folder of a file as seen from another, "." for that itself; packs on the way are left out, as `unpack` does."""
+    base, folder = (canonical(os.fspath(one)) for one in (root, os.path.dirname(path)))
+    relative = folder[len(base) :].lstrip("/") if is_remote(base) else os.path.relpath(folder, base)
+    return "/".join(without_packs(relative.split("/"))) or "."
+
+
 def list_pack(path: str, below: str = "") -> Listed:
     """Files of an archive by folder, whose paths lead through the archive.   Raises: FormatError; OSError."""
     contents = pack_at(path).contents
@@ -266,6 +273,19 @@ def list_pack(path: str, below: str = "") -> Listed:
         if not below or folder == below or folder.startswith(f"{below}/"):
             names.setdefault(f"{path}/{folder}" if folder else path, []).append(file)
     return Listed(names, tuple(f"{path}/{name}" for name in contents.foreign))
+
+
+def originals_in(folder: str) -> dict[str, str]:
+    """Names that files of a folder of a pack stand for, where the pack was cut before it got its mapping.csv."""
+    places = split_pack_path(folder)
+    if places is None:
+        return {}
+    try:
+        originals = pack_at(places[0]).contents.originals
+    except (OSError, FormatError):
+        return {}
+    start = f"{places[1]}/" if places[1] else ""
+    return {name[len(start) :]: original for name, original in originals.items() if name.startswith(start)}
 
 
 def files_in(folder: PathLike, suffix: str) -> list[str]:

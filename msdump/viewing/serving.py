@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.atomic import write_file
+from msdump.storage import files as storage
 from msdump.viewing.filling import Wanted, fill, program
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
 from msdump.viewing.index import Index, cache_folder, place_of, remove_old
@@ -60,7 +61,7 @@ class Viewing:
         has_actions: bool = False,
     ) -> None:
         for root in (wanted.dump, wanted.golden):
-            if root is not None and not os.path.exists(root):
+            if root is not None and not storage.exists(root):
                 raise FormatError(f"{root}: expected a folder or file of a dump, got nothing. Is it mounted?")
         if has_actions:
             wanted = _with_mapping(wanted)

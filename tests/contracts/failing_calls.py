@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-CALLS = ("open", "write", "writev", "close", "link", "rename", "unlink", "mkdir", "ftruncate", "fchmod")
+CALLS = ("open", "write", "writev", "pwritev", "close", "link", "rename", "unlink", "mkdir", "ftruncate", "fchmod")
 
 
 class FailingCalls:

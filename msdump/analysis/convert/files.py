@@ -44,6 +44,7 @@ from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.sidecars import append_mapping, read_mapping
 from msdump.plain_files import populate
 from msdump.records import INPUT, OUTPUT
+from msdump.storage import files as storage
 
 NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"
 FILE_TYPES = (NPY, BIN, MSNPY, PT, SAFETENSORS)
@@ -133,13 +134,13 @@ def dump_sources(path: str | os.PathLike[str], options: ConvertOptions) -> list[
     Edges:   npy files only when they become something else.
     """
     dump = DumpDir.open(path)
-    root = dump.path if dump.path.is_dir() else dump.path.parent
+    root = dump.path if storage.is_folder(dump.path) else dump.path.parent
     forms = {parse.BIN, parse.OVERFLOW}
     if options.file_type not in (NPY, MSNPY) or options.format is not None:
         forms.add(parse.NPY)
     files = [*dump.files(), *dump.overflow_files()]
     return [
-        Source(file.path, file.original_name, os.path.relpath(os.path.dirname(file.path), root))
+        Source(file.path, file.original_name, storage.folder_below(root, file.path))
         for file in files
         if file.form in forms and not file.path.endswith(".json")
     ]

@@ -29,6 +29,7 @@ from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.plain_files import unreadable
 from msdump.records import TensorKey, TensorRecord
 from msdump.stats import Statistics, md5_hex, statistics
+from msdump.storage import files
 
 
 def tensor_statistics(
@@ -207,17 +208,17 @@ def write_statistic_files(
     Raises:  ConfigError when a file is there already or there are no tensors; WriteError.
     """
     dump = opened(dump)
-    root = dump.path if dump.path.is_dir() else dump.path.parent
+    root = dump.path if files.is_folder(dump.path) else dump.path.parent
     by_folder: dict[str, list[DumpedTensor]] = {}
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
         if not tensor.file.place.is_constants:
-            by_folder.setdefault(os.path.dirname(tensor.path), []).append(tensor)
+            by_folder.setdefault(files.folder_below(root, tensor.path), []).append(tensor)
     if not by_folder:
         raise nothing_selected(dump, expected="tensors", rank=rank, graph=graph, iteration=iteration)
     written: list[Path] = []
     problems: list[tuple[str, FormatError]] = []
     for folder, tensors in by_folder.items():
-        path = Path(target, os.path.relpath(folder, root), STATISTIC_FILE)
+        path = Path(target, folder, STATISTIC_FILE)
         if path.exists():
             raise ConfigError(f"{path}: expected a place for a new file, got one that is there. Choose another folder.")
         problems += _write_statistics(path.parent, tensors, is_raw, thread_count)

@@ -1,0 +1,245 @@
+"""`pack_tree`, `unpack_tree`, `recover_tree`, and their commands."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.cli.main import main
+from msdump.errors import FormatError, WriteError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.npy import NpyWriter
+from msdump.formats.pack import Packs
+from msdump.formats.pack_tree import pack_tree, recover_tree, unpack_tree
+from msdump.formats.paths.sync import SyncLayout
+from msdump.records import TensorKey
+from msdump.storage.packs import open_pack
+from tests.contracts.writer_contract import record
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    layout = SyncLayout(tmp_path / "dump", 0, "Net")
+    writer = NpyWriter(lambda one: layout.data_dir(one.graph_id, one.iteration))
+    for iteration in (0, 3):
+        items = [record(number, iteration=iteration, key=TensorKey(number // 2, 0)) for number in range(6)]
+        writer.write(items)
+    writer.close()
+    return tmp_path / "dump"
+
+
+def _pack(root: Path) -> Path:
+    return root / "rank_0" / "Net" / "0" / "3.tar"
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_links_and_modes_come_back(dump: Path) -> None:
+    before = {path: (path.stat().st_mode, path.stat().st_nlink) for path in dump.rglob("*.npy")}
+    files = _files(dump)
+    assert main(["pack", str(dump)]) == 0
+    assert sorted(path.name for path in dump.rglob("*") if path.is_file()) == ["0.tar", "3.tar"]
+    assert main(["pack", str(dump)]) == 1
+    assert main(["unpack", str(dump)]) == 0
+    assert _files(dump) == files
+    assert {path: (path.stat().st_mode, path.stat().st_nlink) for path in dump.rglob("*.npy")} == before
+
+
+def test_what_is_kept_stays(dump: Path) -> None:
+    files = _files(dump)
+    list(pack_tree(dump, keeps_folders=True))
+    assert {name: data for name, data in _files(dump).items() if not name.endswith(".tar")} == files
+    with pytest.raises(WriteError, match="free name"):
+        list(unpack_tree(dump))
+    assert _pack(dump).exists()
+
+
+def test_files_that_are_there_are_not_overwritten_but_tables_grow(dump: Path) -> None:
+    folder = dump / "rank_0" / "Net" / "0" / "3"
+    (folder / "statistic.csv").write_text("a,b\n1,2\n")
+    list(pack_tree(dump))
+    folder.mkdir()
+    (folder / "statistic.csv").write_text("a,b\n0,0\n")
+    list(unpack_tree(dump))
+    assert (folder / "statistic.csv").read_text() == "a,b\n0,0\n1,2\n"
+
+
+def test_tables_of_other_columns_are_refused(dump: Path) -> None:
+    folder = dump / "rank_0" / "Net" / "0" / "3"
+    (folder / "statistic.csv").write_text("a,b\n1,2\n")
+    list(pack_tree(dump))
+    folder.mkdir()
+    (folder / "statistic.csv").write_text("a,c\n")
+    with pytest.raises(WriteError, match="columns a,b"):
+        list(unpack_tree(dump))
+
+
+def test_a_cut_pack_is_recovered(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    list(pack_tree(dump))
+    path = _pack(dump)
+    whole = open_pack(str(path)).contents.members
+    last = max((one for one in whole.values() if not one.is_link), key=lambda one: one.offset)
+    part = path.with_name("3.tar.part")
+    path.rename(part)
+    part.chmod(0o600)
+    os.truncate(part, last.offset + last.size // 2)
+    kept = {name for name, one in whole.items() if one.offset < last.offset}
+    assert {os.path.basename(one.path) for one in DumpDir.open(part).tensors()} == {
+        os.path.basename(one) for one in kept
+    }
+    assert main(["recover", str(dump)]) == 4
+    assert "left out" in capsys.readouterr().err
+    assert not part.exists()
+    found = open_pack(str(path)).contents
+    assert found.has_index
+    assert set(found.members) == kept
+    assert all(one.hashes and one.head for one in found.members.values())
+    assert [one.load().tolist() for one in DumpDir.open(path, strict=True).tensors()]
+    assert main(["recover", str(dump)]) == 1
+
+
+def test_a_pack_with_a_damaged_index_is_named_and_recovered(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    list(pack_tree(dump))
+    path = _pack(dump)
+    members = open_pack(str(path)).contents.members
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b'"msdump_index"') + 1] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data)
+    opened = DumpDir.open(dump)
+    assert len(list(opened.tensors())) == 6
+    ((where, error),) = opened.damaged
+    assert where == str(path)
+    assert "msdump recover" in str(error)
+    assert main(["ls", str(dump)]) == 4
+    capsys.readouterr()
+    assert main(["recover", str(dump)]) == 0
+    assert open_pack(str(path)).contents.members == members
+    assert len(list(DumpDir.open(dump, strict=True).tensors())) == 12
+
+
+def test_an_index_of_another_archive_is_found_out(dump: Path) -> None:
+    """What the index says is checked against the header before the data, before any of it is believed."""
+    list(pack_tree(dump))
+    path = _pack(dump)
+    member = next(iter(open_pack(str(path)).contents.members.values()))
+    data = bytearray(path.read_bytes())
+    data[member.offset - 512 : member.offset - 412] = b"3/other.npy".ljust(100, b"\0")
+    path.chmod(0o600)
+    path.write_bytes(data)
+    tensor = next(one for one in DumpDir.open(path).tensors() if one.path.endswith(member.name))
+    with pytest.raises(FormatError, match="as the index says"):
+        tensor.load()
+
+
+def test_a_pack_that_is_being_written_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packs = Packs(lambda _: tmp_path / "5", 0o400)
+    writer = NpyWriter(lambda _: tmp_path / "5", open_folder=packs.open)
+    packs.write([record()])
+    writer.write([record()])
+    assert len(list(DumpDir.open(tmp_path, strict=True).tensors())) == 1
+    (one,) = recover_tree(tmp_path)
+    assert one.lost == "somebody writes into it"
+    assert main(["recover", str(tmp_path)]) == 4
+    writer.write([record(1)])
+    writer.close()
+    packs.close()
+    assert len(list(DumpDir.open(tmp_path, strict=True).tensors())) == 2
+
+
+def test_an_archive_of_the_whole_dump_is_read(dump: Path, tmp_path: Path) -> None:
+    path = tmp_path / "all.tar"
+    with tarfile.open(path, "w") as opened:
+        opened.add(dump / "rank_0", "rank_0")
+    places = [[(one.rank_id, one.iteration, one.op_name, one.load().tolist()) for one in DumpDir.open(at).tensors()]
+              for at in (dump, path)]  # fmt: skip
+    assert places[0] == places[1]
+    assert len(places[0]) == 12
+    assert [folder.name for folder in DumpDir.open(path).rank_dirs()] == ["rank_0"]
+
+
+@pytest.mark.parametrize("name", ["/tmp/x", "../x", "3/../../x"])
+def test_nothing_is_unpacked_of_an_archive_that_leads_out(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "in" / "3.tar"
+    path.parent.mkdir()
+    with tarfile.open(path, "w") as opened:
+        for one in ("3/good", name):
+            info = tarfile.TarInfo(one)
+            info.size = 1
+            opened.addfile(info, io.BytesIO(b"x"))
+    assert main(["unpack", str(path)]) == 2
+    assert [one.name for one in tmp_path.rglob("*")] == ["in", "3.tar"]
+    opened_dump = DumpDir.open(tmp_path)
+    assert list(opened_dump.tensors()) == []
+    assert len(opened_dump.damaged) == 1
+
+
+def test_a_link_in_the_place_of_a_pack_is_not_followed(dump: Path, tmp_path: Path) -> None:
+    list(pack_tree(dump))
+    target = tmp_path / "elsewhere.tar"
+    _pack(dump).rename(target)
+    _pack(dump).symlink_to(target)
+    opened = DumpDir.open(dump)
+    assert {one.iteration for one in opened.tensors()} == {0}
+    assert opened.foreign == [str(_pack(dump))]
+    assert [Path(one.path).name for one in unpack_tree(dump)] == ["0.tar"]
+
+
+@pytest.mark.parametrize("command", ["pack", "unpack", "recover"])
+def test_nothing_there(command: str, tmp_path: Path) -> None:
+    assert main([command, str(tmp_path / "no")]) == 2
+    assert main([command, str(tmp_path)]) == 1
+
+
+def test_commands_read_packs(dump: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    answers = []
+    for _ in range(2):
+        texts = []
+        for command in (["stat"], ["nan"], ["ls"], ["show", "--iteration", "3"], ["compare", str(dump)]):
+            name = ["ReLU-op1"] if command[0] == "show" else []
+            status = main([command[0], str(dump), *name, *command[1:]])
+            texts.append((status, capsys.readouterr().out))
+        answers.append(texts)
+        list(pack_tree(dump))
+    assert answers[0] == answers[1]
+    assert main(["convert", str(dump), "-t", "bin", "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "rank_0" / "Net" / "0" / "3").is_dir()
+
+
+def test_equal_packs_are_compared_without_reading(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from msdump.analysis.compare.dumps import compare_dumps
+    from msdump.storage.packs import Pack
+
+    other = tmp_path / "other"
+    list(pack_tree(dump))
+    for path in dump.rglob("*.tar"):
+        (other / path.relative_to(dump)).parent.mkdir(parents=True, exist_ok=True)
+        (other / path.relative_to(dump)).write_bytes(path.read_bytes())
+    asked: list[int] = []
+    real = Pack.array
+
+    def array(self: Pack, member: object, offset: int, size: int) -> np.ndarray:
+        asked.append(size)
+        return real(self, member, offset, size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Pack, "array", array)
+    compare_dumps(dump, other)
+    assert sum(asked) == 0
+
+
+def test_a_lock_of_a_reader_is_no_writer(dump: Path) -> None:
+    list(pack_tree(dump))
+    path = _pack(dump)
+    path.rename(path.with_name("3.tar.part"))
+    with open(path.with_name("3.tar.part"), "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert [one.lost for one in recover_tree(dump)] == [""]

@@ -1,0 +1,100 @@
+"""Packs through every way into a dump: the same tensors and rows as without, in one archive for each iteration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.pack_tree import unpack_tree
+from tests.faults.runs import tensors_on_disk
+from tests.faults.scripts import ENTRIES, Entry
+
+
+def _run(entry: Entry, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    folder.mkdir()
+    entry.prepare(folder)
+    (folder / "script.py").write_text(entry.script)
+    command = [sys.executable, "-m", "msdump", "run", *entry.options, "script.py"]
+    root = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **variables}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def _needs(entry: Entry) -> None:
+    pytest.importorskip({"torch": "torch", "acl": "onnxruntime"}.get(entry.family, "numpy"))
+
+
+def _results(run: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in run.stdout.splitlines() if line.startswith("result")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_a_pack_holds_what_a_folder_holds(entry: Entry, tmp_path: Path) -> None:
+    _needs(entry)
+    plain = _run(entry, tmp_path / "plain")
+    packed = _run(entry, tmp_path / "packed", MSDUMP_CONTAINER="pack")
+    for run in (plain, packed):
+        assert run.returncode == 0, run.stderr
+    assert _results(plain) == _results(packed)
+    dump = tmp_path / "packed" / "dump"
+    packs = list(dump.rglob("*.tar"))
+    assert packs and not list(dump.rglob("*.part"))
+    assert not list(dump.rglob("*.output.*"))
+    read = [DumpDir.open(tmp_path / name / "dump", strict=True) for name in ("plain", "packed")]
+    assert _told(read[0]) == _told(read[1])
+    # What is in the packs, byte for byte, and where it belongs.
+    list(unpack_tree(dump))
+    assert tensors_on_disk(dump) == tensors_on_disk(tmp_path / "plain" / "dump")
+
+
+def _told(dump: DumpDir) -> Counter[tuple[object, ...]]:
+    """What a reader is told, but time stamps and paths."""
+    told = Counter(
+        (one.rank_id, one.graph_id, one.iteration, one.model, one.op_type, one.op_name, one.full_name, one.io, one.slot,
+         one.dtype, one.shape, one.load().tobytes())
+        for one in dump.tensors()
+    )  # fmt: skip
+    assert not dump.damaged and not dump.foreign
+    return told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sync", "async-npy", "acl", "torchair"])
+def test_old_packs_are_removed(name: str, tmp_path: Path) -> None:
+    entry = next(entry for entry in ENTRIES if entry.name == name)
+    _needs(entry)
+    run = _run(entry, tmp_path / "run", MSDUMP_CONTAINER="pack", MSDUMP_KEEP_ITERATIONS="1")
+    assert run.returncode == 0, run.stderr
+    assert len(list((tmp_path / "run" / "dump").rglob("*.tar"))) == 1
+
+
+def test_a_wrong_container_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    run = _run(ENTRIES[0], tmp_path / "run", MSDUMP_CONTAINER="zip")
+    assert run.returncode != 0
+    assert not _results(run)
+    assert 'MSDUMP_CONTAINER: expected files or pack, got "zip"' in run.stderr
+
+
+def test_the_key_of_the_json_comes_before_the_variable(tmp_path: Path) -> None:
+    import json
+
+    def prepare(folder: Path) -> None:
+        ENTRIES[0].prepare(folder)
+        path = folder / "dump.json"
+        content = json.loads(path.read_text())
+        content["common_dump_settings"]["container"] = "files"
+        path.write_text(json.dumps(content))
+
+    entry = Entry("key", "mindspore", ENTRIES[0].script, prepare, ENTRIES[0].options)
+    assert _run(entry, tmp_path / "run", MSDUMP_CONTAINER="pack").returncode == 0
+    assert not list((tmp_path / "run" / "dump").rglob("*.tar"))
+    assert list((tmp_path / "run" / "dump").rglob("*.output.*.npy"))
