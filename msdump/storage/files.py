@@ -12,7 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import IO, Any, cast
 
 import numpy as np
@@ -26,6 +26,13 @@ from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path, wi
 from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, objects_below
 
 PathLike = str | os.PathLike[str]
+
+
+class Address(PosixPath):
+    """An address as a path, which keeps the two slashes behind its scheme."""
+
+    def __str__(self) -> str:
+        return canonical(super().__str__())
 
 
 class _Part(io.RawIOBase):
@@ -254,7 +261,7 @@ def is_folder(path: PathLike) -> bool:
 def absolute(path: PathLike) -> Path:
     """The path from the root; an address as it is."""
     text = os.fspath(path)
-    return Path(canonical(text) if is_remote(text) else os.path.abspath(text))
+    return Address(canonical(text)) if is_remote(text) else Path(os.path.abspath(text))
 
 
 def folder_below(root: PathLike, path: PathLike) -> str:

