@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # imported nowhere; the standard library and numpy may be imported everywhere.
 ALLOWED = {
     "anyio": ("viewing/server.py",),
+    "fsspec": ("storage/remote.py",),
+    "obstore": ("storage/remote.py",),
+    "xxhash": ("formats/pack.py",),
     "starlette": ("viewing/server.py",),
     "uvicorn": ("viewing/serving.py",),
     "transformers": ("integrations/transformers.py",),
@@ -59,7 +62,7 @@ ALLOWED = {
 }
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
-    "pyarrow", "starlette", "uvicorn",
+    "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash",
 }  # fmt: skip
 
 

@@ -129,6 +129,7 @@ def test_all_fields(folder, caplog):
         "is_acl_dump": False,
         "has_graph_files": False,
         "kernels": "",
+        "container": "",
     }
     assert (made.source.text, made.source.path) == (text, (folder / "data_dump.json").resolve())
     assert not caplog.records

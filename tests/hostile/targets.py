@@ -15,7 +15,7 @@ from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.json_file import read_json_file
 from msdump.config.mindspore import parse_mindspore_config
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
 from msdump.formats.dump_dir import DumpDir
@@ -23,6 +23,7 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
 from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy import read_npy
+from msdump.formats.pack_tree import recover_tree, unpack_tree
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.paths.acl import (
     parse_acl_path,
@@ -101,6 +102,18 @@ def _load_all(path: Path) -> None:
         tensor.load_host()
     for _, error in folder.damaged:
         raise error
+
+
+def pack(data: bytes) -> None:
+    with _file(data, "5.tar") as path:
+        with contextlib.suppress(FormatError):
+            _load_all(path.parent)
+        with contextlib.suppress(FormatError, WriteError):
+            list(recover_tree(path.parent))
+        with contextlib.suppress(FormatError, WriteError):
+            list(unpack_tree(path.parent))
+        above = [one.name for one in path.parent.parent.iterdir() if one.name == "escaped"]
+        assert not above
 
 
 def history(data: bytes) -> None:
@@ -241,7 +254,7 @@ def names(data: bytes) -> None:
 TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
-        *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy),
+        *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pack),
         *(statistic, acl_stats, mapping, metadata, layout, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
         *(checkpoint, safetensors, mindir),

@@ -53,6 +53,8 @@ _OTHERS = {
     "msdump/config/reload.py": ("tests/test_reloading.py",),
     "msdump/config/recorder.py": ("tests/recording/test_recorder.py",),
     "msdump/dumpers/recorders.py": ("tests/graph/test_ge.py",),
+    "msdump/dumpers/packs.py": ("tests/test_packs.py",),
+    "msdump/dumpers/uploads.py": ("tests/storage/test_remote.py",),
     "msdump/dumpers/tally.py": ("tests/dumpers/test_delivery.py", "tests/dumpers/test_lost.py"),
     "msdump/stats_kernels.py": ("tests/test_stats.py",),
 }

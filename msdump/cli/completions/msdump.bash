@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_msdump_acl_subparsers=(run check)
-_shtab_msdump_subparsers=(demo run acl init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query recorder trigger convert export msaccucmp doctor completion)
+_shtab_msdump_subparsers=(demo run acl init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --out)
 _shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --json -v --verbose -m)
@@ -30,6 +30,10 @@ _shtab_msdump_repro_option_strings=(-h --help -o --output --torch --rank --graph
 _shtab_msdump_zoom_option_strings=(-h --help --rank --graph --iteration --around --path --config --acl --run)
 _shtab_msdump_ranks_option_strings=(-h --help --tables --rank --iteration --jobs --engine --part --force --json)
 _shtab_msdump_query_option_strings=(-h --help --ask --golden --tolerance --json)
+_shtab_msdump_pack_option_strings=(-h --help --keep)
+_shtab_msdump_unpack_option_strings=(-h --help --keep)
+_shtab_msdump_recover_option_strings=(-h --help)
+_shtab_msdump_upload_option_strings=(-h --help)
 _shtab_msdump_recorder_option_strings=(-h --help)
 _shtab_msdump_trigger_option_strings=(-h --help --why --in)
 _shtab_msdump_convert_option_strings=(-h --help -o -out --output -t --type -f --format -s --shape --output-tensor --input-tensor -c --custom --threads -q --quiet --json)
@@ -114,6 +118,11 @@ _shtab_msdump_query_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_query_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_msdump_query___golden_COMPGEN=_shtab_compgen_files
 _shtab_msdump_query___json_COMPGEN=_shtab_compgen_files
+_shtab_msdump_pack_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_unpack_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_recover_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_upload_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_msdump_upload_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_msdump_recorder_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_msdump_trigger_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_convert_pos_0_COMPGEN=_shtab_compgen_files
@@ -144,7 +153,7 @@ _shtab_msdump_convert__t_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_convert___type_choices=(npy bin msnpy pt safetensors)
 _shtab_msdump_export___to_choices=(parquet sqlite model-explorer msprobe perfetto tensorboard github sarif)
 _shtab_msdump_completion_pos_0_choices=(bash zsh fish)
-_shtab_msdump_pos_0_choices=(demo run acl init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query recorder trigger convert export msaccucmp doctor completion)
+_shtab_msdump_pos_0_choices=(demo run acl init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo__h_nargs=0
 _shtab_msdump_demo___help_nargs=0
@@ -229,6 +238,16 @@ _shtab_msdump_ranks___help_nargs=0
 _shtab_msdump_ranks___force_nargs=0
 _shtab_msdump_query__h_nargs=0
 _shtab_msdump_query___help_nargs=0
+_shtab_msdump_pack__h_nargs=0
+_shtab_msdump_pack___help_nargs=0
+_shtab_msdump_pack___keep_nargs=0
+_shtab_msdump_unpack__h_nargs=0
+_shtab_msdump_unpack___help_nargs=0
+_shtab_msdump_unpack___keep_nargs=0
+_shtab_msdump_recover__h_nargs=0
+_shtab_msdump_recover___help_nargs=0
+_shtab_msdump_upload__h_nargs=0
+_shtab_msdump_upload___help_nargs=0
 _shtab_msdump_recorder__h_nargs=0
 _shtab_msdump_recorder___help_nargs=0
 _shtab_msdump_trigger__h_nargs=0

@@ -56,7 +56,7 @@ function _shtab_msdump_using
   test "$_shtab_msdump_cmdpath" = "$argv"
 end
 
-set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query recorder trigger convert export msaccucmp doctor completion
+set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion
 set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
@@ -283,6 +283,21 @@ complete -c msdump -n '_shtab_msdump_using query' -l tolerance -x -d 'relative d
 complete -c msdump -n '_shtab_msdump_using query' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using query; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'folder of tables, or one of them'
 complete -c msdump -n '_shtab_msdump_using query; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'a question of your own'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a pack -d 'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
+complete -c msdump -n '_shtab_msdump_using pack' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using pack' -l keep -d 'leave the folders where they are'
+complete -c msdump -n '_shtab_msdump_using pack; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a pack'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a unpack -d 'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack with names that lead elsewhere is refused as a whole.'
+complete -c msdump -n '_shtab_msdump_using unpack' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using unpack' -l keep -d 'leave the packs where they are'
+complete -c msdump -n '_shtab_msdump_using unpack; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a pack'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a recover -d 'Give packs without an end (5.tar.part of a killed process, or one that was cut) an index and their name. All whole members stay; the last one goes when it is cut. Readers take such packs as they are, only slower.'
+complete -c msdump -n '_shtab_msdump_using recover' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using recover; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, any folder of one, or a pack'
+complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a upload -d 'Send all files of a dump to an object store, under the names that they have below DIR. What is there already in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects.'
+complete -c msdump -n '_shtab_msdump_using upload' -s h -l help -d 'show this help message and exit'
+complete -c msdump -n '_shtab_msdump_using upload; and test $_shtab_msdump_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a dump, or any folder of one'
+complete -c msdump -n '_shtab_msdump_using upload; and test $_shtab_msdump_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'such as s3://bucket/job'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a recorder -d 'list: the incidents of a folder and the steps that each rank kept of them.'
 complete -c msdump -n '_shtab_msdump_using recorder' -s h -l help -d 'show this help message and exit'
 complete -c msdump -n '_shtab_msdump_using recorder; and test $_shtab_msdump_npos -eq 0' -ka "list collect" -d action

@@ -21,11 +21,13 @@ _shtab_msdump_commands() {
     ls:'List what a dump holds, which of its files are damaged or foreign, and what to ask of it.'
     msaccucmp:'The command lines of CANN'"'"'s msaccucmp.py, unchanged; exit status as in msaccucmp.'
     nan:'Find the first NaN and the first unexpected Inf, the operators they infect, and what grew before.'
+    pack:'Put each folder of an iteration into one tar archive beside it, with an index at its end. Commands read packs as they read folders; `tar xf` brings the folder back.'
     plan:'Say in words what a dump configuration will dump; with graph files or a dry run also how much.'
     plot:'Draw a statistic of all outputs over layers, operators, iterations or ranks; of two dumps too.'
     query:'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
     ranks:'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
     recorder:'list: the incidents of a folder and the steps that each rank kept of them.'
+    recover:'Give packs without an end (5.tar.part of a killed process, or one that was cut) an index and their name. All whole members stay; the last one goes when it is cut. Readers take such packs as they are, only slower.'
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
     repro:'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
@@ -34,6 +36,8 @@ _shtab_msdump_commands() {
     show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
+    unpack:'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack with names that lead elsewhere is refused as a whole.'
+    upload:'Send all files of a dump to an object store, under the names that they have below DIR. What is there already in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
     where:'Name the operators that a line of the script led to, and the files that hold their tensors.'
     zoom:'Write the configuration that dumps one operator'"'"'s tensors around an iteration, and run it.'
@@ -216,6 +220,15 @@ _shtab_msdump_nan_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_nan_defaults_added=0
 
+_shtab_msdump_pack_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--keep[leave the folders where they are]"
+  ":a dump, any folder of one, or a pack:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_pack_defaults_added=0
+
 _shtab_msdump_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-q,--quiet}"[say only what is wrong, or can never match]"
@@ -283,6 +296,14 @@ _shtab_msdump_recorder_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_recorder_defaults_added=0
+
+_shtab_msdump_recover_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":a dump, any folder of one, or a pack:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_recover_defaults_added=0
 
 _shtab_msdump_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -413,6 +434,24 @@ _shtab_msdump_trigger_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_msdump_trigger_defaults_added=0
 
+_shtab_msdump_unpack_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--keep[leave the packs where they are]"
+  ":a dump, any folder of one, or a pack:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_unpack_defaults_added=0
+
+_shtab_msdump_upload_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":a dump, or any folder of one:_files"
+  ":such as s3\:\/\/bucket\/job:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_msdump_upload_defaults_added=0
+
 _shtab_msdump_view_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--follow[go on reading a dump that grows]"
@@ -495,11 +534,13 @@ _shtab_msdump() {
         ls) _arguments -C -s $_shtab_msdump_ls_options ;;
         msaccucmp) _arguments -C -s $_shtab_msdump_msaccucmp_options ;;
         nan) _arguments -C -s $_shtab_msdump_nan_options ;;
+        pack) _arguments -C -s $_shtab_msdump_pack_options ;;
         plan) _arguments -C -s $_shtab_msdump_plan_options ;;
         plot) _arguments -C -s $_shtab_msdump_plot_options ;;
         query) _arguments -C -s $_shtab_msdump_query_options ;;
         ranks) _arguments -C -s $_shtab_msdump_ranks_options ;;
         recorder) _arguments -C -s $_shtab_msdump_recorder_options ;;
+        recover) _arguments -C -s $_shtab_msdump_recover_options ;;
         replay) _arguments -C -s $_shtab_msdump_replay_options ;;
         report) _arguments -C -s $_shtab_msdump_report_options ;;
         repro) _arguments -C -s $_shtab_msdump_repro_options ;;
@@ -508,6 +549,8 @@ _shtab_msdump() {
         show) _arguments -C -s $_shtab_msdump_show_options ;;
         stat) _arguments -C -s $_shtab_msdump_stat_options ;;
         trigger) _arguments -C -s $_shtab_msdump_trigger_options ;;
+        unpack) _arguments -C -s $_shtab_msdump_unpack_options ;;
+        upload) _arguments -C -s $_shtab_msdump_upload_options ;;
         view) _arguments -C -s $_shtab_msdump_view_options ;;
         where) _arguments -C -s $_shtab_msdump_where_options ;;
         zoom) _arguments -C -s $_shtab_msdump_zoom_options ;;
