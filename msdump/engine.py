@@ -416,7 +416,7 @@ def _async_writers(
         writers.append(_limited(arrays, guard, NPY_FOOTPRINT, directory, ring, packs))
     if plan.saved.statistics:
         # Digests are computed by the threads that write, which there are several of.
-        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, md5_threads=0, open_folder=place)
+        rows = StatisticWriter(directory, plan.saved.columns, _ASYNC_MODE, thread_count=1, open_folder=place)
         writers.append(_limited(rows, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
     return (*writers, *last), npy.data_offsets
 

@@ -139,9 +139,7 @@ def _fill_tail(tail: Any, address: Any, size: Any) -> Any:
 
 # -- instructions --------------------------------------------------------------------------------------------------
 
-_RUN = types.void(
-    types.CPointer(types.uint32), types.CPointer(types.int64), types.CPointer(types.uint32), types.int64
-)
+_RUN = types.void(types.CPointer(types.uint32), types.CPointer(types.int64), types.CPointer(types.uint32), types.int64)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

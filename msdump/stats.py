@@ -7,7 +7,6 @@ makes the result independent of the number of threads.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 import sys
@@ -217,11 +216,6 @@ def has_nan(array: Array, dtype_name: str) -> bool:
     return dtypes.dtype(dtype_name).kind == dtypes.OTHER or bool(np.isnan(array).any())
 
 
-def md5_hex(array: Array) -> str:
-    """MD5 of the raw little-endian bytes in C order, 32 lower-case hex digits."""
-    return hashlib.md5(raw_bytes(array), usedforsecurity=False).hexdigest()
-
-
 def raw_bytes(array: Array) -> memoryview:
     """The elements in C order, little-endian; a view when the array already lies that way.
 
@@ -230,12 +224,12 @@ def raw_bytes(array: Array) -> memoryview:
     if isinstance(array, MeasuredArray):
         raise DtypeError("bytes: expected the values of a tensor, got its statistics. Ask for tensors as well.")
     plain = np.ascontiguousarray(array)
-    if not _is_little_endian(plain.dtype):
+    if not is_little_endian(plain.dtype):
         plain = plain.astype(plain.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
 
 
-def _is_little_endian(dtype: np.dtype[Any]) -> bool:
+def is_little_endian(dtype: np.dtype[Any]) -> bool:
     order = dtype.byteorder
     return order in "<|" or (order == "=" and sys.byteorder == "little")
 

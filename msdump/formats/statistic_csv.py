@@ -6,13 +6,13 @@ import csv
 import functools
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from msdump import dtypes
+from msdump.batch_stats import Measured, measure_all
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
@@ -20,10 +20,9 @@ from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES
-from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
-from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics, md5_hex, statistics
+from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory, Statistics
 from msdump.storage.files import read_file
-from msdump.termination import in_thread
 
 IDENTITY_TITLES = (
     "Op Type",
@@ -42,7 +41,7 @@ SEED_CATEGORIES = tuple(category for category in TITLE_BY_CATEGORY if category !
 SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in SEED_CATEGORIES))
 _MD5 = "md5"
 _NULL = "null"
-_POOLED_BYTES = 256 << 10  # larger tensors are digested in a second thread
+_LARGE_BYTES = 256 << 10  # from here on it pays to ask a second thread, or for the memory of a tensor
 
 
 def format_number(value: float | int | None) -> str:
@@ -77,10 +76,14 @@ class _Line:
 
 
 class _Iteration:
-    """What is known of one iteration: texts of measured tensors, and lines that wait for their turn."""
+    """What is known of one iteration: texts of measured tensors, and lines that wait for their turn.
+
+    measured  text by key and dtype. Not by `TensorRecord.identity`: the numbers of a tensor are those of its views of
+              other shapes and formats
+    """
 
     def __init__(self) -> None:
-        self.measured: dict[tuple[TensorKey, str], str] = {}
+        self.measured: dict[Hashable, str] = {}
         self.files: dict[Path, AppendFile | MemberText] = {}
         self.lines: list[_Line] = []
         self.lock = threading.Lock()
@@ -91,7 +94,7 @@ class StatisticWriter:
 
     directory    folder that a record belongs to
     categories   chosen `statistic_category` values; None writes the 21 columns of the dump guide
-    md5_threads  threads of its own that digest large tensors beside the statistics; 0 where writers run in threads
+    thread_count  threads that measure, the caller's among them; 1 where writers run in threads
     open_folder  the pack that stands for a folder, when the rows go there
 
     Each distinct tensor, known by its key, is measured once per iteration. Lines are appended when their iteration
@@ -106,7 +109,7 @@ class StatisticWriter:
         directory: Callable[[TensorRecord], Path],
         categories: Sequence[str] | None = None,
         mode: int = 0o400,
-        md5_threads: int | None = None,
+        thread_count: int | None = None,
         open_folder: Callable[[Path], PackFolder] | None = None,
     ) -> None:
         self._open_folder = open_folder
@@ -117,7 +120,7 @@ class StatisticWriter:
         # Versions that let columns be chosen end each row, but not the header, with one more comma.
         self._row_end = "\n" if categories is None else ",\n"
         self._mode = mode
-        self._md5_threads = max(1, min(4, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads
+        self._thread_count = min(4, os.cpu_count() or 1) if thread_count is None else thread_count
         self._iterations: dict[tuple[int, int], _Iteration] = {}
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -183,70 +186,60 @@ class StatisticWriter:
             iteration.lines += lines
 
     def _measure_all(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[str]:
-        """Text of the chosen columns for each record; digests of large tensors run beside the statistics."""
+        """Text of the chosen columns for each record."""
         known = iteration.measured
-        has_digest = _MD5 in self._categories
-        digests = self._begin_digests(known, records) if has_digest and self._md5_threads else {}
-        texts: list[str] = []
-        # A digest depends on the order of the elements, numbers do not.
-        text_by_memory: dict[Hashable, str] = {}
-        try:
-            for index, record in enumerate(records):
-                identity = _identity(record)
-                text = None if identity is None else known.get(identity)
-                if text is None:
-                    memory = None if has_digest or record.size_bytes <= _POOLED_BYTES else record.filled_memory
-                    text = text_by_memory.get(memory) if memory is not None else None
-                    if text is None:
-                        text = self._measure(record, digests.get(index))
-                    if identity is not None:
-                        known[identity] = text
-                    if memory is not None:
-                        text_by_memory[memory] = text
-                texts.append(text)
-        finally:
-            # The arrays belong to the caller again when this call ends, whatever happened.
-            for future in digests.values():
-                future.cancel() or future.exception()
-        return texts
+        names = [self._names(record) for record in records]
+        fresh: list[int] = []
+        claimed: set[Hashable] = set()
+        for place, own in enumerate(names):
+            if claimed.isdisjoint(own) and not any(name in known for name in own):
+                _check_is_first(records[place])
+                fresh.append(place)
+            claimed.update(own)
+        texts = dict(zip(fresh, self._texts([records[place] for place in fresh]), strict=True))
+        text_by_name: dict[Hashable, str] = {}
+        for place, own in enumerate(names):
+            if place not in texts:
+                name = next(name for name in own if name in text_by_name or name in known)
+                texts[place] = text_by_name[name] if name in text_by_name else known[name]
+            for name in own:
+                text_by_name[name] = texts[place]
+            if records[place].key is not None:
+                known[own[0]] = texts[place]
+        return [texts[place] for place in range(len(records))]
 
-    def _begin_digests(
-        self, known: Mapping[tuple[TensorKey, str], str], records: Sequence[TensorRecord]
-    ) -> dict[int, Future[str]]:
-        """Place of a record -> its digest to come, for each large tensor that is not known yet."""
-        digests: dict[int, Future[str]] = {}
-        asked: set[tuple[TensorKey, str]] = set()
-        for index, record in enumerate(records):
-            identity = _identity(record)
-            is_known = record.is_repeat or (identity is not None and (identity in known or identity in asked))
-            if identity is not None:
-                asked.add(identity)
-            if not is_known and record.size_bytes > _POOLED_BYTES:
-                digests[index] = in_thread(self._threads(), md5_hex, record.data)
-        return digests
+    def _names(self, record: TensorRecord) -> tuple[Hashable, ...]:
+        """Records with a name in common have the same text: the key of a tensor first, where it has one.
 
-    def _measure(self, record: TensorRecord, pending_digest: Future[str] | None) -> str:
-        if record.is_repeat:
-            raise WriteError(
-                f"{record.op_name}, {record.io} {record.slot}: expected a tensor that was measured before, got a new "
-                "one. Its first record was not written."
-            )
-        is_complex = dtypes.dtype(record.dtype).kind == dtypes.COMPLEX
-        numbers = None if is_complex else statistics(record.data, record.dtype)
-        digest = ""
-        if _MD5 in self._categories:
-            digest = md5_hex(record.data) if pending_digest is None else pending_digest.result()
+        So have large ones of the same elements in any order, if it is only numbers: an MD5 depends on the order.
+        """
+        names: tuple[Hashable, ...] = () if record.key is None else ((record.key, record.dtype),)
+        if _MD5 not in self._categories and record.size_bytes > _LARGE_BYTES:
+            memory = record.filled_memory
+            return names if memory is None else (*names, memory)
+        return names
+
+    def _texts(self, records: Sequence[TensorRecord]) -> list[str]:
+        arrays, names = [record.data for record in records], [record.dtype for record in records]
+        is_large = self._thread_count > 1 and sum(record.size_bytes for record in records) > _LARGE_BYTES
+        pool = self._threads() if is_large else None
+        measured = measure_all(arrays, names, _MD5 in self._categories, pool, self._thread_count)
+        return [self._text(record, each) for record, each in zip(records, measured, strict=True)]
+
+    def _text(self, record: TensorRecord, measured: Measured) -> str:
+        numbers, digest = measured.numbers, measured.md5
         if numbers is None:
             # Complex numbers have neither order nor sign: nothing but their count and their bytes can be said.
             known = {"count": str(record.data.size), _MD5: digest}
             return ",".join(known.get(category, _NULL) for category in self._categories)
-        found = [digest if category == _MD5 else _TEXT_BY_CATEGORY[category](numbers) for category in self._categories]
-        return ",".join(found)
+        return ",".join(
+            [digest if category == _MD5 else _TEXT_BY_CATEGORY[category](numbers) for category in self._categories]
+        )
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._md5_threads, "msdump-md5")
+                self._pool = ThreadPoolExecutor(self._thread_count - 1, "msdump-statistics")
             return self._pool
 
     def _file(self, iteration: _Iteration, folder: Path) -> AppendFile | MemberText:
@@ -292,13 +285,16 @@ def _ordered(categories: Sequence[str]) -> tuple[str, ...]:
     return tuple(category for category in TITLE_BY_CATEGORY if category in wanted)
 
 
+def _check_is_first(record: TensorRecord) -> None:
+    if record.is_repeat:
+        raise WriteError(
+            f"{record.op_name}, {record.io} {record.slot}: expected a tensor that was measured before, got a new one. "
+            "Its first record was not written."
+        )
+
+
 def _place(record: TensorRecord) -> tuple[int, int]:
     return record.graph_id, record.iteration
-
-
-def _identity(record: TensorRecord) -> tuple[TensorKey, str] | None:
-    """Not `TensorRecord.identity`: the numbers of a tensor are those of its views of other shapes and formats."""
-    return None if record.key is None else (record.key, record.dtype)
 
 
 def _identity_text(record: TensorRecord) -> str:

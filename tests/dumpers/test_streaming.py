@@ -80,7 +80,7 @@ def dump_sync(case: GraphCase, plan: Plan, root: Path) -> tuple[list[bytes], Tal
 
 
 def npy_writers(root: Path) -> list[Writer]:
-    return [NpyWriter(by_iteration(root), file_name=npy_file_name), StatisticWriter(by_iteration(root), md5_threads=0)]
+    return [NpyWriter(by_iteration(root), file_name=npy_file_name), StatisticWriter(by_iteration(root), thread_count=1)]
 
 
 def dump_async(
@@ -142,7 +142,7 @@ def test_statistics_of_borrowed_memory_are_the_same(case: GraphCase, threads: in
         case.graph.borrowed.clear()
         expected, _ = dump_sync(case, plan, folder / "sync")
         case.graph.borrowed.update(value.id for value in case.graph.inputs)
-        writers = [StatisticWriter(by_iteration(folder / "async"), md5_threads=0)]
+        writers = [StatisticWriter(by_iteration(folder / "async"), thread_count=1)]
         results, _, tally = dump_async(case, plan, writers, budget, threads)
         assert results == expected and (tally.error, tally.lost) == ("", 0)
         for number in ("0", "2"):
@@ -160,7 +160,7 @@ def test_a_turn_gives_way_to_the_copy_of_what_is_overwritten(tmp_path: Path, ala
     graph.borrowed.add(x.id)
     case = GraphCase(finish(graph), [np.ones((4, 4), np.float32)], {"weight": np.ones((4, 4), np.float32)})
     plan = make_plan(tmp_path, saved_data="statistic", iteration="0")
-    writers = [StatisticWriter(by_iteration(tmp_path), md5_threads=0)]
+    writers = [StatisticWriter(by_iteration(tmp_path), thread_count=1)]
     _, _, tally = dump_async(case, plan, writers, 100, 1)
     assert (tally.error, tally.lost, tally.tensors_written) == ("", 0, 8)
 

@@ -26,9 +26,10 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
+from msdump.md5 import md5_hex
 from msdump.plain_files import unreadable
 from msdump.records import TensorKey, TensorRecord
-from msdump.stats import Statistics, md5_hex, statistics
+from msdump.stats import Statistics, statistics
 from msdump.storage import files
 
 
@@ -230,7 +231,7 @@ def _write_statistics(
     folder: Path, tensors: Sequence[DumpedTensor], is_raw: bool, thread_count: int | None
 ) -> list[tuple[str, FormatError]]:
     # Rows keep the order of the dump, which execution order files tell better than time stamps.
-    writer = StatisticWriter(lambda record: folder, mode=0o600, md5_threads=0)
+    writer = StatisticWriter(lambda record: folder, mode=0o600, thread_count=1)
 
     def write(tensor: DumpedTensor) -> FormatError | None:
         try:
