@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +11,15 @@ from functools import partial
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.md5 import md5_many
-from msdump.stats import Statistics, statistics
+from msdump.stats import Statistics, can_be_joined, joined_statistics, statistics
+from msdump.stats_kernels import SMALL_BYTES
 from msdump.termination import in_thread
 
 # Tensors of one share of the statistics. Small ones cost what this many bytes cost.
 _SHARE_BYTES = 4 << 20
-_SMALL_BYTES = 64 << 10
+_SMALL_BYTES = 16 << 10
+# So many bytes of small tensors are worth the import of a compiler; a larger tensor needs it anyway.
+_JOINED_BYTES = 1 << 20
 # A share of the digests fills the lanes of `md5_many` as long as its largest tensor takes.
 _LANES = 12
 
@@ -50,16 +53,31 @@ def measure_all(
             digests[place] = text
 
     def measure(places: Sequence[int]) -> None:
-        for place in places:
-            if dtypes.dtype(dtype_names[place]).kind != dtypes.COMPLEX:
-                numbers[place] = statistics(arrays[place], dtype_names[place])
+        for place, found in _statistics_of({place: (arrays[place], dtype_names[place]) for place in places}, is_joined):
+            numbers[place] = found
 
     sizes = [int(array.nbytes) for array in arrays]
+    # Decided for all shares at once: which kernel a tensor gets must not depend on how they are cut.
+    is_joined = max(sizes, default=0) > SMALL_BYTES or sum(sizes) > _JOINED_BYTES
     # Digests first: their shares are the longest.
     tasks = [partial(digest, places) for places in _digest_shares(sizes, thread_count)] if has_md5 else []
     tasks += [partial(measure, places) for places in _statistic_shares(sizes)]
     _run_all(tasks, pool, thread_count)
     return [Measured(*each) for each in zip(numbers, digests, strict=True)]
+
+
+def _statistics_of(
+    tensors: Mapping[int, tuple[Array, str]], is_joined: bool
+) -> Iterator[tuple[int, Statistics | None]]:
+    """By place; small ones of one dtype in one call where `is_joined`."""
+    small: dict[str, list[int]] = {}
+    for place, (array, name) in tensors.items():
+        if is_joined and can_be_joined(array, name):
+            small.setdefault(name, []).append(place)
+        else:
+            yield place, None if dtypes.dtype(name).kind == dtypes.COMPLEX else statistics(array, name)
+    for name, places in small.items():
+        yield from zip(places, joined_statistics([tensors[place][0] for place in places], name), strict=True)
 
 
 def _digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:

@@ -23,6 +23,8 @@ SMALL_BYTES = 64 << 10  # up to here numpy is as good as the import of a compile
 
 # Fills (extremes, sums, counts), one row per chunk of `values`.
 RowKernel = Callable[[Array, Array, Array, Array], None]
+# The same of segments, whose starts and whose end come behind `values`.
+SegmentKernel = Callable[[Array, Array, Array, Array, Array], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +170,39 @@ def compiled_rows(name: str) -> RowKernel | None:
         return None
     import numba
 
-    def results(key_name: str) -> list[Any]:
-        return [array_type(item, readonly=False, ndim=2) for item in (key_name, "f8", "i8")]
-
     if name not in FLOATS:
-        return compiled(_compilable_int_rows(name), numba.void(array_type(name), *results(name)))
+        results = [array_type(item, readonly=False, ndim=2) for item in (name, "f8", "i8")]
+        return compiled(_compilable_int_rows(name), numba.void(array_type(name), *results))
+    segments = compiled_segments(name)
+    assert segments is not None
+
+    def kernel(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
+        starts = np.arange(0, (len(extremes) + 1) * CHUNK, CHUNK)
+        starts[-1] = values.size
+        segments(values, starts, extremes, sums, counts)
+
+    return kernel
+
+
+@functools.cache
+def compiled_segments(name: str) -> SegmentKernel | None:
+    """Machine code for a float of `FLOATS`, one row for each segment; None when there is no compiler."""
+    if not has_compiler():
+        return None
+    import numba
+
     form = FLOATS[name]
     key_name = np.dtype(form.key).name
     inputs = [array_type(key_name), array_type("float32" if form.shift else name), array_type("uint32", readonly=False)]
-    rows = compiled(_compilable_float_rows(form), numba.void(*inputs, *results(key_name)))
+    results = [array_type(item, readonly=False, ndim=2) for item in (key_name, "f8", "i8")]
+    fill = compiled(_compilable_float_rows(form), numba.void(*inputs, array_type("int64"), *results))
 
     no_scratch = np.empty(0, np.uint32)
 
-    def kernel(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
+    def kernel(values: Array, starts: Array, extremes: Array, sums: Array, counts: Array) -> None:
         wide = np.empty(BLOCK, np.uint32) if form.shift else no_scratch
         floats = wide.view(np.float32) if form.shift else values
-        rows(values.view(form.key), floats, wide, extremes, sums, counts)
+        fill(values.view(form.key), floats, wide, starts, extremes, sums, counts)
 
     return kernel
 
@@ -222,6 +241,7 @@ def array_type(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:
 def _compilable_float_rows(form: FloatBits) -> Callable[..., None]:
     """Two loops over each block: keys first, which tell whether the sums must look out for NaN and Inf.
 
+    A row is that of the elements from one of `starts` to the next.
     `floats` is the tensor itself or, for 16-bit floats, one block of scratch that is filled through `wide`.
     """
     key: Any = form.key
@@ -230,13 +250,13 @@ def _compilable_float_rows(form: FloatBits) -> Callable[..., None]:
     infinity, minus_infinity, minus_one, none = key(form.infinity), key(~form.infinity), key(-1), key(0)
     is_half, half_shift, scale = bool(form.shift), form.shift, form.scale
 
-    def fill_rows(bits: Any, floats: Any, wide: Any, extremes: Any, sums: Any, counts: Any) -> None:
+    def fill_rows(bits: Any, floats: Any, wide: Any, starts: Any, extremes: Any, sums: Any, counts: Any) -> None:
         for row in range(extremes.shape[0]):
-            end = min(bits.shape[0], (row + 1) * CHUNK)
+            end = starts[row + 1]
             top, low = smallest, largest
             total = squares = np.float64(0.0)
             negative, zero, nan, negative_inf, positive_inf = 0, 0, 0, 0, 0
-            for start in range(row * CHUNK, end, BLOCK):
+            for start in range(starts[row], end, BLOCK):
                 # Slices, because the compiler must see that no index is negative to vectorise.
                 block = bits[start : min(end, start + BLOCK)]
                 first = 0 if is_half else start

@@ -184,6 +184,7 @@ class WatchedGraph(GraphMemory):
         self.has_constants_on_disk = False
         self._plan = plan
         self._takes_empty = takes_empty
+        self._op_sizes = [self._size_of(operands) for operands in self.operands]
 
     def add(self, op: OpInfo) -> int:
         """A further operator of an open graph. Returns what the plan asks for of it.
@@ -194,6 +195,7 @@ class WatchedGraph(GraphMemory):
         self.ops.append(op)
         self.masks.append(mask)
         self.operands.append(selected_operands(op, mask))
+        self._op_sizes.append(self._size_of(self.operands[-1]))
         return mask
 
     def add_parameter(self, value: Value) -> None:
@@ -209,16 +211,16 @@ class WatchedGraph(GraphMemory):
     def size(self) -> int:
         """Tensors of one iteration that get a file or a row, as `op_size`."""
         parameters = sum(0 not in value.type.shape for value in self.parameters)
-        return sum(map(self.op_size, range(len(self.operands)))) + parameters
+        return sum(self._op_sizes) + parameters
 
     def op_size(self, index: int) -> int:
         """Tensors of one operator that get a file or a row; one whose shape only the run decides counts as one with
         elements.
         """
-        return sum(
-            0 not in operand.info.shape or (self._takes_empty and operand.io == OUTPUT)
-            for operand in self.operands[index]
-        )
+        return self._op_sizes[index]
+
+    def _size_of(self, operands: Sequence[Operand]) -> int:
+        return sum(0 not in each.info.shape or (self._takes_empty and each.io == OUTPUT) for each in operands)
 
 
 DATA = "Data"
