@@ -33,6 +33,10 @@ _SHIFTS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 # The word of step i in each of the four rounds: (factor * i + offset) modulo 16.
 _WORD_ORDER = ((1, 0), (5, 1), (3, 5), (7, 0))
 
+# Parts of numba without types.
+_types: Any = types
+_cgutils: Any = cgutils
+
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 # Fills `digests` (n, 4) from (addresses, sizes in bytes).
@@ -46,7 +50,7 @@ def lane_kernel() -> LaneKernel:
     Messages begin in the order of `addresses`: with the largest first, fewest lanes are idle at the end.
     """
     inputs = [array_type("int64"), array_type("int64"), array_type("uint32"), array_type("uint32")]
-    digest_all = compiled(_digest_all, types.void(*inputs, array_type("uint32", readonly=False, ndim=2)))
+    digest_all = compiled(_digest_all, _types.void(*inputs, array_type("uint32", readonly=False, ndim=2)))
 
     def kernel(addresses: Any, sizes: Any, digests: Any) -> None:
         digest_all(addresses, sizes, _SINES, _INITIAL, digests)
@@ -103,8 +107,7 @@ def _digest_all(addresses: Any, sizes: Any, sines: Any, initial: Any, digests: A
             remaining[lane] -= count
 
 
-@register_jitable  # type: ignore[untyped-decorator]
-def _begin(
+def _begin_message(
     lane: Any,
     number: Any,
     addresses: Any,
@@ -123,8 +126,7 @@ def _begin(
     message[lane], is_tail[lane] = number, False
 
 
-@register_jitable  # type: ignore[untyped-decorator]
-def _fill_tail(tail: Any, address: Any, size: Any) -> Any:
+def _write_tail(tail: Any, address: Any, size: Any) -> Any:
     """The end of a message of `size` bytes, whose last bytes are at `address`, with its padding; the blocks of it."""
     rest = size % BLOCK_BYTES
     blocks = 1 if rest < BLOCK_BYTES - _LENGTH_BYTES else 2
@@ -139,29 +141,37 @@ def _fill_tail(tail: Any, address: Any, size: Any) -> Any:
 
 # -- instructions --------------------------------------------------------------------------------------------------
 
-_RUN = types.void(types.CPointer(types.uint32), types.CPointer(types.int64), types.CPointer(types.uint32), types.int64)
+_RUN = _types.void(
+    _types.CPointer(_types.uint32), _types.CPointer(_types.int64), _types.CPointer(_types.uint32), _types.int64
+)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _run_wide(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
+def _run_wide_lanes(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
     """`count` blocks of each of the 16 lanes: advances their states and positions."""
     return _RUN, functools.partial(_emit_run, WIDE)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _run_narrow(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
+def _run_narrow_lanes(typing_context: Any, state: Any, positions: Any, sines: Any, count: Any) -> Any:
     """The same of the first 8 lanes alone."""
     return _RUN, functools.partial(_emit_run, NARROW)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _copy(typing_context: Any, target: Any, address: Any, size: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, address, size = arguments
-        cgutils.raw_memcpy(builder, target, builder.inttoptr(address, _I8.as_pointer()), size, 1)
-        return context.get_dummy_value()
+def _copy_bytes(typing_context: Any, target: Any, address: Any, size: Any) -> Any:
+    return _types.void(_types.CPointer(_types.uint8), _types.int64, _types.int64), _emit_copy
 
-    return types.void(types.CPointer(types.uint8), types.int64, types.int64), emit
+
+# What compiled code calls.
+_run_wide: Any = intrinsic(_run_wide_lanes)
+_run_narrow: Any = intrinsic(_run_narrow_lanes)
+_copy: Any = intrinsic(_copy_bytes)
+_begin: Any = register_jitable(_begin_message)
+_fill_tail: Any = register_jitable(_write_tail)
+
+
+def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    target, address, size = arguments
+    _cgutils.raw_memcpy(builder, target, builder.inttoptr(address, _I8.as_pointer()), size, 1)
+    return context.get_dummy_value()
 
 
 def _emit_run(lanes: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

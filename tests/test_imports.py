@@ -39,7 +39,8 @@ ALLOWED = {
     "mindspore": ("samples/",),
     "hypothesis": ("testing/",),
     "ml_dtypes": ("dtypes.py",),
-    "numba": ("stats_kernels.py", "kernels/", "analysis/"),
+    "llvmlite": ("md5_lanes.py",),
+    "numba": ("stats_kernels.py", "md5_lanes.py", "kernels/", "analysis/"),
     "onnx": ("frontends/acl/", "frontends/onnx/"),
     "onnxruntime": ("frontends/onnx/",),
     "pydantic": ("config/", "frontends/mindspore/"),
@@ -62,7 +63,7 @@ ALLOWED = {
 }
 LATE = {
     "torch", "onnx", "onnxruntime", "google.protobuf", "pydantic", "numba", "rich", "PIL", "sklearn", "hypothesis",
-    "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash",
+    "llvmlite", "pyarrow", "starlette", "uvicorn", "obstore", "fsspec", "xxhash",
 }  # fmt: skip
 
 

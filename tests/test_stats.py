@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from msdump import dtypes, stats, stats_kernels
 from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.stats import Statistics, has_non_finite, md5_hex, statistics
+from msdump.md5 import md5_hex
+from msdump.stats import Statistics, has_non_finite, statistics
 from msdump.testing import DTYPES, tensors
 
 REAL = [name for name in DTYPES if dtypes.dtype(name).kind != dtypes.COMPLEX]

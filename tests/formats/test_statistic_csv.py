@@ -18,8 +18,9 @@ from msdump.formats import statistic_csv
 from msdump.formats.paths.sync import record_op_name, safe_op_type
 from msdump.formats.statistic_csv import SEED_TITLES, StatisticWriter, format_number, read_statistic_csv
 from msdump.formats.writer import Writer
+from msdump.md5 import md5_hex
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
-from msdump.stats import md5_hex, statistics
+from msdump.stats import statistics
 from msdump.testing import records
 from tests.contracts.writer_contract import FIRST_US, Directory, WriterContract, by_iteration, record
 
