@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from msdump import dtypes, stats, stats_kernels
 from msdump.arrays import Array
 from msdump.errors import DtypeError
-from msdump.md5 import md5_hex
 from msdump.stats import Statistics, has_non_finite, statistics
 from msdump.testing import DTYPES, tensors
 
@@ -142,22 +140,6 @@ def test_dtypes_without_order_are_refused(name: str) -> None:
 def test_an_array_of_another_dtype_is_refused() -> None:
     with pytest.raises(DtypeError, match=r"expected an array of bfloat16, got one of uint16"):
         statistics(np.zeros(2, np.uint16), "bfloat16")
-
-
-def test_md5_check_values() -> None:
-    """Source: MindSpore's own tests."""
-    left = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
-    right = np.array([[7, 8, 9], [10, 11, 12]], np.float32)
-    assert md5_hex(left) == "fa85978152c7dfb5f1322082915cb050"
-    assert md5_hex(right) == "9fd3b07ba2cfea7833f1da3a2960aadd"
-    assert md5_hex(left + right) == "72bb57525231b5c8d3176bc5497f8aa0"
-
-
-@quick
-@given(tensors())
-def test_md5_is_that_of_the_raw_bytes_in_c_order(array: Array) -> None:
-    little = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("<"))
-    assert md5_hex(array) == hashlib.md5(little.tobytes()).hexdigest()
 
 
 SCRIPT = """

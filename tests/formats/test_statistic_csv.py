@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
+from msdump import batch_stats, dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
-from msdump.formats import statistic_csv
 from msdump.formats.paths.sync import record_op_name, safe_op_type
-from msdump.formats.statistic_csv import SEED_TITLES, StatisticWriter, format_number, read_statistic_csv
+from msdump.formats.statistic_csv import SEED_TITLES, StatisticRow, StatisticWriter, format_number, read_statistic_csv
 from msdump.formats.writer import Writer
 from msdump.md5 import md5_hex
 from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
@@ -66,7 +65,7 @@ def test_a_transpose_says_what_its_tensor_says(
     gaps = np.repeat(whole, 2, axis=2)[..., ::2]
     asked: list[int] = []
     monkeypatch.setattr(
-        statistic_csv, "statistics", lambda data, dtype: asked.append(data.nbytes) or statistics(data, dtype)
+        batch_stats, "statistics", lambda data, dtype: asked.append(data.nbytes) or statistics(data, dtype)
     )
     made = [
         record(index, data=data, key=TensorKey(index, 0))
@@ -153,7 +152,7 @@ def test_each_distinct_tensor_is_measured_once_per_iteration(tmp_path: Path, mon
         measured.append(array.shape)
         return statistics(array, dtype)
 
-    monkeypatch.setattr(statistic_csv, "statistics", count)
+    monkeypatch.setattr(batch_stats, "statistics", count)
     key, data = TensorKey(1, 0), np.arange(6, dtype=np.float32)
     writer = StatisticWriter(by_iteration(tmp_path))
     writer.write([record(0, key=key, data=data), record(1, key=key, data=data.reshape(2, 3))])
@@ -193,7 +192,7 @@ def test_names_with_commas_stay_one_column(tmp_path: Path) -> None:
 # -- hostile files -------------------------------------------------------------------------------------------------
 
 
-def read(data: bytes) -> list[statistic_csv.StatisticRow]:
+def read(data: bytes) -> list[StatisticRow]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "statistic.csv")
         path.write_bytes(data)
@@ -253,7 +252,12 @@ def test_time_stamps_of_the_golden_file_are_those_of_the_cases() -> None:
 
 def test_a_large_tensor_of_two_records_is_digested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(statistic_csv, "md5_hex", lambda array: seen.append(array.size) or md5_hex(array))
+
+    def count(arrays: list[np.ndarray]) -> list[str]:
+        seen.extend(array.size for array in arrays)
+        return [md5_hex(array) for array in arrays]
+
+    monkeypatch.setattr(batch_stats, "md5_many", count)
     array = np.zeros(100_000, np.float32)
     write(tmp_path, [record(number, data=array, key=TensorKey(0, 0)) for number in range(3)])
     assert seen == [array.size]
@@ -263,11 +267,11 @@ def test_nothing_is_read_any_more_when_a_write_has_failed(tmp_path: Path, monkey
     """The arrays belong to the caller again."""
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def slow(array: np.ndarray) -> str:
+    def slow(arrays: list[np.ndarray]) -> list[str]:
         begun.set()
         may_end.wait(60)
         ended.set()
-        return ""
+        return ["" for _ in arrays]
 
     def fail(*_: object) -> None:
         begun.wait(60)
@@ -275,8 +279,10 @@ def test_nothing_is_read_any_more_when_a_write_has_failed(tmp_path: Path, monkey
         threading.Timer(0.2, may_end.set).start()
         raise WriteError("no")
 
-    monkeypatch.setattr(statistic_csv, "md5_hex", slow)
-    monkeypatch.setattr(statistic_csv, "statistics", fail)
+    monkeypatch.setattr(batch_stats, "md5_many", slow)
+    monkeypatch.setattr(batch_stats, "statistics", fail)
+    writer = StatisticWriter(lambda record: tmp_path, thread_count=2)
     with pytest.raises(WriteError):
-        write(tmp_path, [record(0, data=np.zeros(100_000, np.float32), key=TensorKey(0, 0))])
+        writer.write([record(0, data=np.zeros(100_000, np.float32), key=TensorKey(0, 0))])
+    writer.close()
     assert ended.is_set()

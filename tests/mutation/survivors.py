@@ -137,8 +137,8 @@ SURVIVORS = (
     ),
     Survivor(
         "msdump/formats/statistic_csv.py",
-        "self._md5_threads = max(1, min(4, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads",
-        "self._md5_threads = max(1, min( 5, (os.cpu_count() or 2) - 1)) if md5_threads is None else md5_threads",
+        "self._thread_count = min(4, os.cpu_count() or 1) if thread_count is None else thread_count",
+        "self._thread_count = min( 5, os.cpu_count() or 1) if thread_count is None else thread_count",
         "any number of threads leaves the same rows",
     ),
     Survivor(
@@ -148,7 +148,7 @@ SURVIVORS = (
         "how much of a wrong line a message shows",
     ),
     Survivor(
-        "msdump/stats.py",
+        "msdump/md5.py",
         "return hashlib.md5(raw_bytes(array), usedforsecurity=False).hexdigest()",
         "return hashlib.md5(raw_bytes(array), usedforsecurity=True).hexdigest()",
         "the flag matters only where the system forbids MD5 for security, as in FIPS mode",
