@@ -26,7 +26,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
-from msdump.md5 import md5_hex
+from msdump.md5 import md5_many
 from msdump.plain_files import unreadable
 from msdump.records import TensorKey, TensorRecord
 from msdump.stats import Statistics, statistics
@@ -50,7 +50,7 @@ def tensor_statistics(
     """Statistics of all tensors of a dump; where a step has no tensors, what its statistic.csv says.
 
     op_type    only operators of these types
-    has_md5    also the MD5 of the bytes, which takes longer than all other columns together
+    has_md5    also the MD5 of the bytes, which takes about as long as all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     has_exponents  also count the elements by sign and exponent, in a second pass
     measurements  shared with others who ask about the same bytes. They decide about exponents, and what they leave
@@ -67,14 +67,14 @@ def tensor_statistics(
     graphs = GraphFiles(dump)
     roles = Roles(graphs)
     listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
-    measure = partial(_measure, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
+    measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
     if measurements is not None:
         if has_md5 or is_raw:
             raise ConfigError("measurements: expected None where has_md5 or is_raw is set, which they do not have.")
-        measure = partial(_known, measurements)
+        measure = partial(_known_group, measurements)
     keys = [key_of(one[0]) for _, one in listed]
     distinct = dict(zip(keys, (one[0] for _, one in listed), strict=True))
-    measured, problems = _measure_all(distinct, measure, thread_count, progress)
+    measured, problems = _measure_all(distinct, measure, thread_count, progress, _GROUP_TENSORS if has_md5 else 1)
     rows = [
         _row(step.key, one, *measured[key]) for key, (step, one) in zip(keys, listed, strict=True) if key in measured
     ]
@@ -127,21 +127,44 @@ def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> Con
 _Measured = tuple[Statistics | StatisticRow, str | None, tuple[int, ...], ExponentHistogram | None]
 
 
+# Tensors that are digested together, and bytes that they may have then: enough to fill the lanes of `md5_many`.
+_GROUP_TENSORS, _GROUP_BYTES = 48, 512 << 20
+
+
 def _measure_all(
     distinct: Mapping[Key, DumpedTensor],
-    measure: Callable[[DumpedTensor], _Measured | FormatError],
+    measure: Callable[[Sequence[DumpedTensor]], list[_Measured | FormatError]],
     thread_count: int | None,
     progress: Progress | None,
+    group_tensors: int,
 ) -> tuple[dict[Key, _Measured], list[tuple[str, FormatError]]]:
     sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
+    keys_by_first = {group[0]: group for group in _groups(sizes, group_tensors)}
+    groups = {first: [distinct[key] for key in group] for first, group in keys_by_first.items()}
+    group_sizes = {first: sum(sizes[key] for key in group) for first, group in keys_by_first.items()}
     measured: dict[Key, _Measured] = {}
     problems: dict[Key, FormatError] = {}
-    for key, result in each_on_all_cores(measure, distinct, thread_count, sizes=sizes, progress=progress):
-        if isinstance(result, FormatError):
-            problems[key] = result
-        else:
-            measured[key] = result
+    for first, results in each_on_all_cores(measure, groups, thread_count, sizes=group_sizes, progress=progress):
+        for key, result in zip(keys_by_first[first], results, strict=True):
+            if isinstance(result, FormatError):
+                problems[key] = result
+            else:
+                measured[key] = result
     return measured, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
+
+
+def _groups(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
+    """Keys of at most so many tensors of similar size; of one alone in their order."""
+    group: list[Key] = []
+    filled = 0
+    for key in sizes if most == 1 else sorted(sizes, key=lambda key: -sizes[key]):
+        if group and (len(group) == most or filled + sizes[key] > _GROUP_BYTES):
+            yield group
+            group, filled = [], 0
+        group.append(key)
+        filled += sizes[key]
+    if group:
+        yield group
 
 
 def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
@@ -149,18 +172,37 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
     return tensor.load() if is_raw else tensor.load_host()
 
 
-def _measure(tensor: DumpedTensor, has_md5: bool, is_raw: bool, has_exponents: bool) -> _Measured | FormatError:
-    try:
-        array = loaded(tensor, is_raw)
-        dtype = dtypes.dtype_from_numpy(array.dtype).name
-        exponents = exponent_histogram(array, dtype) if has_exponents else None
-        return statistics(array, dtype), md5_hex(array) if has_md5 else None, tuple(array.shape), exponents
-    except FormatError as error:
-        return error
-    except DtypeError as error:
-        return FormatError(f"{tensor.where}: {error}")
-    except OSError as error:
-        return unreadable(tensor.path, error)
+def _measure_group(
+    tensors: Sequence[DumpedTensor], has_md5: bool, is_raw: bool, has_exponents: bool
+) -> list[_Measured | FormatError]:
+    results: list[_Measured | FormatError] = []
+    measured: dict[int, tuple[Array, _Measured]] = {}
+    for place, tensor in enumerate(tensors):
+        try:
+            array = loaded(tensor, is_raw)
+            measured[place] = array, _measure(array, has_exponents)
+            results.append(measured[place][1])
+        except FormatError as error:
+            results.append(error)
+        except DtypeError as error:
+            results.append(FormatError(f"{tensor.where}: {error}"))
+        except OSError as error:
+            results.append(unreadable(tensor.path, error))
+    if has_md5:
+        digests = md5_many([array for array, _ in measured.values()])
+        for (place, (_, result)), digest in zip(measured.items(), digests, strict=True):
+            results[place] = (result[0], digest, *result[2:])
+    return results
+
+
+def _measure(array: Array, has_exponents: bool) -> _Measured:
+    dtype = dtypes.dtype_from_numpy(array.dtype).name
+    exponents = exponent_histogram(array, dtype) if has_exponents else None
+    return statistics(array, dtype), None, tuple(array.shape), exponents
+
+
+def _known_group(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[_Measured | FormatError]:
+    return [_known(measurements, tensor) for tensor in tensors]
 
 
 def _known(measurements: Measurements, tensor: DumpedTensor) -> _Measured | FormatError:
