@@ -15,7 +15,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("stats", "off", "train", "memory", "sync_tmpfs", "sync_disk", "statistic", "lenet", "lenet_no_md5", "overflow")
+PARTS = (
+    *("stats", "md5", "off", "train", "memory", "sync_tmpfs", "sync_disk"),
+    *("statistic", "statistic_no_md5", "lenet", "lenet_no_md5", "overflow"),
+)
 
 
 def main() -> int:

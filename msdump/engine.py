@@ -317,6 +317,7 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
     def wire(plan: Plan) -> Wired:
         nonlocal dumper
         writers: list[Writer] = []
+        whole: list[Writer] = []
         packs = _packs(plan, guard, directory, 0o400, uploader)
         place = None if packs is None else packs.open
         if plan.saved.tensors:
@@ -327,13 +328,14 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
             writers.append(_limited(arrays, guard, DEVICE_NPY_FOOTPRINT, directory, ring, packs))
         if plan.saved.statistics:
             statistics = StatisticWriter(directory, plan.saved.columns, open_folder=place)
-            writers.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
+            whole.append(_limited(statistics, guard, STATISTIC_FOOTPRINT, directory, ring, packs))
+            writers += whole
         # Behind those that fill them.
         writers += [] if packs is None else [packs]
         arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]
-        dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper)
+        dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper, whole)
         return Wired(dumper, (*writers, constants))
 
     return _session(plan, wire, tally, (), hold, ring, layout.metadata_dir, uploader)

@@ -33,6 +33,8 @@ class SyncDumper(Dumper):
     """Observer of the synchronous dump. Memory must not be reused: the values are read when the step has ended.
 
     writers      get the records of every operator of a dumped iteration
+    whole        those of them that get all records of a step in one piece, because measuring many tensors at once takes
+                 less time; they bring threads of their own
     constants    gets the constants of each graph, once
     earlier      the dumper whose place this one takes, which knows what of graphs is written and said
     """
@@ -48,6 +50,7 @@ class SyncDumper(Dumper):
         tally: Tally,
         clock: Clock | None = None,
         earlier: SyncDumper | None = None,
+        whole: Sequence[Writer] = (),
     ) -> None:
         super().__init__(tally, clock)
         self._described: set[int] = set() if earlier is None else earlier._described
@@ -56,6 +59,8 @@ class SyncDumper(Dumper):
         self._plan = plan
         self._layout = layout
         self._writers = tuple(writers)
+        self._whole = tuple(writer for writer in writers if writer in whole)
+        self._shared = tuple(writer for writer in writers if writer not in whole)
         self._constants = constants
         self._recorder = GraphRecorder(layout)
         self._watched: dict[int, WatchedGraph] = {}
@@ -147,10 +152,8 @@ class SyncDumper(Dumper):
                 yield record
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
-        """All records of a step: those without elements, every distinct tensor once, then those that repeat one.
-
-        Files are written by several threads. Statistics alone come in one piece: measuring many tensors at once takes
-        less time, and their writer has threads of its own.
+        """All records of a step: those without elements, every distinct tensor once, over all threads, then those
+        that repeat one.
         """
         written: AlreadyWritten[None] = AlreadyWritten()
         first: list[TensorRecord] = []
@@ -166,8 +169,11 @@ class SyncDumper(Dumper):
                 attempt.count_written(1)
             else:
                 self._tally.count_skipped("empty tensor")
-        if not self._plan.saved.tensors:
-            self._write_batch([*first, *repeats], attempt)
+        # A writer that cannot write must not stop a dump that has nothing for it.
+        for writer in self._whole if first or repeats else ():
+            writer.write([*first, *repeats])
+        if not self._shared:
+            attempt.count_written(len(first) + len(repeats))
             return
         jobs = [in_thread(self._threads, self._write_batch, batch, attempt) for batch in batches(first)]
         try:
@@ -183,7 +189,7 @@ class SyncDumper(Dumper):
     def _write_batch(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         if not records:
             return  # a writer that cannot write must not stop a dump that has nothing more for it
-        for writer in self._writers:
+        for writer in self._shared:
             writer.write(records)
         attempt.count_written(len(records))
 
