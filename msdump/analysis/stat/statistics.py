@@ -50,7 +50,7 @@ def tensor_statistics(
     """Statistics of all tensors of a dump; where a step has no tensors, what its statistic.csv says.
 
     op_type    only operators of these types
-    has_md5    also the MD5 of the bytes, which takes about as long as all other columns together
+    has_md5    also the MD5 of the bytes, which takes longer than all other columns together
     is_raw     measure data in a device format as they are stored, with their padding, not as the host has them
     has_exponents  also count the elements by sign and exponent, in a second pass
     measurements  shared with others who ask about the same bytes. They decide about exponents, and what they leave
