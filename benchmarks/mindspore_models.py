@@ -1,4 +1,4 @@
-"""The models that the rows of mindspore_peer.py measure, in MindSpore's API alone: they run under both."""
+"""The models of the rows beside MindSpore, in MindSpore's API alone: they run under both."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Every performance number of msdump, measured by one command: `python -m benchmarks`."""

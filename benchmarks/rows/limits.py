@@ -1,0 +1,84 @@
+"""What the machine allows: memory, files, digests. Other rows are read against these."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.registry import Bench, Line, Sample, row
+from benchmarks.timing import PLACES, BareWriter, scratch, settle, timed
+
+SECTION = "Limits of the machine"
+
+
+@row(
+    "limits-memory",
+    SECTION,
+    {
+        "read": Line("np.sum of 64 MiB of float32, one core", unit="GB/s"),
+        "copy": Line("np.copyto of 64 MiB", unit="GB/s"),
+        "fresh": Line("the same into pages that are new", unit="GB/s"),
+        "md5": Line("MD5 of hashlib, one core", unit="GB/s"),
+    },
+)
+def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    size = 64 << 20
+    array = np.random.default_rng(0).standard_normal(size // 4).astype(np.float32)
+    target, block = np.ones_like(array), array[: size // 32]
+
+    def fresh() -> None:
+        np.copyto(np.empty(2 * array.size, np.float32)[: array.size], array)
+
+    calls = {"read": lambda: np.sum(array), "copy": lambda: np.copyto(target, array), "fresh": fresh}
+    for call in calls.values():
+        call()
+    while True:
+        rates = {key: size / min(timed(call) for _ in range(3)) / 1e9 for key, call in calls.items()}
+        yield {**rates, "md5": block.nbytes / timed(lambda: hashlib.md5(block, usedforsecurity=False)) / 1e9}
+
+
+@row(
+    "limits-files",
+    SECTION,
+    {
+        **{f"{place}-write": Line(f"write() of 1 GiB as files of 8 MiB, {place}", unit="GB/s") for place in PLACES},
+        **{
+            f"{place}-create": Line(f"create, write 256 bytes, close: a file, {place}", unit="µs") for place in PLACES
+        },
+        **{f"{place}-link": Line(f"a hard link, {place}", unit="µs") for place in PLACES},
+    },
+)
+def files(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    blocks, count = ([8 << 20] * (16 if bench.is_quick else 128)), 2000
+    with ExitStack() as stack:
+        folders = {place: stack.enter_context(scratch(place)) for place in PLACES}
+        writers = {place: BareWriter(folder) for place, folder in folders.items()}
+        while True:
+            rates: dict[str, Sample] = {}
+            for place, folder in folders.items():
+                rates[f"{place}-write"] = sum(blocks) / writers[place].seconds(blocks) / 1e9
+                rates[f"{place}-create"] = writers[place].seconds([256] * count) / count * 1e6
+                rates[f"{place}-link"] = _links(folder, count) / count * 1e6
+                settle()
+            yield rates
+
+
+def _links(folder: Path, count: int) -> float:
+    place = folder / "links"
+    place.mkdir()
+    (place / "file").write_bytes(b"x")
+    names = [str(place / str(number)) for number in range(count)]
+
+    def link_all() -> None:
+        for name in names:
+            os.link(place / "file", name)
+
+    seconds = timed(link_all)
+    shutil.rmtree(place)
+    return seconds

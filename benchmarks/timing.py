@@ -1,0 +1,101 @@
+"""Timing that all rows share: calls in turns, bare writes, folders that go away again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TMPFS = "/dev/shm"
+# None: wherever temporary files go.
+PLACES: dict[str, str | None] = {"tmpfs": TMPFS, "disk": None}
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def in_turns(*calls: Callable[[], Any], warm: int = 1, times: int = 1) -> Iterator[list[float]]:
+    """Seconds of each call, round after round, without end.
+
+    Calls take turns so that a slow moment of the machine hits all of them, and each second round begins with the last
+    one: a call meets the caches as the call before left them.
+
+    warm   rounds that are not counted
+    times  calls in a row, of which the seconds are the mean
+    """
+    order = list(range(len(calls)))
+    while True:
+        seconds = [0.0] * len(calls)
+        for index in order:
+            started = time.perf_counter()
+            for _ in range(times):
+                calls[index]()
+            seconds[index] = (time.perf_counter() - started) / times
+        order.reverse()
+        if warm > 0:
+            warm -= 1
+        else:
+            yield seconds
+
+
+@contextmanager
+def scratch(place: str = "tmpfs") -> Iterator[Path]:
+    """A folder on tmpfs or disk for as long as the block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="msdump-bench-", dir=PLACES[place]))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def distinct_sizes(folder: Path, pattern: str = "*") -> list[int]:
+    """Sizes of the files of a folder, each file once however many names it has."""
+    states = [path.stat() for path in folder.rglob(pattern) if path.is_file()]
+    return list({state.st_ino: state.st_size for state in states}.values())
+
+
+class BareWriter:
+    """Plain write() of blocks of given sizes from warm memory, one new file each: the least that a dump must do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "bare"
+        self._source = np.empty(0, np.uint8)
+
+    def seconds(self, sizes: Sequence[int]) -> float:
+        """Of writing; the files are gone afterwards."""
+        if self._source.size < max(sizes):
+            self._source = np.ones(max(sizes), np.uint8)
+        self._folder.mkdir()
+        started = time.perf_counter()
+        for number, size in enumerate(sizes):
+            handle = os.open(self._folder / str(number), os.O_CREAT | os.O_WRONLY, 0o600)
+            view = memoryview(self._source)[:size]
+            while view:
+                view = view[os.write(handle, view) :]
+            os.close(handle)
+        seconds = time.perf_counter() - started
+        shutil.rmtree(self._folder)
+        return seconds
+
+
+def settle() -> None:
+    """Let what was written reach the disk, so that nobody pays for what somebody else left."""
+    os.sync()
+
+
+def gigabytes(sizes: Sequence[int]) -> str:
+    """"1.56 GB in 74 files"."""
+    total = sum(sizes)
+    size = f"{total / 1e9:.2f} GB" if total >= 1e9 else f"{total / 1e6:.3g} MB"
+    return f"{size} in {len(sizes):,} files"
