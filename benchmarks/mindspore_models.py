@@ -9,12 +9,16 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-BATCHES = {"lenet": 64, "alexnet": 32, "resnet50": 16, "transformer": 16}
-CHAIN = 1000
 
 
 def training_step(name: str, batch: int) -> Callable[[], Any]:
     """One training step in graph mode on random data; what it returns is the loss."""
+    step, inputs, labels = training_cell(name, batch)
+    return lambda: step(inputs, labels).asnumpy()
+
+
+def training_cell(name: str, batch: int) -> tuple[Any, Any, Any]:
+    """The cell of a training step, inputs and labels."""
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     ms.set_seed(1)
     rng = np.random.default_rng(0)
@@ -27,13 +31,13 @@ def training_step(name: str, batch: int) -> Callable[[], Any]:
     optimizer = nn.Momentum(model.trainable_params(), 0.001, 0.9)
     step = nn.TrainOneStepCell(nn.WithLossCell(model, loss), optimizer)
     step.set_train()
-    return lambda: step(inputs, labels).asnumpy()
+    return step, inputs, labels
 
 
-def chain(is_graph: bool, count: int = CHAIN) -> Callable[[], Any]:
+def chain(is_graph: bool, count: int, shape: tuple[int, ...] = (8,)) -> Callable[[], Any]:
     """`count` operators on eight numbers, each of which waits for the one before."""
     ms.set_context(mode=ms.GRAPH_MODE if is_graph else ms.PYNATIVE_MODE, device_target="CPU")
-    net, x = Chain(count), ms.Tensor(np.ones(8, np.float32))
+    net, x = Chain(count), ms.Tensor(np.ones(shape, np.float32))
     return lambda: net(x).asnumpy()
 
 

@@ -17,7 +17,8 @@ Measure = Callable[["Bench"], Iterator[Mapping[str, Sample]]]
 
 # Modules of benchmarks.rows, in the order of the page.
 MODULES = (
-    "limits", "mindspore", "asynchronous", "mindspore_peer",
+    "limits", "time_of_a_step", "mindspore", "asynchronous", "mindspore_peer", "torch_compiled", "torch_eager",
+    "torchair", "onnx", "statistics", "kernels", "small", "commands", "files", "compare", "growth", "start", "ranks",
 )  # fmt: skip
 
 

@@ -74,6 +74,25 @@ def mindspore_dump(model: str, batch: int, folder: str, is_peer: bool) -> Subjec
     return None, turn
 
 
+def alexnet_dump(batch: int, folder: str, saved_data: str, **common: Any) -> Subject:
+    """A dumped step of the sample's AlexNet and a plain one: seconds of both, sizes of distinct files, and names."""
+    from benchmarks.mindspore_steps import alexnet_step
+
+    dump = Path(configure(Path(folder), odd_iterations(), saved_data=saved_data, **common).parent, "dump")
+    step = alexnet_step(batch)
+    for _ in range(3):
+        step()
+    _remove_iterations(dump)
+
+    def turn() -> list[Any]:
+        dumped, plain = timed(step), timed(step)
+        sizes, names = distinct_sizes(dump, "*.npy"), sum(1 for _ in dump.rglob("*.npy"))
+        _remove_iterations(dump)
+        return [dumped, plain, sizes, names]
+
+    return None, turn
+
+
 def _remove_iterations(dump: Path) -> None:
     for iteration in dump.glob("rank_0/Net/*/[0-9]*"):
         shutil.rmtree(iteration)
@@ -158,7 +177,7 @@ SUBJECTS: dict[str, Callable[..., Subject]] = {
     made.__name__: made
     for made in (
         mindspore_step, mindspore_compile, mindspore_chain, mindspore_dump, probed_step, peak_growth, alexnet_peak,
-        growth,
+        alexnet_dump, growth,
     )
 }  # fmt: skip
 

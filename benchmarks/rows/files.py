@@ -1,0 +1,67 @@
+"""Converting and listing files, against copying and walking."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+
+from benchmarks.dumps import spread_sizes, write_bin_dump
+from benchmarks.registry import Bench, Line, Sample, row
+from benchmarks.timing import PLACES, in_turns, scratch, settle, timed
+
+SECTION = "Files"
+
+
+def _convert(place: str) -> None:
+    lines = {"time": Line(f"convert of 90 dump files to npy, {place}", "copying them with shutil.copyfile", "<= 1.0")}
+
+    @row(f"convert-{place}", SECTION, lines, seconds=180)
+    def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+        from msdump.analysis.convert.files import ConvertOptions, convert_files, dump_sources
+
+        with scratch(place) as folder:
+            dump, copy, converted = folder / "dump", folder / "copy", folder / "converted"
+            total = write_bin_dump(dump, spread_sizes(90, (8 if bench.is_quick else 300) << 20))
+            files, options = sorted(dump.iterdir()), ConvertOptions(converted)
+            bench.notes["time"] = f"{total / 1e9:.2f} GB"
+
+            def plain() -> None:
+                copy.mkdir()
+                for file in files:
+                    shutil.copyfile(file, copy / file.name)
+
+            def ours() -> None:
+                for result in convert_files(dump_sources(dump, options), options):
+                    assert not result.code, result.problems
+
+            # What is written goes away between the measured calls: memory for all of it may not be there.
+            for number in range(100):
+                settle()
+                converting = timed(ours)
+                shutil.rmtree(converted)
+                settle()
+                copying = timed(plain)
+                shutil.rmtree(copy)
+                if number:
+                    yield {"time": (converting, copying)}
+
+
+for _place in PLACES:
+    _convert(_place)
+
+
+@row("listing", SECTION, {"time": Line("names of 20,000 files in execution order", "os.walk over them")})
+def listing(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """Names of many files in a folder, against the walk that any reader must make."""
+    from msdump.formats.dump_dir import DumpDir
+
+    with scratch() as folder:
+        place = folder / "rank_0/Net/0/0"
+        place.mkdir(parents=True)
+        for number in range(2_000 if bench.is_quick else 20_000):
+            (place / f"Add.Add-op{number}.0.0.{1_700_000_000_000_000 + number}.output.0.DefaultFormat.npy").touch()
+        for listed, walked in in_turns(
+            lambda: sum(1 for _ in DumpDir(folder).files()), lambda: sum(1 for _ in os.walk(folder))
+        ):
+            yield {"time": (listed, walked)}

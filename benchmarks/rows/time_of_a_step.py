@@ -1,0 +1,100 @@
+"""Where the time of a dumped step goes: what the physical limits explain, and the rest. Drawn on the page."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.dump_config import statistic_columns
+from benchmarks.picture import KINDS, PARTS, ROW
+from benchmarks.registry import Bench, Line, Sample, row
+from benchmarks.rows.mindspore import alexnet_batch
+from benchmarks.timing import BareWriter, scratch, settle, timed
+from benchmarks.workers import Worker
+
+_OF_FILES = ("step", "write", "names", "rest")
+_SHOWN = {
+    "plain": ("step",),
+    "tensors": _OF_FILES,
+    "tensors-disk": _OF_FILES,
+    "statistics": ("step", "read", "rest"),
+    "statistics-md5": ("step", "read", "md5", "rest"),
+}
+_LINES = {
+    f"{kind}.{part}": Line(f"{KINDS[kind]}: {PARTS[part][0]}", unit="s")
+    for kind, parts in _SHOWN.items()
+    for part in parts
+}
+
+
+@row(ROW, "Where the time of a dumped step goes", _LINES)
+def where_time_goes(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """AlexNet, batch 32. Each kind of dump has a process; what the limits take of its time is measured in this one."""
+    with ExitStack() as stack:
+        folders = {kind: stack.enter_context(scratch("disk" if "disk" in kind else "tmpfs")) for kind in KINDS}
+        workers = {
+            kind: stack.enter_context(Worker("alexnet_dump", folder=str(folders[kind]), **settings))
+            for kind, settings in _settings(alexnet_batch(bench)).items()
+        }
+        writers = {kind: BareWriter(folder) for kind, folder in folders.items()}
+        while True:
+            seconds: dict[str, Sample] = {}
+            sizes: list[int] = []
+            for kind, worker in workers.items():
+                settle()
+                dumped, plain, files, names = worker.turn()
+                sizes = files or sizes
+                limits = (
+                    _of_files(folders[kind], writers[kind], files, names)
+                    if files
+                    else _of_values(sum(sizes), has_digest=kind.endswith("md5"))
+                )
+                parts = {"step": plain, **limits, "rest": dumped - plain - sum(limits.values())}
+                seconds |= {f"{kind}.{part}": value for part, value in parts.items()}
+                seconds.setdefault("plain.step", plain)
+            yield seconds
+
+
+def _settings(batch: int) -> dict[str, dict[str, object]]:
+    statistic = {"batch": batch, "saved_data": "statistic"}
+    return {
+        "tensors": {"batch": batch, "saved_data": "tensor"},
+        "tensors-disk": {"batch": batch, "saved_data": "tensor"},
+        "statistics": {**statistic, "statistic_category": statistic_columns("md5")},
+        "statistics-md5": {**statistic, "statistic_category": statistic_columns()},
+    }
+
+
+def _of_files(folder: Path, writer: BareWriter, sizes: Sequence[int], names: int) -> dict[str, float]:
+    """Seconds that the same bytes and the same names take without anything else."""
+    empty = writer.seconds([1] * len(sizes))
+    place = folder / "names"
+    place.mkdir()
+    (place / "file").touch()
+    links = timed(lambda: [os.link(place / "file", place / str(number)) for number in range(names - len(sizes))])
+    shutil.rmtree(place)
+    settle()
+    return {"write": writer.seconds(sizes) - empty, "names": empty + links}
+
+
+def _of_values(size: int, has_digest: bool) -> dict[str, float]:
+    """Seconds that reading so many bytes once takes, and their digests, on all cores."""
+    cores = len(os.sched_getaffinity(0))
+    array = np.ones((16 << 20) // 4, np.float32)
+
+    def on_all(work: object) -> float:
+        with ThreadPoolExecutor(cores) as pool:
+            return timed(lambda: list(pool.map(lambda _: work(), range(4 * cores)))) / (4 * cores)  # type: ignore[operator]
+
+    times = size / array.nbytes
+    seconds = {"read": on_all(lambda: np.sum(array)) * times}
+    if has_digest:
+        seconds["md5"] = on_all(lambda: hashlib.md5(array, usedforsecurity=False)) * times
+    return seconds

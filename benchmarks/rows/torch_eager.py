@@ -1,0 +1,191 @@
+"""PyTorch models under `msdump.watch` and under a flight recorder, beside mindstudio-probe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.dump_config import write_config
+from benchmarks.registry import Bench, Line, NotMeasurableError, Sample, row
+from benchmarks.timing import distinct_sizes, gigabytes, in_turns, scratch, timed
+from benchmarks.workers import Worker
+
+SECTION = "PyTorch models, eager"
+PLAIN = "a plain step"
+PROBE = "what mindstudio-probe adds, level mix"
+COLUMNS = ["max", "min", "avg", "l2norm"]
+STEPS = 4
+
+
+@row(
+    "eager-operators",
+    SECTION,
+    {
+        "off": Line("200 modules of microseconds, no configuration", PLAIN, "<= 1.05"),
+        "other": Line("the same, an iteration that is not dumped", PLAIN),
+        "bare": Line("the same, a bare TorchDispatchMode", PLAIN),
+        "none": Line("the same, no operator is selected", "a bare TorchDispatchMode", "<= 1.5"),
+    },
+)
+def operators(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """Small operators, forward and backward, where nothing of them is dumped."""
+    import torch
+    from torch import nn
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    import msdump
+
+    class Bare(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(100)))
+    x = torch.ones(4, 8)
+
+    def inside(block: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            with block():
+                for _ in range(5):
+                    model(x).sum().backward()
+
+        return run
+
+    with scratch() as folder:
+        other = write_config(folder, "1000000", name="other")
+        none = write_config(folder, "all", name="none", dump_mode=1, kernels=["Default/none-op0"])
+        blocks = [
+            contextlib.nullcontext, msdump.watch, Bare,
+            lambda: msdump.watch(model, other), lambda: msdump.watch(model, none),
+        ]  # fmt: skip
+        for plain, off, bare, idle, unselected in in_turns(*map(inside, blocks), times=3):
+            yield {"off": (off, plain), "other": (idle, plain), "bare": (bare, plain), "none": (unselected, bare)}
+
+
+def _watched(model: str, saved_data: str) -> None:
+    is_statistic = saved_data == "statistic"
+    what = "statistics without MD5" if is_statistic else "tensors to tmpfs"
+    lines = {
+        "step": Line(f"{what} of every operator, {model}", PLAIN, "<= 1.25" if is_statistic else ""),
+        "probe": Line(f"{model}: mindstudio-probe 26.2, level mix, {saved_data}", "a plain step there"),
+        "added": Line(f"{what}, {model}: added time", PROBE, "<= 0.33" if is_statistic else "<= 0.20"),
+    }
+
+    @row(f"eager-{saved_data}-{model}", SECTION, lines)
+    def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+        """Every ATen operator of a few steps, with the time that the end of a dump takes."""
+        from benchmarks.torch_models import training_step
+
+        import msdump
+
+        with scratch() as folder, ExitStack() as stack:
+            columns = {"statistic_category": COLUMNS} if is_statistic else {}
+            config = write_config(folder, "all", saved_data=saved_data, is_sync=is_statistic, **_format(is_statistic), **columns)
+            step, probe = training_step(model, bench.is_quick), _probe(stack, bench, folder, model, saved_data)
+
+            def plain() -> None:
+                for _ in range(STEPS):
+                    step()
+
+            def dumped() -> None:
+                with msdump.watch(config=config):
+                    plain()
+                shutil.rmtree(folder / "dump")
+
+            for base, cost in in_turns(plain, dumped):
+                values: dict[str, Sample] = {"step": (cost, base)}
+                if probe is not None:
+                    there, probed = probe.turn()
+                    values |= {"probe": (probed, there), "added": ((cost - base) / STEPS, probed - there)}
+                yield values
+
+
+def _format(is_sync: bool) -> dict[str, str]:
+    return {} if is_sync else {"file_format": "npy"}
+
+
+def _probe(stack: ExitStack, bench: Bench, folder: Path, model: str, saved_data: str) -> Worker | None:
+    """A process with mindstudio-probe; None where it is not installed."""
+    with contextlib.suppress(NotMeasurableError):
+        python, task = bench.peer("msprobe"), "statistics" if saved_data == "statistic" else "tensor"
+        arguments = {"model": model, "is_quick": bench.is_quick, "folder": str(folder), "task": task, "level": "mix"}
+        return stack.enter_context(Worker("probed_step", python, **arguments))
+    return None
+
+
+for _model in ("alexnet", "resnet50", "transformer"):
+    _watched(_model, "statistic")
+    _watched(_model, "tensor")
+
+
+@row(
+    "recorder",
+    SECTION,
+    {
+        "statistics": Line("flight recorder, statistics of a transformer", "the same without a recorder", "<= 1.05"),
+        "tensors": Line("flight recorder, tensors of a transformer's last 2 steps: added time",
+                        "write() of the same bytes as new files", "<= 1.2"),
+    },
+)  # fmt: skip
+def recorder(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    """A ring in tmpfs that is full and that nothing triggers: a job runs for hours with it."""
+    from benchmarks.torch_models import training_step
+
+    import msdump
+
+    step = training_step("transformer", bench.is_quick)
+    with scratch() as folder:
+        tensors = write_config(folder, "all", name="tensors", statistic_category=COLUMNS)
+        numbers = write_config(folder, "all", name="numbers", saved_data="statistic", statistic_category=COLUMNS)
+        with msdump.watch(config=tensors):
+            _seconds(step, 1)
+        sizes = distinct_sizes(folder / "tensors/rank_0/Net", "*/1/*.npy")
+        shutil.rmtree(folder / "tensors")
+        bench.notes["tensors"] = gigabytes(sizes)
+        only_statistics = {"saved_data": "statistic", "statistic_category": COLUMNS}
+
+        def alone() -> float:
+            with msdump.watch(config=numbers):
+                seconds = _seconds(step, STEPS)
+            shutil.rmtree(folder / "numbers")
+            return seconds
+
+        def recorded(name: str, **settings: Any) -> float:
+            with msdump.recorder(folder / name, ring=folder, **settings), msdump.watch():
+                _seconds(step, 6)
+                seconds = _seconds(step, STEPS)
+            shutil.rmtree(folder / name, ignore_errors=True)
+            return seconds
+
+        for _ in range(100):
+            base, numbers_alone, idle = _seconds(step, STEPS), alone(), recorded("idle", config=only_statistics)
+            cost, written = recorded("all", steps=2, statistics=0), _write(folder, sizes)
+            yield {"statistics": (idle, numbers_alone), "tensors": (cost - base, written)}
+
+
+def _seconds(step: Callable[[], Any], count: int) -> float:
+    """Of one step, the first of which waits for whatever runs before."""
+    step()
+    return timed(lambda: [step() for _ in range(count)]) / count
+
+
+def _write(folder: Path, sizes: list[int]) -> float:
+    """The distinct bytes of steps as new files; two steps are there at a time."""
+    block = memoryview(bytes(max(sizes)))
+    started = time.perf_counter()
+    for number in range(STEPS):
+        target = folder / f"written{number % 2}"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        for index, size in enumerate(sizes):
+            handle = os.open(target / str(index), os.O_CREAT | os.O_WRONLY, 0o600)
+            os.write(handle, block[:size])
+            os.close(handle)
+    for number in range(2):
+        shutil.rmtree(folder / f"written{number}")
+    return (time.perf_counter() - started) / STEPS
