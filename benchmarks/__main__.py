@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks import page, peers
+from benchmarks import page, peers, timing
 from benchmarks.registry import Bench, NotMeasurableError, Row, load_rows
 from benchmarks.results import RESULTS, machine, merged, read_results
 from benchmarks.sampling import sample
@@ -72,9 +72,7 @@ def _parser(rows: dict[str, Row]) -> argparse.ArgumentParser:
     return parser
 
 
-def _measure_all(
-    rows: Sequence[Row], is_quick: bool, found: dict[str, Path]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _measure_all(rows: Sequence[Row], is_quick: bool, found: dict[str, Path]) -> tuple[list[dict[str, Any]], list[str]]:
     """Results of all rows that could be measured, and the names of those that failed."""
     results: list[dict[str, Any]] = []
     failed: list[str] = []
@@ -96,13 +94,14 @@ def _measure_apart(row: Row, is_quick: bool, found: dict[str, Path]) -> list[dic
     for name, python in found.items():
         command += ["--peer", f"{name}={python}"]
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths, **row.environment}
+    tag, limit = f"{os.getpid()}", row.seconds + PATIENCE_S
+    environment = {**os.environ, "PYTHONPATH": paths, timing.TAG: tag, **row.environment}
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=row.seconds + PATIENCE_S
-        )
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"not measured: took longer than {row.seconds + PATIENCE_S:.0f} s"
+        return f"not measured: took longer than {limit:.0f} s"
+    finally:
+        timing.sweep(tag)
     if done.returncode:
         return done.stderr.strip()[-3000:] or f"ended with status {done.returncode}"
     results: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])

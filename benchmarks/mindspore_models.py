@@ -10,7 +10,6 @@ import numpy as np
 from mindspore import nn, ops
 
 
-
 def training_step(name: str, batch: int) -> Callable[[], Any]:
     """One training step in graph mode on random data; what it returns is the loss."""
     step, inputs, labels = training_cell(name, batch)

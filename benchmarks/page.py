@@ -66,11 +66,15 @@ def _number(result: dict[str, Any], value: float) -> str:
 
 def _range(result: dict[str, Any]) -> str:
     plain = {**result, "unit": ""}
-    return " to ".join(_number({**plain, "unit": result["unit"]}, result[key]).split(" ")[0] for key in ("least", "greatest"))
+    return " to ".join(
+        _number({**plain, "unit": result["unit"]}, result[key]).split(" ")[0] for key in ("least", "greatest")
+    )
 
 
 def _rounds(result: dict[str, Any]) -> str:
-    return f"{result['rounds']}" if result["is_settled"] else f"{result['rounds']}, spread {100 * result['spread']:.0f} %"
+    return (
+        f"{result['rounds']}" if result["is_settled"] else f"{result['rounds']}, spread {100 * result['spread']:.0f} %"
+    )
 
 
 def _against(result: dict[str, Any]) -> str:
@@ -86,7 +90,9 @@ def _aim(result: dict[str, Any]) -> str:
 
 def _machine(document: dict[str, Any]) -> str:
     facts = document["machine"]
-    versions = ", ".join(f"{name} {facts[name]}" for name in ("numpy", "numba", "torch", "onnxruntime") if name in facts)
+    versions = ", ".join(
+        f"{name} {facts[name]}" for name in ("numpy", "numba", "torch", "onnxruntime") if name in facts
+    )
     loads = [result["load"] for result in document["results"]] or [0.0]
     return (
         f"{facts['cores']} cores ({facts['machine']}), {facts['memory_gb']} GB of memory, Python {facts['python']}, "

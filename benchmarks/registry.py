@@ -19,6 +19,7 @@ Measure = Callable[["Bench"], Iterator[Mapping[str, Sample]]]
 MODULES = (
     "limits", "time_of_a_step", "mindspore", "asynchronous", "mindspore_peer", "torch_compiled", "torch_eager",
     "torchair", "onnx", "statistics", "kernels", "small", "commands", "files", "compare", "growth", "start", "ranks",
+    "viewer",
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ class Row:
     section: str
     lines: Mapping[str, Line]
     measure: Measure
-    seconds: float = 120.0
+    seconds: float = 60.0
     least: int = 5
     most: int = 25
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -86,7 +86,8 @@ def alexnet_dump(batch: int, folder: str, saved_data: str, **common: Any) -> Sub
 
     def turn() -> list[Any]:
         dumped, plain = timed(step), timed(step)
-        sizes, names = distinct_sizes(dump, "*.npy"), sum(1 for _ in dump.rglob("*.npy"))
+        files = [file for iteration in dump.glob("rank_0/Net/0/[0-9]*") for file in iteration.glob("*.npy")]
+        sizes, names = distinct_sizes(files), len(files)
         _remove_iterations(dump)
         return [dumped, plain, sizes, names]
 
@@ -138,7 +139,9 @@ def peak_growth(kind: str, is_quick: bool, batch: int) -> Subject:
     torch.conv2d(torch.ones(1, 8, 8, 8), torch.ones(8, 8, 3, 3))
     models = None if kind == "eager" else _mindspore_models(False)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    step = torch_models.training_step("resnet50", is_quick) if models is None else models.training_step("resnet50", batch)
+    step = (
+        torch_models.training_step("resnet50", is_quick) if models is None else models.training_step("resnet50", batch)
+    )
     for _ in range(3):
         step()
     return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before), lambda: None
@@ -154,14 +157,15 @@ def alexnet_peak(batch: int, is_dumped: bool) -> Subject:
         step = alexnet_step(batch)
         for _ in range(3):
             step()
-        distinct = sum(distinct_sizes(Path(folder), "1/*.npy"))
+        distinct = sum(distinct_sizes(Path(folder).rglob("1/*.npy")))
     return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, distinct], lambda: None
 
 
 def growth(count: int, folder: str, saved_data: str) -> Subject:
     """A chain of operators: compilation, a plain step and a dumped one, bytes that it adds to the process."""
     models = _mindspore_models(False)
-    configure(Path(folder), "1", saved_data=saved_data, input_output=2)
+    # All graphs share one counter of iterations; the first dump of a process starts its writers.
+    configure(Path(folder), "0|2", saved_data=saved_data, input_output=2)
     models.chain(True, 10)()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     call = models.chain(True, count)

@@ -6,14 +6,20 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.registry import NotMeasurableError
+
 TMPFS = "/dev/shm"
+# Word in the names of a process's folders, by which the process that started it finds what a killed one left.
+TAG = "MSDUMP_BENCHMARK"
+# Of memory, without which nothing is written to tmpfs: a full machine ends programs that have nothing to do with it.
+ROOM_BYTES = 6 << 30
 # None: wherever temporary files go.
 PLACES: dict[str, str | None] = {"tmpfs": TMPFS, "disk": None}
 
@@ -51,17 +57,32 @@ def in_turns(*calls: Callable[[], Any], warm: int = 1, times: int = 1) -> Iterat
 
 @contextmanager
 def scratch(place: str = "tmpfs") -> Iterator[Path]:
-    """A folder on tmpfs or disk for as long as the block lasts."""
-    folder = Path(tempfile.mkdtemp(prefix="msdump-bench-", dir=PLACES[place]))
+    """A folder on tmpfs or disk for as long as the block lasts.   Raises: NotMeasurableError without room."""
+    if place == "tmpfs" and available_memory() < ROOM_BYTES:
+        raise NotMeasurableError(f"needs {ROOM_BYTES >> 30} GiB of free memory")
+    folder = Path(tempfile.mkdtemp(prefix=f"msdump-bench-{os.environ.get(TAG, 'x')}-", dir=PLACES[place]))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def distinct_sizes(folder: Path, pattern: str = "*") -> list[int]:
-    """Sizes of the files of a folder, each file once however many names it has."""
-    states = [path.stat() for path in folder.rglob(pattern) if path.is_file()]
+def available_memory() -> int:
+    """Bytes that programs may still take; files on tmpfs count as taken."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+
+
+def sweep(tag: str) -> None:
+    """Remove the folders of processes that ran with this tag."""
+    for place in PLACES.values():
+        for folder in Path(place or tempfile.gettempdir()).glob(f"msdump-bench-{tag}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def distinct_sizes(files: Iterable[Path]) -> list[int]:
+    """Sizes of files, each file once however many names it has; folders do not count."""
+    states = [path.stat() for path in files if path.is_file()]
     return list({state.st_ino: state.st_size for state in states}.values())
 
 
@@ -95,7 +116,7 @@ def settle() -> None:
 
 
 def gigabytes(sizes: Sequence[int]) -> str:
-    """"1.56 GB in 74 files"."""
+    """ "1.56 GB in 74 files"."""
     total = sum(sizes)
     size = f"{total / 1e9:.2f} GB" if total >= 1e9 else f"{total / 1e6:.3g} MB"
     return f"{size} in {len(sizes):,} files"

@@ -28,7 +28,11 @@ class Worker:
     """`python -m benchmarks.subjects NAME ARGUMENTS` in an interpreter of its own, stopped between its turns."""
 
     def __init__(
-        self, subject: str, python: Path | str = sys.executable, environ: Mapping[str, str] | None = None, **arguments: Any
+        self,
+        subject: str,
+        python: Path | str = sys.executable,
+        environ: Mapping[str, str] | None = None,
+        **arguments: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory()  # MindSpore leaves files where it runs
         self._errors = open(Path(self._folder.name) / "stderr", "w+")  # noqa: SIM115  (lives as long as the process)

@@ -112,7 +112,12 @@ for _place in PLACES:
     _dumps(_place)
 
 
-@row("compare-first", SECTION, {"seconds": Line("the first large comparison of a process", aim="<= 3", unit="s")}, least=1)
+@row(
+    "compare-first",
+    SECTION,
+    {"seconds": Line("the first large comparison of a process", aim="<= 3", unit="s")},
+    least=1,
+)
 def first(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """It pays for the compiler's cache; there is one in a process."""
     from msdump.analysis.compare.metrics import compare_arrays

@@ -61,6 +61,4 @@ def _measure(count: int, start: float) -> dict[str, float]:
 
 
 def _commands(dump: Path, count: int, start: float) -> dict[str, float]:
-    return {
-        key: max(0.0, seconds_of(arguments, 900) - start) / count for key, arguments in dump_commands(dump).items()
-    }
+    return {key: max(0.0, seconds_of(arguments, 900) - start) / count for key, arguments in dump_commands(dump).items()}

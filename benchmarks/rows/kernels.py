@@ -25,7 +25,7 @@ def _kernels(model: str) -> None:
 
     @row(f"kernels-{model}", SECTION, lines)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-        """Of the types that take 1 % of a step or more, those that are farthest from PyTorch's; each type as a whole."""
+        """Of the types that take 1 % of a step or more, the farthest from PyTorch's; each type as a whole."""
         pairs = _pairs(model, 2 if bench.is_quick else BATCHES[model])
         first = {op_type: _seconds(pairs, op_type) for op_type in [*pairs, *pairs]}
         least = SHARE * sum(ours for ours, _ in first.values())

@@ -48,9 +48,7 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     SECTION,
     {
         **{f"{place}-write": Line(f"write() of 1 GiB as files of 8 MiB, {place}", unit="GB/s") for place in PLACES},
-        **{
-            f"{place}-create": Line(f"create, write 256 bytes, close: a file, {place}", unit="µs") for place in PLACES
-        },
+        **{f"{place}-create": Line(f"create, write 256 bytes, close: a file, {place}", unit="µs") for place in PLACES},
         **{f"{place}-link": Line(f"a hard link, {place}", unit="µs") for place in PLACES},
     },
 )

@@ -38,7 +38,7 @@ def _tensors(bench: Bench, place: str) -> Iterator[Mapping[str, Sample]]:
             settle()
             dumped, plain = timed(step), timed(step)
             (done,) = plan("[0-9]*")
-            sizes, named = distinct_sizes(done), sum(path.stat().st_size for path in done.iterdir())
+            sizes, named = distinct_sizes(done.iterdir()), sum(path.stat().st_size for path in done.iterdir())
             shutil.rmtree(done)
             settle()
             bare = writer.seconds(sizes)

@@ -22,7 +22,9 @@ AIMS = {"torch": "<= 1.0", "numpy": "<= 1.5"}
 PEER = "MindSpore 2.7 on the CPU"
 
 
-def _workers(stack: ExitStack, bench: Bench, subject: str, kinds: tuple[str, ...], **arguments: Any) -> dict[str, Worker]:
+def _workers(
+    stack: ExitStack, bench: Bench, subject: str, kinds: tuple[str, ...], **arguments: Any
+) -> dict[str, Worker]:
     """One process of each kind: MindSpore itself, and msdump with either library of kernels."""
     workers = {}
     for kind in kinds:

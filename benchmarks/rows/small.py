@@ -35,13 +35,17 @@ def _steps(folder: Path, **common: Any) -> Iterator[tuple[float, Path]]:
 @row(
     "small-tensors",
     SECTION,
-    {"rate": Line("2,000 operators on (8, 8), outputs to tmpfs: files a second", "bare create, write, close", ">= 0.9")},
+    {
+        "rate": Line(
+            "2,000 operators on (8, 8), outputs to tmpfs: files a second", "bare create, write, close", ">= 0.9"
+        )
+    },
 )
 def tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     with scratch() as folder:
         writer = BareWriter(folder)
         for added, done in _steps(folder):
-            sizes = distinct_sizes(done)
+            sizes = distinct_sizes(done.iterdir())
             bare = writer.seconds(sizes)
             bench.notes["rate"] = f"{added / len(sizes) * 1e6:.1f} µs of {bare / len(sizes) * 1e6:.1f} µs"
             yield {"rate": (bare, added)}

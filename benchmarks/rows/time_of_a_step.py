@@ -19,13 +19,12 @@ from benchmarks.rows.mindspore import alexnet_batch
 from benchmarks.timing import BareWriter, scratch, settle, timed
 from benchmarks.workers import Worker
 
-_OF_FILES = ("step", "write", "names", "rest")
 _SHOWN = {
     "plain": ("step",),
-    "tensors": _OF_FILES,
-    "tensors-disk": _OF_FILES,
-    "statistics": ("step", "read", "rest"),
-    "statistics-md5": ("step", "read", "md5", "rest"),
+    "tensors": ("step", "added", "write", "names"),
+    "tensors-disk": ("step", "added", "write", "names"),
+    "statistics": ("step", "added", "read"),
+    "statistics-md5": ("step", "added", "read", "md5"),
 }
 _LINES = {
     f"{kind}.{part}": Line(f"{KINDS[kind]}: {PARTS[part][0]}", unit="s")
@@ -46,17 +45,16 @@ def where_time_goes(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         writers = {kind: BareWriter(folder) for kind, folder in folders.items()}
         while True:
             seconds: dict[str, Sample] = {}
-            sizes: list[int] = []
+            distinct = 0
             for kind, worker in workers.items():
                 settle()
-                dumped, plain, files, names = worker.turn()
-                sizes = files or sizes
-                limits = (
-                    _of_files(folders[kind], writers[kind], files, names)
-                    if files
-                    else _of_values(sum(sizes), has_digest=kind.endswith("md5"))
-                )
-                parts = {"step": plain, **limits, "rest": dumped - plain - sum(limits.values())}
+                dumped, plain, sizes, names = worker.turn()
+                distinct = sum(sizes) or distinct
+                if sizes:
+                    limits = _of_files(folders[kind], writers[kind], sizes, names)
+                else:
+                    limits = _of_values(distinct, has_digest=kind.endswith("md5"))
+                parts = {"step": plain, "added": dumped - plain, **limits}
                 seconds |= {f"{kind}.{part}": value for part, value in parts.items()}
                 seconds.setdefault("plain.step", plain)
             yield seconds

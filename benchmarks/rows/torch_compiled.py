@@ -52,7 +52,7 @@ def _tensors(model: str, aim: str) -> None:
             writer, is_warm = BareWriter(folder), 0
             while True:
                 base, cost = timed(plain), timed(dumped)
-                sizes = distinct_sizes(folder / "dump", "*.npy")
+                sizes = distinct_sizes((folder / "dump").rglob("*.npy"))
                 for iteration in list((folder / "dump").glob("rank_0/Net/*/[0-9]*")):
                     shutil.rmtree(iteration)
                 settle()

@@ -79,13 +79,14 @@ def _watched(model: str, saved_data: str) -> None:
     @row(f"eager-{saved_data}-{model}", SECTION, lines)
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         """Every ATen operator of a few steps, with the time that the end of a dump takes."""
-        from benchmarks.torch_models import training_step
-
         import msdump
+        from benchmarks.torch_models import training_step
 
         with scratch() as folder, ExitStack() as stack:
             columns = {"statistic_category": COLUMNS} if is_statistic else {}
-            config = write_config(folder, "all", saved_data=saved_data, is_sync=is_statistic, **_format(is_statistic), **columns)
+            config = write_config(
+                folder, "all", saved_data=saved_data, is_sync=is_statistic, **_format(is_statistic), **columns
+            )
             step, probe = training_step(model, bench.is_quick), _probe(stack, bench, folder, model, saved_data)
 
             def plain() -> None:
@@ -134,9 +135,8 @@ for _model in ("alexnet", "resnet50", "transformer"):
 )  # fmt: skip
 def recorder(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """A ring in tmpfs that is full and that nothing triggers: a job runs for hours with it."""
-    from benchmarks.torch_models import training_step
-
     import msdump
+    from benchmarks.torch_models import training_step
 
     step = training_step("transformer", bench.is_quick)
     with scratch() as folder:
@@ -144,7 +144,7 @@ def recorder(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         numbers = write_config(folder, "all", name="numbers", saved_data="statistic", statistic_category=COLUMNS)
         with msdump.watch(config=tensors):
             _seconds(step, 1)
-        sizes = distinct_sizes(folder / "tensors/rank_0/Net", "*/1/*.npy")
+        sizes = distinct_sizes((folder / "tensors/rank_0/Net").glob("*/1/*.npy"))
         shutil.rmtree(folder / "tensors")
         bench.notes["tensors"] = gigabytes(sizes)
         only_statistics = {"saved_data": "statistic", "statistic_category": COLUMNS}
