@@ -56,10 +56,10 @@ def in_turns(*calls: Callable[[], Any], warm: int = 1, times: int = 1) -> Iterat
 
 
 @contextmanager
-def scratch(place: str = "tmpfs") -> Iterator[Path]:
+def scratch(place: str = "tmpfs", room_bytes: int = ROOM_BYTES) -> Iterator[Path]:
     """A folder on tmpfs or disk for as long as the block lasts.   Raises: NotMeasurableError without room."""
-    if place == "tmpfs" and available_memory() < ROOM_BYTES:
-        raise NotMeasurableError(f"needs {ROOM_BYTES >> 30} GiB of free memory")
+    if place == "tmpfs" and available_memory() < room_bytes:
+        raise NotMeasurableError(f"needs {room_bytes >> 30} GiB of free memory")
     folder = Path(tempfile.mkdtemp(prefix=f"msdump-bench-{os.environ.get(TAG, 'x')}-", dir=PLACES[place]))
     try:
         yield folder
