@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ def main() -> int:
             print(f"{row.name:26} {row.section}: {'; '.join(line.what for line in row.lines.values())}")
         return 0
     if args.one:
-        return _measure_here(rows[args.names[0]], args.quick, dict(pair.split("=", 1) for pair in args.peer))
+        return _measure_here(
+            _limited(rows[args.names[0]], args.seconds), args.quick, dict(pair.split("=", 1) for pair in args.peer)
+        )
     if args.page:
         page.write(read_results(RESULTS))
         return 0
@@ -45,7 +47,9 @@ def main() -> int:
         if args.peers is not None:
             folder = args.peers or stack.enter_context(tempfile.TemporaryDirectory())
             found = peers.install(Path(folder).resolve())
-        results, failed = _measure_all([rows[name] for name in args.names or rows], args.quick, found)
+        results, failed = _measure_all(
+            [_limited(rows[name], args.seconds) for name in args.names or rows], args.quick, found
+        )
     if args.json:
         args.json.write_text(json.dumps({"machine": machine(), "results": results}, indent=1) + "\n")
     if args.write:
@@ -64,12 +68,17 @@ def _parser(rows: dict[str, Row]) -> argparse.ArgumentParser:
         "--peers", nargs="?", const="", metavar="FOLDER",
         help="install MindSpore and mindstudio-probe there, or in a temporary folder, and measure beside them",
     )  # fmt: skip
+    parser.add_argument("--seconds", type=float, help="no round of a row begins after them; each row has its own limit")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     parser.add_argument("--write", action="store_true", help="put the results into docs/performance.md")
     parser.add_argument("--page", action="store_true", help="only make docs/performance.md anew from results.json")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--peer", action="append", default=[], help=argparse.SUPPRESS)
     return parser
+
+
+def _limited(row: Row, seconds: float | None) -> Row:
+    return row if seconds is None else replace(row, seconds=min(row.seconds, seconds))
 
 
 def _measure_all(rows: Sequence[Row], is_quick: bool, found: dict[str, Path]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -90,7 +99,8 @@ def _measure_all(rows: Sequence[Row], is_quick: bool, found: dict[str, Path]) ->
 
 def _measure_apart(row: Row, is_quick: bool, found: dict[str, Path]) -> list[dict[str, Any]] | str:
     """Results of a row, measured in a process of its own; or why there are none."""
-    command = [sys.executable, "-m", "benchmarks", row.name, "--one", *["--quick"] * is_quick]
+    command = [sys.executable, "-m", "benchmarks", row.name, "--one", "--seconds", str(row.seconds)]
+    command += ["--quick"] * is_quick
     for name, python in found.items():
         command += ["--peer", f"{name}={python}"]
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

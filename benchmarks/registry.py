@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# A number, or (ours, theirs) in seconds: the value is their ratio, and the seconds are kept beside it.
-Sample = float | tuple[float, float]
+# What one round gives for a line: a number, or times whose ratio is the number and which are compared by their least
+# as well. Two times are (ours, theirs); three are (with, without, theirs), for what something adds; four are
+# (with, without, theirs with, theirs without).
+Sample = float | tuple[float, ...]
 Measure = Callable[["Bench"], Iterator[Mapping[str, Sample]]]
 
 # Modules of benchmarks.rows, in the order of the page.

@@ -22,8 +22,9 @@ class Result:
     median, least, greatest  of the values of all rounds
     spread                   distance of the quartiles over the median
     is_settled               whether the rounds agree
-    is_met                   whether the median reaches the aim; None without an aim
-    seconds                  medians of (ours, theirs) where the value is their ratio
+    best                     value of the shortest times of all rounds, which other programs lengthened least
+    is_met, is_met_at_best   whether the median and the best value reach the aim; None without an aim
+    seconds                  medians of the times that the value is a ratio of
     load                     of the machine when the row began
     """
 
@@ -35,11 +36,13 @@ class Result:
     aim: str
     unit: str
     median: float
+    best: float
     least: float
     greatest: float
     spread: float
     is_settled: bool
     is_met: bool | None
+    is_met_at_best: bool | None
     rounds: int
     seconds: list[float]
     note: str

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-from benchmarks.registry import Bench, Row, Sample
+from benchmarks.registry import Bench, Line, Row, Sample
 from benchmarks.results import Result
 
 # Distance of the quartiles over the median, below which rounds agree.
@@ -49,7 +49,20 @@ def _agree(rounds: list[Mapping[str, Sample]]) -> bool:
 
 
 def _value(one: Sample) -> float:
-    return one[0] / one[1] if isinstance(one, tuple) else one
+    if isinstance(one, float | int):
+        return one
+    if len(one) == 2:
+        return one[0] / one[1]
+    return (one[0] - one[1]) / (one[2] - one[3] if len(one) == 4 else one[2])
+
+
+def _best(samples: list[Sample], line: Line) -> float:
+    """The value of the shortest times of all rounds, which other programs lengthened least."""
+    times = [one for one in samples if isinstance(one, tuple)]
+    if times:
+        return _value(tuple(min(column) for column in zip(*times, strict=True)))
+    numbers = [_value(one) for one in samples]
+    return max(numbers) if line.aim.startswith(">=") or line.unit.endswith("/s") else min(numbers)
 
 
 def _result(row: Row, key: str, rounds: list[Mapping[str, Sample]], bench: Bench, load: float) -> Result:
@@ -57,7 +70,8 @@ def _result(row: Row, key: str, rounds: list[Mapping[str, Sample]], bench: Bench
     samples = [values[key] for values in rounds]
     values = [_value(one) for one in samples]
     median = statistics.median(values)
-    pairs = [one for one in samples if isinstance(one, tuple)]
+    best = _best(samples, line)
+    times = [one for one in samples if isinstance(one, tuple)]
     return Result(
         row=row.name,
         line=key,
@@ -67,13 +81,15 @@ def _result(row: Row, key: str, rounds: list[Mapping[str, Sample]], bench: Bench
         aim=line.aim,
         unit=line.unit,
         median=median,
+        best=best,
         least=min(values),
         greatest=max(values),
         spread=spread(values),
         is_settled=spread(values) <= SPREAD,
         is_met=line.is_met(median),
+        is_met_at_best=line.is_met(best),
         rounds=len(values),
-        seconds=[statistics.median(side) for side in zip(*pairs, strict=True)] if pairs else [],
+        seconds=[statistics.median(column) for column in zip(*times, strict=True)],
         note=bench.notes.get(key, ""),
         load=load,
     )

@@ -63,7 +63,7 @@ def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str
             bench.notes["total"] = f"{gigabytes(sizes)} of {block} steps; step {plain:.2f} s, write() {bare:.2f} s"
             yield {
                 "total": (total, max(plain, bare)),
-                "added": (total - plain, bare),
+                "added": (total, plain, bare),
                 "memory": (peak - before) * 1024 / budget,
             }
 
@@ -120,5 +120,5 @@ def blocked(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             plain = statistics.median(timed(step) for _ in range(3))
             _remove_iterations(folder / "dump")
             if is_warm:
-                yield {"blocked": (dumped - plain, plain)}
+                yield {"blocked": (dumped, plain, plain)}
             is_warm = True

@@ -72,7 +72,7 @@ def sync_tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
                     f"{size / 1e9:.2f} GB of names, of {peer_size / 1e9:.2f} GB there; "
                     f"a step there {peer_plain:.2f} s, dumped {peer_dumped:.2f} s"
                 )
-                yield {"added": (dumped - plain, peer_dumped - peer_plain)}
+                yield {"added": (dumped, plain, peer_dumped, peer_plain)}
 
 
 def _chains(name: str, is_graph: bool, what: str) -> None:

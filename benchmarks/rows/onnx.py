@@ -82,7 +82,7 @@ def _tensors(mode: str) -> None:
                 _clear(folder)
                 settle()
                 bench.notes["added"] = gigabytes(sizes[: len(sizes) // RUNS])
-                yield {"added": (dumped - alone, BareWriter(folder).seconds(sizes))}
+                yield {"added": (dumped, alone, BareWriter(folder).seconds(sizes))}
 
     def _dumped_runs(section: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> None:
         import msdump.acl

@@ -15,8 +15,8 @@ SECTION = "Small tensors"
 COUNT = 2000
 
 
-def _steps(folder: Path, **common: Any) -> Iterator[tuple[float, Path]]:
-    """Added seconds of dumped steps, outputs only, and where the files of each lie."""
+def _steps(folder: Path, **common: Any) -> Iterator[tuple[float, float, Path]]:
+    """Seconds of dumped and plain steps, outputs only, and where the files of each lie."""
     import msdump
 
     msdump.install_aliases()
@@ -28,27 +28,23 @@ def _steps(folder: Path, **common: Any) -> Iterator[tuple[float, Path]]:
         plain, dumped = timed(step), timed(step)
         (done,) = (folder / "dump/rank_0/Net/0").glob("[0-9]*")
         if number:
-            yield dumped - plain, done
+            yield dumped, plain, done
         shutil.rmtree(done)
 
 
 @row(
     "small-tensors",
     SECTION,
-    {
-        "rate": Line(
-            "2,000 operators on (8, 8), outputs to tmpfs: files a second", "bare create, write, close", ">= 0.9"
-        )
-    },
+    {"added": Line("2,000 operators on (8, 8), outputs to tmpfs: added time", "bare create, write, close", "<= 1.11")},
 )
 def tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     with scratch() as folder:
         writer = BareWriter(folder)
-        for added, done in _steps(folder):
+        for dumped, plain, done in _steps(folder):
             sizes = distinct_sizes(done.iterdir())
             bare = writer.seconds(sizes)
-            bench.notes["rate"] = f"{added / len(sizes) * 1e6:.1f} µs of {bare / len(sizes) * 1e6:.1f} µs"
-            yield {"rate": (bare, added)}
+            bench.notes["added"] = f"{(dumped - plain) / COUNT * 1e6:.1f} µs of {bare / COUNT * 1e6:.1f} µs a file"
+            yield {"added": (dumped, plain, bare)}
 
 
 def _statistics(name: str, what: str, *without: str) -> None:
@@ -58,8 +54,8 @@ def _statistics(name: str, what: str, *without: str) -> None:
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         with scratch() as folder:
             columns = statistic_columns(*without)
-            for added, _ in _steps(folder, saved_data="statistic", statistic_category=columns):
-                yield {"rate": COUNT / added}
+            for dumped, plain, _ in _steps(folder, saved_data="statistic", statistic_category=columns):
+                yield {"rate": COUNT / (dumped - plain)}
 
 
 _statistics("small-statistics", "every column")

@@ -60,7 +60,7 @@ def _tensors(model: str, aim: str) -> None:
                 bench.notes["added"] = f"{gigabytes(sizes)}; an eager step {base:.2f} s, dumped {cost:.2f} s"
                 is_warm += 1
                 if is_warm > 2:
-                    yield {"added": (cost - base, bare)}
+                    yield {"added": (cost, base, bare)}
 
 
 for _model in TITLES:
@@ -87,7 +87,7 @@ def savers(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             training_step("alexnet", bench.is_quick, _saving_backend(folder / "saved")),
         ]
         for base, ours, saved in in_turns(*steps):
-            yield {"save": (ours - base, saved - base)}
+            yield {"save": (ours, base, saved, base)}
             for iteration in list((folder / "dump").glob("rank_0/Net/*/[0-9]*")):
                 shutil.rmtree(iteration)
 

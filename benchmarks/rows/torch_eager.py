@@ -102,7 +102,7 @@ def _watched(model: str, saved_data: str) -> None:
                 values: dict[str, Sample] = {"step": (cost, base)}
                 if probe is not None:
                     there, probed = probe.turn()
-                    values |= {"probe": (probed, there), "added": ((cost - base) / STEPS, probed - there)}
+                    values |= {"probe": (probed, there), "added": (cost / STEPS, base / STEPS, probed, there)}
                 yield values
 
 
@@ -165,7 +165,7 @@ def recorder(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         for _ in range(100):
             base, numbers_alone, idle = _seconds(step, STEPS), alone(), recorded("idle", config=only_statistics)
             cost, written = recorded("all", steps=2, statistics=0), _write(folder, sizes)
-            yield {"statistics": (idle, numbers_alone), "tensors": (cost - base, written)}
+            yield {"statistics": (idle, numbers_alone), "tensors": (cost, base, written)}
 
 
 def _seconds(step: Callable[[], Any], count: int) -> float:

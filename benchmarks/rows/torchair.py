@@ -92,7 +92,7 @@ def bin_dump(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             bare = writer.seconds(sizes)
             bench.notes["added"] = f"{gigabytes(sizes)}; a step {base:.2f} s, dumped {cost:.2f} s"
             if number:
-                yield {"added": (cost - base, bare)}
+                yield {"added": (cost, base, bare)}
 
 
 _FIRST_STEP = """
