@@ -48,6 +48,10 @@ class Worker:
             self.__exit__(None, None, None)
             raise
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def turn(self) -> Any:
         """What the subject measures in one turn."""
         self._process.send_signal(signal.SIGCONT)
@@ -61,6 +65,7 @@ class Worker:
         for line in self._process.stdout:
             if line.startswith(_MARK):
                 self._process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
                 return json.loads(line.removeprefix(_MARK))
         self._errors.seek(0)
         raise WorkerError(self._errors.read()[-2000:])
