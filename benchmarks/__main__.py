@@ -106,6 +106,8 @@ def _measure_apart(row: Row, is_quick: bool, found: dict[str, Path]) -> list[dic
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     tag, limit = f"{os.getpid()}", row.seconds + PATIENCE_S
     environment = {**os.environ, "PYTHONPATH": paths, timing.TAG: tag, **row.environment}
+    # An installed package has its bytecode; without it each process would compile msdump anew.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
