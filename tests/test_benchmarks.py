@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import page, results, sampling, workers
+from benchmarks import page, picture, results, sampling, workers
 from benchmarks.registry import Bench, Line, Row, Sample, load_rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,7 +74,7 @@ def test_the_page_and_the_picture_are_made_from_the_results() -> None:
     document = results.read_results(results.RESULTS)
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.made(text, document) == text
-    assert page.picture(document["results"]) == page.PICTURE.read_text(encoding="utf-8")
+    assert picture.picture(document["results"]) == page.PICTURE.read_text(encoding="utf-8")
 
 
 def test_results_are_of_rows_that_exist() -> None:

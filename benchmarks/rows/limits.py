@@ -40,7 +40,7 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         call()
     while True:
         rates = {key: size / min(timed(call) for _ in range(3)) / 1e9 for key, call in calls.items()}
-        yield {**rates, "md5": block.nbytes / timed(lambda: hashlib.md5(block, usedforsecurity=False)) / 1e9}
+        yield {**rates, "md5": block.nbytes / timed(lambda: hashlib.md5(block.data, usedforsecurity=False)) / 1e9}
 
 
 @row(

@@ -29,8 +29,10 @@ def _workers(
     workers = {}
     for kind in kinds:
         is_peer = kind == "mindspore"
-        python = {"python": bench.peer("mindspore")} if is_peer else {"environ": {"MSDUMP_KERNELS": kind}}
-        workers[kind] = stack.enter_context(Worker(subject, is_peer=is_peer, **python, **arguments))
+        where: dict[str, Any] = {"environ": {"MSDUMP_KERNELS": kind}}
+        if is_peer:
+            where = {"python": bench.peer("mindspore")}
+        workers[kind] = stack.enter_context(Worker(subject, is_peer=is_peer, **where, **arguments))
     return workers
 
 
@@ -60,7 +62,7 @@ for _model in BATCHES:
 def sync_tensors(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     """Each in its own process with the kernels that it takes by itself; bytes are those under all names."""
     with scratch() as ours, scratch() as theirs:
-        common = {"model": "alexnet", "batch": 4 if bench.is_quick else 32}
+        common: dict[str, Any] = {"model": "alexnet", "batch": 4 if bench.is_quick else 32}
         with (
             Worker("mindspore_dump", bench.peer("mindspore"), folder=str(theirs), is_peer=True, **common) as peer,
             Worker("mindspore_dump", folder=str(ours), is_peer=False, **common) as own,
@@ -127,7 +129,7 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     while True:
         grown = {}
         for kind in ("eager", *AIMS):
-            arguments = {"kind": kind, "is_quick": bench.is_quick, "batch": 2 if bench.is_quick else 8}
+            arguments: dict[str, Any] = {"kind": kind, "is_quick": bench.is_quick, "batch": 2 if bench.is_quick else 8}
             environ = {} if kind == "eager" else {"MSDUMP_KERNELS": kind}
             with Worker("peak_growth", environ=environ, **arguments) as worker:
                 grown[kind] = worker.first

@@ -47,7 +47,7 @@ def md5(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 
     def digests() -> None:
         for array in arrays:
-            hashlib.md5(array, usedforsecurity=False).hexdigest()
+            hashlib.md5(array.data, usedforsecurity=False).hexdigest()
 
     for (seconds,) in in_turns(digests):
         yield {"rate": sum(array.nbytes for array in arrays) / seconds / 1e9}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def where_time_goes(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             yield seconds
 
 
-def _settings(batch: int) -> dict[str, dict[str, object]]:
+def _settings(batch: int) -> dict[str, dict[str, Any]]:
     statistic = {"batch": batch, "saved_data": "statistic"}
     return {
         "tensors": {"batch": batch, "saved_data": "tensor"},
@@ -76,7 +77,12 @@ def _of_files(folder: Path, writer: BareWriter, sizes: Sequence[int], names: int
     place = folder / "names"
     place.mkdir()
     (place / "file").touch()
-    links = timed(lambda: [os.link(place / "file", place / str(number)) for number in range(names - len(sizes))])
+
+    def link_all() -> None:
+        for number in range(names - len(sizes)):
+            os.link(place / "file", place / str(number))
+
+    links = timed(link_all)
     shutil.rmtree(place)
     settle()
     return {"write": writer.seconds(sizes) - empty, "names": empty + links}
@@ -87,12 +93,12 @@ def _of_values(size: int, has_digest: bool) -> dict[str, float]:
     cores = len(os.sched_getaffinity(0))
     array = np.ones((16 << 20) // 4, np.float32)
 
-    def on_all(work: object) -> float:
+    def on_all(work: Callable[[], Any]) -> float:
         with ThreadPoolExecutor(cores) as pool:
-            return timed(lambda: list(pool.map(lambda _: work(), range(4 * cores)))) / (4 * cores)  # type: ignore[operator]
+            return timed(lambda: list(pool.map(lambda _: work(), range(4 * cores)))) / (4 * cores)
 
     times = size / array.nbytes
     seconds = {"read": on_all(lambda: np.sum(array)) * times}
     if has_digest:
-        seconds["md5"] = on_all(lambda: hashlib.md5(array, usedforsecurity=False)) * times
+        seconds["md5"] = on_all(lambda: hashlib.md5(array.data, usedforsecurity=False)) * times
     return seconds

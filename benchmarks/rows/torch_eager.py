@@ -83,7 +83,7 @@ def _watched(model: str, saved_data: str) -> None:
         from benchmarks.torch_models import training_step
 
         with scratch() as folder, ExitStack() as stack:
-            columns = {"statistic_category": COLUMNS} if is_statistic else {}
+            columns: dict[str, Any] = {"statistic_category": COLUMNS} if is_statistic else {}
             config = write_config(
                 folder, "all", saved_data=saved_data, is_sync=is_statistic, **_format(is_statistic), **columns
             )
@@ -114,7 +114,13 @@ def _probe(stack: ExitStack, bench: Bench, folder: Path, model: str, saved_data:
     """A process with mindstudio-probe; None where it is not installed."""
     with contextlib.suppress(NotMeasurableError):
         python, task = bench.peer("msprobe"), "statistics" if saved_data == "statistic" else "tensor"
-        arguments = {"model": model, "is_quick": bench.is_quick, "folder": str(folder), "task": task, "level": "mix"}
+        arguments: dict[str, Any] = {
+            "model": model,
+            "is_quick": bench.is_quick,
+            "folder": str(folder),
+            "task": task,
+            "level": "mix",
+        }
         return stack.enter_context(Worker("probed_step", python, **arguments))
     return None
 
