@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 
@@ -39,15 +38,26 @@ _one_pass("float16", ">= 0.6")
 _one_pass("bfloat16", ">= 0.6")
 
 
-@row("md5", SECTION, {"rate": Line("MD5 of 16 tensors of 4 MiB by hashlib, one core", unit="GB/s")})
-def md5(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(1 << 20).astype(np.float32) for _ in range(16)]
+def _digests(count: int, kibibytes: int, aim: str) -> None:
+    line = Line(f"MD5 of {count} tensors of {kibibytes} KiB at once, one core: bandwidth", "hashlib, one by one", aim)
 
-    def digests() -> None:
-        for array in arrays:
-            hashlib.md5(array.data, usedforsecurity=False).hexdigest()
+    @row(f"md5-{count}-{kibibytes}k", SECTION, {"rate": line})
+    def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        from msdump.md5 import md5_hex, md5_many
 
-    for (seconds,) in in_turns(digests):
-        yield {"rate": sum(array.nbytes for array in arrays) / seconds / 1e9}
+        rng = np.random.default_rng(0)
+        arrays = [rng.integers(0, 256, kibibytes << 10, np.uint8) for _ in range(count)]
+        size = sum(array.nbytes for array in arrays)
+
+        def single() -> list[str]:
+            return [md5_hex(array) for array in arrays]
+
+        assert md5_many(arrays) == single()
+        for theirs, ours in in_turns(single, lambda: md5_many(arrays), warm=2, times=3):
+            bench.notes["rate"] = f"{size / ours / 1e9:.1f} of {size / theirs / 1e9:.2f} GB/s"
+            yield {"rate": (theirs, ours)}
+
+
+for _count, _kibibytes in ((16, 16), (16, 1024), (64, 1024)):
+    _digests(_count, _kibibytes, ">= 5")
