@@ -10,10 +10,11 @@ from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain_of_damaged, print_table, say
 
 DONE, FOUND, DAMAGED = 0, 1, 4
-_ASKS = ("hashes", "outliers", "first-divergence")
+_ASKS = ("hashes", "messages", "outliers", "first-divergence")
 _EPILOG = """
 questions:
   hashes             tensors that must be equal on some ranks by layout.json and are not; who is outvoted
+  messages           what one rank sent to another and did not arrive as it was sent
   outliers           tensors of ranks whose l2norm is far from the median of all ranks
   first-divergence   of each rank and of the job, the first tensor that differs from --golden
 
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         answer = Answer(tuple(relation.columns), tuple(relation.fetchall())) if relation is not None else Answer((), ())
     elif args.ask == "outliers":
         answer = tables.outliers()
+    elif args.ask == "messages":
+        answer = tables.messages()
     elif args.ask == "first-divergence":
         answer = tables.first_divergence(args.tolerance)
     else:

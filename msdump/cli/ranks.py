@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
 What must be equal stands in layout.json of each rank: parameters and gradients of replicas, results of all-reduce,
-all-gather and broadcast, and whatever DTensor replicates. Hashes are compared, so no golden run is needed.
+all-gather and broadcast, whatever DTensor replicates, and what one rank sends to another. Hashes are compared, so no
+golden run is needed.
 
 exit status: 0 all ranks agree; 1 some disagree; 2 wrong usage; 4 they agree, but ranks, iterations or files are missing
 or damaged.
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     for problem in problems:
         complain(f"damaged: {problem}")
     complain_of_damaged(report.damaged)
-    if report.unequal.rows:
+    if report.unequal.rows or report.messages.rows:
         return DISAGREE
     return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
 
@@ -72,23 +73,14 @@ def _print(report: JobReport) -> None:
     if not report.compared:
         say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
     if report.unequal.rows:
-        first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
-        ranks = ", ".join(map(str, first["equal_ranks"]))
-        say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
-            f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
-        if report.suspects:
-            say("\nsuspects, outvoted by the other ranks:")
-            rows = [(str(rank), report.hosts.get(rank) or "-", str(count)) for rank, count in report.suspects.items()]
-            print_table(("rank", "host", "tensors"), rows, sys.stdout, numbers=(0, 2))
-        else:
-            say("no majority: two ranks alone cannot tell which of them is wrong")
-        say()
-        titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
-        shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
-        print_table(titles, shown, sys.stdout)
-        if len(report.unequal.rows) > len(shown):
-            say(f"and {len(report.unequal.rows) - len(shown)} more")
-    elif report.compared:
+        _print_unequal(report)
+    if report.messages.rows:
+        _print_messages(report)
+    if report.suspects:
+        say("\nsuspects, outvoted by the other ranks:" if report.unequal.rows else "\nsuspects:")
+        rows = [(str(rank), report.hosts.get(rank) or "-", str(count)) for rank, count in report.suspects.items()]
+        print_table(("rank", "host", "tensors"), rows, sys.stdout, numbers=(0, 2))
+    if report.compared and not report.unequal.rows and not report.messages.rows:
         say("all of them are equal")
     if report.outliers.rows:
         count = format_count(len(report.outliers.rows), "tensor")
@@ -99,6 +91,31 @@ def _print(report: JobReport) -> None:
         print_table(names, cells, sys.stdout)
 
 
+def _print_unequal(report: JobReport) -> None:
+    first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
+    ranks = ", ".join(map(str, first["equal_ranks"]))
+    say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
+        f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
+    if not any(row[-1] for row in report.unequal.rows):
+        say("no majority: two ranks alone cannot tell which of them is wrong")
+    say()
+    titles = ("iteration", "graph", "name", "tensor", "ranks", "outvoted")
+    shown = [_cells(dict(zip(report.unequal.titles, row, strict=True))) for row in report.unequal.rows[:20]]
+    print_table(titles, shown, sys.stdout)
+    if len(report.unequal.rows) > len(shown):
+        say(f"and {len(report.unequal.rows) - len(shown)} more")
+
+
+def _print_messages(report: JobReport) -> None:
+    say("\nmessages that arrived as something else than was sent:")
+    titles = ("iteration", "message", "send", "receive", "suspects", "cause")
+    places = [report.messages.titles.index(title) for title in titles]
+    rows = [[_text(row[place]) for place in places] for row in report.messages.rows[:20]]
+    print_table(titles, rows, sys.stdout)
+    if len(report.messages.rows) > len(rows):
+        say(f"and {len(report.messages.rows) - len(rows)} more")
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     suspects = ", ".join(map(str, row["suspects"])) if row["has_majority"] else "no majority"
     ranks = ", ".join(map(str, row["equal_ranks"]))
@@ -106,6 +123,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
@@ -117,6 +136,7 @@ def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
         "gaps": report.gaps,
         "compared": report.compared,
         "unequal": rows_as_values(report.unequal),
+        "messages": rows_as_values(report.messages),
         "suspects": [{"rank": rank, "tensors": count} for rank, count in report.suspects.items()],
         "outliers": rows_as_values(report.outliers),
         "problems": problems,

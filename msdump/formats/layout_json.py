@@ -13,10 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.layout_messages import Message, MessageOperand, message_row
 from msdump.formats.paths.parse import safe_text
 from msdump.formats.paths.sync import short_op_name
 from msdump.plain_files import unreadable
@@ -32,6 +33,9 @@ _MAX_AXES = 16
 _MAX_RANKS = 1 << 22
 _MAX_SIZE = 1 << 62
 _MAX_TEXT = 4096
+_Operand = TypeVar("_Operand", "Operand", MessageOperand)
+# By graph, a form of the name, io and slot.
+_ByPlace: TypeAlias = "dict[tuple[int, str, str, int], list[_Operand]]"
 _PLACEMENT = re.compile(
     r"(?P<replicate>replicate)|shard\((?P<dim>[0-9]{1,2})\)"
     r"|strided_shard\((?P<strided>[0-9]{1,2}), (?P<split>[0-9]{1,9})\)"
@@ -163,6 +167,7 @@ class RankLayout:
     rank, rank_count  of the process, and how many the job has; zero-based
     operands          tensors that are parts or copies of others; those that are not here belong to this rank alone,
                       or nothing is known of them
+    messages          tensors that are sent to another rank, or received from one
     """
 
     rank: int
@@ -171,7 +176,9 @@ class RankLayout:
     groups: tuple[Group, ...] = ()
     meshes: tuple[Mesh, ...] = ()
     operands: tuple[Operand, ...] = ()
-    _by_place: dict[tuple[int, str, str, int], list[Operand]] = field(default_factory=dict, compare=False, repr=False)
+    messages: tuple[MessageOperand, ...] = ()
+    _by_place: _ByPlace[Operand] = field(default_factory=dict, compare=False, repr=False)
+    _messages_by_place: _ByPlace[MessageOperand] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> TensorLayout | None:
         """Layout of a tensor; None where none is known.
@@ -179,17 +186,24 @@ class RankLayout:
         name   full name of the operator, its last part, or the form that it has in names of files
         Edges: before the first iteration that is known of an operand its layout is None.
         """
-        if not self._by_place:
-            for operand in self.operands:
-                forms = {operand.name, safe_text(operand.name), short_op_name(operand.name)}
-                for form in forms:
-                    place = operand.graph_id, form, operand.io, operand.slot
-                    self._by_place.setdefault(place, []).append(operand)
-        known = self._by_place.get((graph_id, name, io, slot), ())
-        last = max(
-            (each for each in known if each.iteration <= iteration), key=lambda each: each.iteration, default=None
-        )
-        return None if last is None else last.layout
+        found = _latest(self.operands, self._by_place, (graph_id, name, io, slot), iteration)
+        return None if found is None else found.layout
+
+    def find_message(self, graph_id: int, name: str, io: str, slot: int, iteration: int = 0) -> MessageOperand | None:
+        """The message whose content a tensor is; as `find`."""
+        return _latest(self.messages, self._messages_by_place, (graph_id, name, io, slot), iteration)
+
+
+def _latest(
+    operands: Sequence[_Operand], by_place: _ByPlace[_Operand], place: tuple[int, str, str, int], iteration: int
+) -> _Operand | None:
+    """The last one of a place that holds in an iteration.   by_place: filled here, by every form of the name"""
+    if not by_place:
+        for operand in operands:
+            for form in {operand.name, safe_text(operand.name), short_op_name(operand.name)}:
+                by_place.setdefault((operand.graph_id, form, operand.io, operand.slot), []).append(operand)
+    known = [each for each in by_place.get(place, ()) if each.iteration <= iteration]
+    return max(known, key=lambda each: each.iteration, default=None)
 
 
 # -- placements as text --------------------------------------------------------------------------------------------
@@ -265,6 +279,8 @@ def layout_text(layout: RankLayout) -> str:
         ],
         "tensors": rows,
     }
+    if layout.messages:
+        tables["messages"] = [message_row(each) for each in layout.messages]
     # A line for each row, so that people can read it and tools can compare two.
     lines = [f' "{key}": {json.dumps(value)}' for key, value in head.items()]
     for key, items in tables.items():
@@ -306,7 +322,10 @@ def _rank_layout(content: Any) -> RankLayout:
     layouts = [_layout(row, where, meshes) for where, row in _rows(content, "layouts")]
     operands = [_operand(row, where, layouts) for where, row in _rows(content, "tensors")]
     host = _text(content, "host", "the file")
-    return RankLayout(rank, count, host, tuple(groups), tuple(meshes), tuple(operands))
+    # Earlier versions wrote none.
+    rows = _rows(content, "messages") if "messages" in content else []
+    messages = [_message_operand(row, where, count) for where, row in rows]
+    return RankLayout(rank, count, host, tuple(groups), tuple(meshes), tuple(operands), tuple(messages))
 
 
 def _mesh(row: Any, where: str, rank: int, rank_count: int) -> Mesh:
@@ -346,13 +365,25 @@ def _layout(row: Any, where: str, meshes: Sequence[Mesh]) -> TensorLayout:
 
 
 def _operand(row: Any, where: str, layouts: Sequence[TensorLayout]) -> Operand:
+    has_layout = _value(row, "layout", where) is not None
+    layout = layouts[_number(row, "layout", where, 0, len(layouts) - 1)] if has_layout else None
+    return Operand(*_place(row, where), layout)
+
+
+def _place(row: Any, where: str) -> tuple[int, str, str, int, int]:
+    """Graph, name, io, slot and iteration of an operand."""
     io = _text(row, "io", where)
     if io not in (INPUT, OUTPUT):
         raise _ContentError(f'{where}.io: expected "input" or "output", got {io[:80]!r}.')
-    graph_id, slot, iteration = (_number(row, key, where, 0, _MAX_SIZE) for key in ("graph", "slot", "iteration"))
-    has_layout = _value(row, "layout", where) is not None
-    layout = layouts[_number(row, "layout", where, 0, len(layouts) - 1)] if has_layout else None
-    return Operand(graph_id, _text(row, "name", where), io, slot, iteration, layout)
+    graph_id, slot, iteration = (_number(row, key, where) for key in ("graph", "slot", "iteration"))
+    return graph_id, _text(row, "name", where), io, slot, iteration
+
+
+def _message_operand(row: Any, where: str, rank_count: int) -> MessageOperand:
+    source, destination = (_number(row, key, where, 0, rank_count - 1) for key in ("source", "destination"))
+    tag, number = _number(row, "tag", where, -_MAX_SIZE), _number(row, "number", where)
+    message = Message(_text(row, "group", where), source, destination, tag, number)
+    return MessageOperand(*_place(row, where), message, _text(row, "misuse", where))
 
 
 def _rows(content: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:

@@ -43,25 +43,30 @@ class JobReport:
     hosts      rank -> machine, where it is known
     gaps       one sentence for each thing that is missing
     unequal    tensors that must be equal and are not, in logical time
+    messages   messages that arrived as something else than was sent
     outliers   tensors of ranks that stand out
-    compared   how many (tensor, group of ranks) had hashes to compare
+    compared   how many tensors of groups of ranks, and messages, had hashes to compare
     """
 
     hosts: dict[int, str | None]
     gaps: tuple[str, ...]
     unequal: Answer
+    messages: Answer
     outliers: Answer
     compared: int
     damaged: tuple[tuple[str, FormatError], ...]
 
     @property
     def suspects(self) -> dict[int, int]:
-        """Rank -> how many tensors speak against it, most of them first; ties without a majority speak against none."""
+        """Rank -> how many tensors speak against it, most of them first.
+
+        Ties without a majority speak against none, nor do messages of which either rank may be the one.
+        """
         counts: dict[int, int] = {}
-        place = self.unequal.titles.index("suspects")
-        for row in self.unequal.rows:
-            if row[-1]:
-                for rank in row[place]:
+        for answer in (self.unequal, self.messages):
+            place = answer.titles.index("suspects")
+            for row in answer.rows:
+                for rank in row[place] if row[-1] else ():
                     counts[rank] = counts.get(rank, 0) + 1
         return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
@@ -84,7 +89,9 @@ def job_report(tables: Tables, dumps: Sequence[str | os.PathLike[str]] = ()) -> 
             gaps.append(f"rank {rank} has no iteration {_listed(lacking)}")
     compared = tables.compared()
     hosts = {rank: host for rank, (host, _) in found.items()}
-    return JobReport(hosts, tuple(gaps), tables.hashes(), tables.outliers(), compared, tuple(tables.damaged))
+    return JobReport(
+        hosts, tuple(gaps), tables.hashes(), tables.messages(), tables.outliers(), compared, tuple(tables.damaged)
+    )
 
 
 def _listed(numbers: Sequence[int], most: int = 10) -> str:

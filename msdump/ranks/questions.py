@@ -9,7 +9,7 @@ from typing import Any
 
 from msdump.errors import ConfigError, FormatError
 from msdump.frames import optional_package
-from msdump.ranks.tables import parts_of
+from msdump.ranks.tables import MORE_COLUMNS, parts_of
 
 Row = tuple[Any, ...]
 # The name of a tensor in its step, the same on all ranks.
@@ -86,6 +86,54 @@ _FIRST_TITLES = (
     "rank", "host", "iteration", "graph", "operator", "name", "io", "slot", "l2norm", "golden l2norm", "error",
 )  # fmt: skip
 
+# What was sent and what has arrived. Who used a buffer too early is known, or told by what came in its place: what the
+# buffer held before, or what the sender computed later.
+_MESSAGES = f"""
+WITH named AS ({_MINE} AND md5 IS NOT NULL),
+pairs AS (
+    SELECT s.iteration, s.message, s.graph AS send_graph, s.operator AS send_operator, s.rank AS source,
+           s.host AS source_host, s.name AS send, s.misuse AS send_misuse,
+           r.graph AS receive_graph, r.operator AS receive_operator, r.rank AS destination,
+           r.host AS destination_host, r.name AS receive, r.misuse AS receive_misuse, r.md5 AS arrived
+    FROM (SELECT * FROM named WHERE message_end = 'sent') s
+    JOIN (SELECT * FROM named WHERE message_end = 'received') r
+         ON s.message = r.message AND s.iteration IS NOT DISTINCT FROM r.iteration
+    WHERE s.md5 <> r.md5
+),
+stale AS (
+    SELECT DISTINCT p.iteration, p.message FROM pairs p JOIN named b
+         ON b.rank = p.destination AND b.iteration IS NOT DISTINCT FROM p.iteration AND b.graph = p.receive_graph
+         AND b.name = p.receive AND b.io = 'input' AND b.md5 = p.arrived
+),
+later AS (
+    SELECT p.iteration, p.message, arg_min(o.name, (o.graph, o.operator)) AS name FROM pairs p JOIN named o
+         ON o.rank = p.source AND o.iteration IS NOT DISTINCT FROM p.iteration AND o.io = 'output'
+         AND o.md5 = p.arrived AND (o.graph, o.operator) > (p.send_graph, p.send_operator)
+    GROUP BY p.iteration, p.message
+),
+judged AS (
+    SELECT p.*, CASE
+        WHEN receive_misuse IS NOT NULL THEN receive_misuse
+        WHEN send_misuse IS NOT NULL THEN send_misuse
+        WHEN stale.message IS NOT NULL THEN 'what the buffer of the receive held before'
+        WHEN later.name IS NOT NULL THEN 'what the sender computed later in ' || later.name
+    END AS cause,
+    receive_misuse IS NOT NULL OR (send_misuse IS NULL AND stale.message IS NOT NULL) AS is_receiver,
+    send_misuse IS NOT NULL OR later.name IS NOT NULL AS is_sender
+    FROM pairs p LEFT JOIN stale ON stale.iteration IS NOT DISTINCT FROM p.iteration AND stale.message = p.message
+         LEFT JOIN later ON later.iteration IS NOT DISTINCT FROM p.iteration AND later.message = p.message
+)
+SELECT iteration, message, source, send, destination, receive,
+       CASE WHEN is_receiver THEN [destination] WHEN is_sender THEN [source] ELSE [source, destination] END AS suspects,
+       list_sort(list_distinct(list_filter(CASE WHEN is_receiver THEN [destination_host] WHEN is_sender
+           THEN [source_host] ELSE [source_host, destination_host] END, lambda host: host IS NOT NULL))) AS hosts,
+       cause, is_receiver OR is_sender AS is_known
+FROM judged ORDER BY iteration, send_graph, send_operator, message
+"""
+_MESSAGE_TITLES = (
+    "iteration", "message", "source", "send", "destination", "receive", "suspects", "hosts", "cause", "is_known",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -119,7 +167,10 @@ class Tables:
                 self.damaged.append((os.fspath(part), problem))
         if not whole:
             raise self.damaged[0][1]
-        self._database.read_parquet(whole, union_by_name=True).create_view(name)
+        # Whoever wrote a part before there was a column says nothing about it.
+        known = set(self._database.read_parquet(whole, union_by_name=True).columns)
+        absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in known]
+        self._database.read_parquet(whole, union_by_name=True).project(", ".join(["*", *absent])).create_view(name)
 
     def sql(self, query: str) -> Any:
         """The result of a query of your own, about the table `tensors`, and `golden` where there is one.
@@ -134,6 +185,10 @@ class Tables:
     def hashes(self) -> Answer:
         """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
         return Answer(_HASH_TITLES, tuple(self._database.execute(_HASHES).fetchall()))
+
+    def messages(self) -> Answer:
+        """Messages that arrived as something else than was sent; without a known cause both ranks are suspects."""
+        return Answer(_MESSAGE_TITLES, tuple(self._database.execute(_MESSAGES).fetchall()))
 
     def outliers(self) -> Answer:
         """Tensors whose l2norm is more than 8 robust standard deviations from the median of at least 4 ranks."""
@@ -150,11 +205,15 @@ class Tables:
         return Answer(_FIRST_TITLES, tuple(self._database.execute(_FIRST, {"tolerance": tolerance}).fetchall()))
 
     def compared(self) -> int:
-        """How many tensors of groups of ranks have hashes that must be equal."""
+        """How many tensors of groups of ranks, and messages, have hashes that must be equal."""
         query = (
             f"SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1)"
         )
-        return int(self._database.execute(query).fetchone()[0])
+        messages = (
+            f"SELECT count(*) FROM (SELECT iteration, message FROM ({_MINE} AND md5 IS NOT NULL) "
+            "WHERE message IS NOT NULL GROUP BY ALL HAVING count(DISTINCT message_end) = 2)"
+        )
+        return sum(int(self._database.execute(each).fetchone()[0]) for each in (query, messages))
 
     def ranks(self) -> dict[int, tuple[str | None, tuple[int, ...]]]:
         """Rank -> its host and iterations."""
@@ -162,4 +221,4 @@ class Tables:
         return {rank: (host, tuple(steps)) for rank, host, steps in self._database.execute(query).fetchall()}
 
 
-QUESTIONS: Sequence[str] = ("hashes", "outliers", "first-divergence")
+QUESTIONS: Sequence[str] = ("hashes", "messages", "outliers", "first-divergence")

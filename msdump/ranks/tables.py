@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.overview.health import tensor_of
@@ -22,15 +23,21 @@ from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.layout_json import RankLayout, format_placement
+from msdump.formats.layout_messages import MessageOperand
 from msdump.frames import FLAG, SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.storage.remote import is_remote
+from msdump.records import INPUT
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
     Column("placements", TEXT, "how the tensor lies over the axes of its mesh, where layout.json tells it"),
     Column("equal_ranks", SIZES, "ranks that must hold the same bytes, this one included"),
+    Column("message", TEXT, "the message whose content it is, the same text at its sender and at its receiver"),
+    Column("message_end", TEXT, "sent or received"),
+    Column("misuse", TEXT, "what the program did to its buffer before it had waited for the message"),
     Column("is_unset", FLAG, "memory that no operator has written yet, whose numbers mean nothing"),
 )
+SENT, RECEIVED = "sent", "received"
 PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\.parquet")
 
 
@@ -147,15 +154,29 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
 def _with_layout(table: Table, layout: RankLayout | None, is_unset: Sequence[bool]) -> Table:
     values = {column.name: column_values for column, column_values in zip(table.columns, table.values, strict=True)}
     names = ("graph", "full_name", "op_name", "io", "slot", "iteration")
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     places = zip(*(values[name] for name in names), strict=True)
     for (graph, full_name, op_name, io, slot, iteration), unset in zip(places, is_unset, strict=True):
-        found = None if layout is None else layout.find(graph or 0, full_name or op_name, io, slot or 0, iteration or 0)
+        if layout is None:
+            rows.append((None, None, None, None, None, None, unset))
+            continue
+        place = graph or 0, full_name or op_name, io, slot or 0, iteration or 0
+        found, sent = layout.find(*place), layout.find_message(*place)
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else found.equal_ranks
-        rows.append((None if layout is None else layout.host, placements, equal, unset))
+        message = (None, None, None) if sent is None else _message(sent)
+        rows.append((layout.host, placements, equal, *message, unset))
     more = table_of(MORE_COLUMNS, rows)
     return Table((*table.columns, *more.columns), (*table.values, *more.values))
+
+
+def _message(operand: MessageOperand) -> tuple[str, str, str | None]:
+    message = operand.message
+    text = (
+        f"rank {message.source} to rank {message.destination}, group {message.group}, tag {message.tag}, "
+        f"number {message.number}"
+    )
+    return text, SENT if operand.io == INPUT else RECEIVED, operand.misuse or None
 
 
 def write_parquet_file(table: Table, path: str) -> None:

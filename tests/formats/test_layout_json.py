@@ -36,6 +36,7 @@ from msdump.formats.layout_json import (
     read_layout,
     write_layout,
 )
+from msdump.formats.layout_messages import Message, MessageOperand
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -82,9 +83,11 @@ def rank_layouts(draw: st.DrawFn) -> RankLayout:
     layouts = st.sampled_from(places).flatmap(tensor_layouts) if places else st.nothing()
     sides = st.sampled_from(["input", "output"])
     operand = st.builds(Operand, number, names, sides, number, number, st.none() | layouts)
-    return RankLayout(
-        rank, count, draw(names), tuple(groups), tuple(places), tuple(draw(st.lists(operand, max_size=4)))
-    )
+    ends = st.integers(0, count - 1)
+    message = st.builds(Message, names, ends, ends, st.integers(-(2**31), 2**31), number)
+    sent = st.builds(MessageOperand, number, names, sides, number, number, message, names)
+    operands, messages = (tuple(draw(st.lists(one, max_size=4))) for one in (operand, sent))
+    return RankLayout(rank, count, draw(names), tuple(groups), tuple(places), operands, messages)
 
 
 @given(rank_layouts())
@@ -183,6 +186,24 @@ WHOLE = {
     "version": 1, "rank": 1, "rank_count": 2, "host": "node", "groups": [{"name": "0", "ranks": [0, 1]}],
     "meshes": [MESH], "layouts": [LAYOUT], "tensors": [TENSOR],
 }  # fmt: skip
+
+
+def test_a_message_holds_until_another_one_is_sent_by_the_operand() -> None:
+    first, second = Message("0", 0, 1, 0, 0), Message("0", 0, 1, 0, 1)
+    sent = [MessageOperand(2, "Net/send-op0", "input", 0, step, one) for step, one in ((1, first), (4, second))]
+    layout = RankLayout(0, 2, "host", messages=tuple(sent))
+    found = [layout.find_message(2, "send-op0", "input", 0, step) for step in (0, 1, 3, 4, 9)]
+    assert found == [None, sent[0], sent[0], sent[1], sent[1]]
+    assert layout.find_message(2, "Net/send-op0", "output", 0, 9) is None
+
+
+def test_a_message_of_a_rank_that_does_not_exist(tmp_path: Path) -> None:
+    row = {"graph": 0, "name": "a", "io": "input", "slot": 0, "iteration": 0, "group": "0", "source": 0,
+           "destination": 2, "tag": 0, "number": 0, "misuse": ""}  # fmt: skip
+    content = {"version": 1, "rank": 0, "rank_count": 2, "host": "", "groups": [], "meshes": [], "layouts": [],
+               "tensors": [], "messages": [row]}  # fmt: skip
+    with pytest.raises(FormatError, match=r"messages\[0\].destination: expected an integer from 0 to 1, got 2"):
+        read(tmp_path, content)
 
 
 def read(folder: Path, content: Any) -> RankLayout:

@@ -6,6 +6,7 @@ import os
 import re
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +25,7 @@ from msdump.formats.layout_json import (
     RankLayout,
     TensorLayout,
 )
+from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.records import OUTPUT
 
@@ -57,6 +59,8 @@ class LayoutBook:
         self._models: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._latest: dict[tuple[int, str, str, int], TensorLayout | None] = {}
         self._operands: list[Operand] = []
+        self._messages: dict[tuple[int, str, str, int], MessageOperand] = {}
+        self._all_messages: list[MessageOperand] = []
 
     @property
     def is_on(self) -> bool:
@@ -89,7 +93,7 @@ class LayoutBook:
         """A collective runs.   Returns: the ranks of its group where these have equal results, else None."""
         if getattr(function, "namespace", "") not in _COLLECTIVES:
             return None
-        group = next(filter(None, map(_process_group, reversed(arguments))), None)
+        group = next(filter(None, map(process_group, reversed(arguments))), None)
         mesh = None if group is None else self._group_mesh(group, "replicas")
         is_equal = any(function._schema.name.partition("::")[2].lstrip("_").startswith(name) for name in _EQUALIZING)
         return mesh if is_equal else None
@@ -129,6 +133,16 @@ class LayoutBook:
         if self._latest.get(place) != operand.layout and len(self._operands) < _MAX_OPERANDS:
             self._latest[place] = operand.layout
             self._operands.append(operand)
+            self._is_changed = True
+
+    def note_message(self, operand: MessageOperand) -> None:
+        """A tensor that was sent or has arrived. The next iteration mostly sends the same."""
+        place = operand.graph_id, operand.name, operand.io, operand.slot
+        latest = self._messages.get(place)
+        is_same = latest is not None and replace(latest, iteration=operand.iteration) == operand
+        if not is_same and len(self._all_messages) < _MAX_OPERANDS:
+            self._messages[place] = operand
+            self._all_messages.append(operand)
             self._is_changed = True
 
     def note_compiled(self, fx_graph: FxGraph, parameters: Mapping[str, TensorLayout]) -> None:
@@ -171,6 +185,7 @@ class LayoutBook:
                 tuple(self._groups),
                 tuple(filter(None, self._meshes.values())),
                 tuple(self._operands),
+                tuple(self._all_messages),
             )
         )
 
@@ -243,7 +258,7 @@ def _replicated(tensor: Any, mesh: Mesh) -> TensorLayout:
     return TensorLayout(tuple(tensor.shape), (Placement(REPLICATE),), mesh)
 
 
-def _process_group(argument: Any) -> Any:
+def process_group(argument: Any) -> Any:
     """The process group that an argument of a collective is, or names."""
     if isinstance(argument, torch.distributed.ProcessGroup):
         return argument

@@ -18,7 +18,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from msdump import sessions
 from msdump.arrays import Array
+from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.convert import why_unreadable
+from msdump.frontends.torch.eager.messages import Messages, Transfer
 from msdump.frontends.torch.eager.scopes import Scopes
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from msdump.config.plan import Plan
     from msdump.engine import GraphSession
     from msdump.formats.layout_json import TensorLayout
+    from msdump.formats.layout_messages import Message
 
 FORWARD, BACKWARD, UPDATE = range(3)
 # Forward calls whose backward may still come.
@@ -89,6 +92,7 @@ class EagerProgram:
         self._is_forked = False
         self._names: TensorMap[str] = TensorMap()
         self._layouts = layouts_of(session)
+        self._messages = Messages()
         self._has_reduced = False
         self._compared: set[tuple[TensorKey, tuple[int, ...]]] = set()
         keeps = any(observer.needs_all_values for observer in session.observers)
@@ -181,12 +185,15 @@ class EagerProgram:
                 self._keep_parameters(signature.tensors(args, keywords))
             scope = self._scope(stage_id, node)
             number = stage.number(signature.op_type)
+            if self._messages.are_pending:
+                self._settle(signature, signature.tensors(args, keywords), f"{scope}/{signature.op_type}-op{number}")
+            message = self._messages.next_message(signature, args) if signature.is_message else None
             if not self._selects(scope, signature.op_type, number):
                 result = function(*args, **keywords)
                 if signature.is_mutable:
                     self._note_writes(signature.tensors(args, keywords))
                 return result
-            return self._show(stage, scope, number, signature, function, args, keywords)
+            return self._show(stage, scope, number, signature, function, args, keywords, message)
 
     def _note_replicas(
         self,
@@ -229,6 +236,7 @@ class EagerProgram:
         function: Any,
         args: Sequence[Any],
         keywords: Mapping[str, Any],
+        message: Message | None,
     ) -> Any:
         name = f"{scope}/{signature.op_type}-op{number}"
         tensors = [each for each in signature.tensors(args, keywords) if self._is_readable(each.tensor, name)]
@@ -242,6 +250,12 @@ class EagerProgram:
             call.read = self._read(call, early)
             stage.show_failed(call, scope, number, _source)
             raise
+        if signature.is_message and tensors:
+            transfer = Transfer(stage, scope, number, name, call, message, result, early, _source())
+            self._messages.note(transfer)
+            if signature.is_receive:
+                return result
+            self._note_message(transfer)
         if signature.is_mutable:
             self._note_writes(tensors)
         if signature.is_waited:
@@ -258,6 +272,33 @@ class EagerProgram:
             if self._layouts.is_on:
                 self._note_layouts(stage, name, function, args, call, [tensor for _, tensor in results])
         return result
+
+    def _settle(self, signature: Signature, tensors: Sequence[Tensor], name: str) -> None:
+        """What an operator that is about to run finds in buffers of messages."""
+        sends, receives = self._messages.touched(signature, tensors)
+        for transfer in sends:
+            self._note_message(transfer, f"overwritten by {name} before the message was waited for")
+        for transfer in receives:
+            misuse = "" if transfer.is_over else f"used by {name} before the message was waited for"
+            self._show_received(transfer, misuse)
+
+    def _show_received(self, transfer: Transfer, misuse: str = "") -> None:
+        """A receive, as an operator that has run just now: what has arrived is its output."""
+        call = transfer.call
+        call.read = self._read(call, transfer.early)
+        self._note_writes(call.tensors)
+        call.outputs = tuple(self._info(each.tensor, (transfer.name, each.name)) for each in call.tensors)
+        call.written = [
+            self._values.shown(info, each.tensor) for info, each in zip(call.outputs, call.tensors, strict=True)
+        ]
+        transfer.stage.show(call, transfer.scope, transfer.number, lambda: transfer.source)
+        self._note_message(transfer, misuse)
+
+    def _note_message(self, transfer: Transfer, misuse: str = "") -> None:
+        if transfer.message is not None and self._iteration is not None and self._layouts.is_on:
+            io = INPUT if transfer.call.signature.is_send else OUTPUT
+            place = transfer.stage.graph.graph_id, transfer.name, io, 0, self._iteration
+            self._layouts.note_message(MessageOperand(*place, transfer.message, misuse))
 
     def _note_layouts(
         self,
@@ -417,10 +458,16 @@ class EagerProgram:
             self._finish_stage(stage)
         self._values.forget()
         self._has_reduced = False
+        self._messages.begin()
         self._compared.clear()
         self._layouts.end_iteration()
 
     def _finish_stage(self, stage: Stage) -> None:
+        for transfer in self._messages.take_receives(stage):
+            if transfer.is_over:
+                self._show_received(transfer)
+            else:
+                self.session.count_skipped("tensors of a receive that its iteration did not wait for")
         stage.finish(self._values.at_end, lambda tensor: self._info(tensor, ("", "")))
 
     def _step_without_modules(self) -> None:

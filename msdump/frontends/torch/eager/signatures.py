@@ -26,6 +26,8 @@ _BATCH_NORMS = ("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miop
 _WRITTEN_UNSAID = dict.fromkeys(_BATCH_NORMS, ("running_mean", "running_var"))
 # Collectives on the tensors of the caller. Their schemas do not say that they write.
 _COLLECTIVES = "c10d"
+# Messages from one rank to another. Waiting for one right away would stop two ranks that first send to each other.
+_SEND, _RECEIVES = "c10d::send", ("c10d::recv_", "c10d::recv_any_source_")
 
 
 class Signature:
@@ -33,16 +35,20 @@ class Signature:
 
     is_mutable  it may write what it reads
     is_waited   its result is there only after a wait
+    is_send, is_receive  of a message to or from another rank, which may be under way when the call returns
+    is_view     its results share memory with what it reads, which it does not look into
     """
 
-    __slots__ = ("_arguments", "is_mutable", "is_waited", "name", "op_type")
+    __slots__ = ("_arguments", "is_mutable", "is_receive", "is_send", "is_view", "is_waited", "name", "op_type")
 
     def __init__(self, function: Any) -> None:
         schema = function._schema
         self.op_type = op_type(function)
         self.name = schema.name
-        self.is_waited = function.namespace in (_COLLECTIVES, "_c10d_functional", "_c10d_functional_autograd")
-        is_collective = function.namespace == _COLLECTIVES
+        self.is_send, self.is_receive = self.name == _SEND, self.name in _RECEIVES
+        is_waited = function.namespace in (_COLLECTIVES, "_c10d_functional", "_c10d_functional_autograd")
+        self.is_waited = is_waited and not self.is_send and not self.is_receive
+        is_collective = function.namespace == _COLLECTIVES and not self.is_send
         unsaid = _WRITTEN_UNSAID.get(schema.name, ())
         self._arguments = [
             (
@@ -55,6 +61,13 @@ class Signature:
             for argument in schema.arguments
         ]
         self.is_mutable = schema.is_mutable or is_collective or bool(unsaid)
+        aliases = [argument.alias_info for argument in schema.arguments if argument.alias_info is not None]
+        self.is_view = bool(aliases) and not self.is_mutable
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it sends to one rank, or receives from one."""
+        return self.is_send or self.is_receive
 
     def tensors(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Tensor]:
         """The tensors among the arguments of a call, in the order of the schema; elements of lists are operands too."""
