@@ -9,7 +9,16 @@ import tempfile
 from contextlib import ExitStack
 from typing import Any
 
-from msdump.cli.options import add_json_option, add_step_options, print_lines, selected_steps, write_json, write_text
+from msdump.cli.options import (
+    add_json_option,
+    add_layout_options,
+    add_step_options,
+    print_lines,
+    selected_layouts,
+    selected_steps,
+    write_json,
+    write_text,
+)
 from msdump.cli.printing import complain, print_table, progress_bar, say
 from msdump.errors import ConfigError
 
@@ -35,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tolerance-from", metavar="DUMP", help="GOLDEN once more, its input changed a little: an error that is at "
         "most twice as large as its error agrees")  # fmt: skip
     add("--merge", action="store_true", help="join the ranks of each job by layout.json, so that layouts may differ")
+    add_layout_options(parser)
     add("--mapping", metavar="FILE", help="json or csv that says which operators belong together; or a graph "
         "dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it")  # fmt: skip
     add("--tolerance", type=float, metavar="X", help="relative error that still agrees (depends on the dtype)")
@@ -55,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--tolerance: expected a number from 0 on, got {args.tolerance}.")
     if args.tolerance_from is not None and args.reference is not None:
         raise ConfigError("--tolerance-from: expected it without --reference, got both. Each of them is a third run.")
+    if not args.merge and (args.mesh or args.dims or args.strategy):
+        raise ConfigError("--mesh, --dims, --strategy: expected --merge beside them. They tell how ranks are joined.")
     with ExitStack() as stack:
         paths = [args.mine, args.golden, args.reference or args.tolerance_from]
         if args.merge:
@@ -72,13 +84,14 @@ def _merged(paths: list[str | None], args: argparse.Namespace, stack: ExitStack)
     selected = selected_steps(args)
     if selected["rank"] is not None:
         raise ConfigError("--merge: expected it without --rank, got both. All ranks of a job make one.")
+    rules = selected_layouts(args)
     merged: list[str | None] = []
     for number, path in enumerate(paths):
         if path is None:
             merged.append(None)
             continue
         target = os.path.join(folder, str(number))
-        result = merge_ranks([path], target, graph=selected["graph"], iteration=selected["iteration"])
+        result = merge_ranks([path], target, graph=selected["graph"], iteration=selected["iteration"], rules=rules)
         if not args.quiet:
             complain(f"{path}: {result.tensors} tensors, {result.joined} of them joined from several ranks")
         for where, problem in result.problems:

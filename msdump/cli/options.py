@@ -8,10 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msdump.cli.printing import complain, is_terminal, say
 from msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from msdump.ranks.layouts import LayoutRules
 
 _MSACCUCMP_PATH = re.compile(r"[_A-Za-z0-9/.,-]*")
 OP_HELP = "full name, last part of it (Conv2D-op12), or a glob that one operator matches"
@@ -57,6 +60,23 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--engine", default="processes", metavar="NAME", help="with tables: processes, threads, dask=ADDRESS, ray")
     add("--part", metavar="N/N", help="with tables: only this share of the work, as 3/10; slurm: that of an array")
     add("--force", action="store_true", help="with tables: also those that are there already")
+
+
+def add_layout_options(parser: argparse.ArgumentParser) -> None:
+    """Options of commands that need to know how tensors lie over the ranks of a job."""
+    add = parser.add_argument
+    add("--mesh", metavar="AXES", help="axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last")
+    add("--dims", metavar="PATTERN=DIMS", action="append", default=[], help="layout of tensors of which layout.json "
+        "says nothing, in SGLang's form: '*/MatMul-op*=b[dp] s h[tp]'; may be given several times")  # fmt: skip
+    add("--strategy", metavar="FILE", action="append", default=[], help="layout of parameters: a file of MindSpore's "
+        "strategy_ckpt_config; one for each stage")  # fmt: skip
+
+
+def selected_layouts(args: argparse.Namespace) -> LayoutRules | None:
+    """What these options say.   Raises: ConfigError."""
+    from msdump.ranks.layouts import layout_rules
+
+    return layout_rules(args.mesh, args.dims, args.strategy)
 
 
 def add_verbose_option(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,14 @@ import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from msdump.cli.options import add_engine_options, add_json_option, parse_number_ranges, write_json
+from msdump.cli.options import (
+    add_engine_options,
+    add_json_option,
+    add_layout_options,
+    parse_number_ranges,
+    selected_layouts,
+    write_json,
+)
 from msdump.cli.printing import complain, complain_of_damaged, print_table, say
 from msdump.cli.report_text import format_count
 
@@ -36,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
     add_engine_options(parser)
+    add_layout_options(parser)
     add_json_option(parser)
 
 
@@ -48,15 +56,15 @@ def run(args: argparse.Namespace) -> int:
         folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
         parts = write_tables(
             args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
-            part=args.part, is_forced=args.force,
+            part=args.part, is_forced=args.force, rules=selected_layouts(args),
         )  # fmt: skip
+        problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
+        problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
+        for problem in problems:
+            complain(f"damaged: {problem}")
         report = job_report(Tables(folder), args.dumps)
-    problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
-    problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
     if not write_json(args, lambda: _value(report, problems)):
         _print(report)
-    for problem in problems:
-        complain(f"damaged: {problem}")
     complain_of_damaged(report.damaged)
     if report.unequal.rows or report.messages.rows:
         return DISAGREE

@@ -10,6 +10,7 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
+from msdump.ranks.layouts import LayoutRules
 from msdump.ranks.questions import Answer, Tables
 from msdump.ranks.tables import Part, units_of, write_part
 from msdump.ranks.work import PROCESSES, each_unit, share_of
@@ -25,15 +26,19 @@ def write_tables(
     jobs: int | None = None,
     part: str | None = None,
     is_forced: bool = False,
+    rules: LayoutRules | None = None,
 ) -> list[Part]:
     """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
 
     dumps   folders of one job, as of several machines
     engine, jobs, part  as of `each_unit` and `share_of`
+    rules   layouts of tensors of which layout.json says nothing
     Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
     """
     units = share_of(units_of(dumps, rank, iteration), part)
-    return each_unit(partial(write_part, folder=os.fspath(folder), is_forced=is_forced), units, engine, jobs)
+    return each_unit(
+        partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules), units, engine, jobs
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,14 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.layout_json import PARTIAL, RankLayout, TensorLayout
 from msdump.formats.npy import npy_array, npy_header
+from msdump.ranks.layouts import LayoutRules, layout_of
 from msdump.records import OUTPUT
 
 _OPERATIONS = {"sum": np.add, "avg": np.add, "max": np.maximum, "min": np.minimum, "product": np.multiply}
 # Beside the tensors: what tells the order of operators and their lines.
 _SIDE_FOLDERS = ("execution_order", "graphs")
+# Of layout.json, by rank, and of the user.
+_Layouts = tuple[dict[int, RankLayout], "LayoutRules | None"]
 
 
 @dataclass
@@ -52,8 +55,11 @@ def merge_ranks(
     *,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    rules: LayoutRules | None = None,
 ) -> Merged:
     """Write the dump that one device would have left, as `rank_0` below a new folder.
+
+    rules   layouts of tensors of which layout.json says nothing
 
     Operators are those of the lowest rank that has them; a tensor of which no layout is known is that rank's.
     Edges:  replicas must hold equal bytes, which `msdump ranks` checks: here the lowest rank's are taken. Tensors of
@@ -73,10 +79,12 @@ def merge_ranks(
             place = step.key.graph_id or 0, step.key.iteration or 0
             by_rank = steps.setdefault(place, {})
             by_rank[step.key.rank_id or 0] = {operator.label: operator for operator in step.operators}
+    if len({rank for by_rank in steps.values() for rank in by_rank}) == 1:
+        rules = None  # a run of one device, whatever the layout of the other job is
     if not steps:
         raise ConfigError(f"{', '.join(str(dump.path) for dump in opened)}: expected tensors of a job, got none.")
     for (graph_id, number), by_rank in sorted(steps.items()):
-        _merge_step(StepKey(0, graph_id, number), by_rank, layouts, root, merged)
+        _merge_step(StepKey(0, graph_id, number), by_rank, (layouts, rules), root, merged)
     _copy_side_files(opened, root)
     merged.problems += [(path, str(error)) for dump in opened for path, error in dump.damaged]
     return merged
@@ -85,7 +93,7 @@ def merge_ranks(
 def _merge_step(
     key: StepKey,
     by_rank: dict[int, dict[str, Operator]],
-    layouts: dict[int, RankLayout],
+    layouts: _Layouts,
     root: Path,
     merged: Merged,
 ) -> None:
@@ -104,7 +112,7 @@ def _merge_step(
                 make_dirs(folder)
                 header = npy_header(name, tuple(array.shape))
                 write_file(folder / os.path.basename(tensor.path), [header, data.tobytes()], 0o400, replace=True)
-            except (FormatError, DtypeError, OSError) as error:
+            except (ConfigError, FormatError, DtypeError, OSError) as error:
                 merged.problems.append((where, str(error)))
                 continue
             merged.tensors += 1
@@ -119,17 +127,18 @@ def _whole(
     label: str,
     first: int,
     by_rank: dict[int, dict[str, Operator]],
-    layouts: dict[int, RankLayout],
+    layouts: _Layouts,
     key: StepKey,
 ) -> tuple[Array, bool]:
     """The tensor of all ranks, and whether several had a part in it.   Raises: FormatError."""
 
-    def layout_of(rank: int) -> TensorLayout | None:
-        known = layouts.get(rank)
-        name = tensor.full_name or tensor.op_name
-        return None if known is None else known.find(key.graph_id or 0, name, io, slot.number, key.iteration or 0)
+    by_rank_known, rules = layouts
+    operand = key.graph_id or 0, tensor.full_name or tensor.op_name, io, slot.number, key.iteration or 0
 
-    layout = layout_of(first)
+    def own_layout(rank: int, part: DumpedTensor) -> TensorLayout | None:
+        return layout_of(by_rank_known.get(rank), rules, rank, operand, part.shape)
+
+    layout = own_layout(first, tensor)
     if layout is None or len(layout.equal_ranks) == len(layout.mesh.ranks):
         return _loaded(tensor), False
     parts: dict[tuple[tuple[int, int, int], ...], Array] = {}
@@ -144,9 +153,9 @@ def _whole(
         place = tuple(one.indices(size) for one, size in zip(block, layout.shape, strict=True))
         if not all(stop > start for start, stop, _ in place):
             continue  # of more ranks than rows; nothing is dumped of it
-        own = layout_of(rank)
         operator = by_rank.get(rank, {}).get(label)
         mine = None if operator is None else (operator.outputs if io == OUTPUT else operator.inputs).get(slot)
+        own = None if mine is None else own_layout(rank, mine)
         if own is None or mine is None:
             raise FormatError(f"{where}: expected the part of rank {rank}, got none. Dump every rank of the mesh.")
         if own.equal_ranks in seen:

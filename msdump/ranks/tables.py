@@ -25,8 +25,9 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.formats.layout_messages import MessageOperand
 from msdump.frames import FLAG, SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
-from msdump.storage.remote import is_remote
+from msdump.ranks.layouts import LayoutRules, layout_of
 from msdump.records import INPUT
+from msdump.storage.remote import is_remote
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),
@@ -120,8 +121,10 @@ def _folder_of_rank(folder: str, root: str, rank: int | None) -> str:
     return root
 
 
-def write_part(unit: Unit, folder: str, is_forced: bool = False) -> Part:
+def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRules | None = None) -> Part:
     """Measure a unit and write its part, which is there as a whole or not; one that is there stays.
+
+    rules   layouts of tensors of which layout.json says nothing
 
     Errors are told by the result, so that one bad rank does not end the work of a thousand.
     """
@@ -134,7 +137,7 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False) -> Part:
         layout = None if unit.rank is None else dump.layouts.get(unit.rank)
         unset = _unset(dump, unit)
         is_unset = [tensor_of(row) in unset for row in report.rows]
-        table = _with_layout(statistic_table(report.rows), layout, is_unset)
+        table = _with_layout(statistic_table(report.rows), unit.rank, layout, rules, is_unset)
         write_parquet_file(table, path)
     except (MsdumpError, OSError) as error:
         return Part(unit, path, problem=str(error))
@@ -151,21 +154,26 @@ def _unset(dump: DumpDir, unit: Unit) -> set[tuple[StepKey, str, str, Slot]]:
     }
 
 
-def _with_layout(table: Table, layout: RankLayout | None, is_unset: Sequence[bool]) -> Table:
+def _with_layout(
+    table: Table,
+    rank: int | None,
+    layout: RankLayout | None,
+    rules: LayoutRules | None,
+    is_unset: Sequence[bool],
+) -> Table:
     values = {column.name: column_values for column, column_values in zip(table.columns, table.values, strict=True)}
-    names = ("graph", "full_name", "op_name", "io", "slot", "iteration")
+    names = ("graph", "full_name", "op_name", "io", "slot", "iteration", "shape")
+    host = None if layout is None else layout.host
     rows: list[tuple[Any, ...]] = []
     places = zip(*(values[name] for name in names), strict=True)
-    for (graph, full_name, op_name, io, slot, iteration), unset in zip(places, is_unset, strict=True):
-        if layout is None:
-            rows.append((None, None, None, None, None, None, unset))
-            continue
+    for (graph, full_name, op_name, io, slot, iteration, shape), unset in zip(places, is_unset, strict=True):
         place = graph or 0, full_name or op_name, io, slot or 0, iteration or 0
-        found, sent = layout.find(*place), layout.find_message(*place)
+        found = layout_of(layout, rules, rank, place, shape)
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
         equal = None if found is None else found.equal_ranks
+        sent = None if layout is None else layout.find_message(*place)
         message = (None, None, None) if sent is None else _message(sent)
-        rows.append((layout.host, placements, equal, *message, unset))
+        rows.append((host, placements, equal, *message, unset))
     more = table_of(MORE_COLUMNS, rows)
     return Table((*table.columns, *more.columns), (*table.values, *more.values))
 

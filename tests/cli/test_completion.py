@@ -40,7 +40,7 @@ end
 # Of arguments whose values are nothing that a shell could find on the disk.
 NO_PATH = {
     "COLUMN", "COMMAND", "CONDITION", "LINE", "MODULE", "N", "N|N-N", "NAME", "SEED", "SIZE", "STEPS", "TEXT", "TYPE",
-    "X",     "OP", "FORM", "FORMAT", "ACTION", "SUBCOMMAND", "A,B",
+    "X", "AXES", "PATTERN=DIMS", "OP", "FORM", "FORMAT", "ACTION", "SUBCOMMAND", "A,B",
 }  # fmt: skip
 
 

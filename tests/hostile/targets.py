@@ -23,8 +23,8 @@ from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
 from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy import read_npy
-from msdump.formats.pack_tree import recover_tree, unpack_tree
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
+from msdump.formats.pack_tree import recover_tree, unpack_tree
 from msdump.formats.paths.acl import (
     parse_acl_path,
     parse_async_path,
@@ -42,11 +42,13 @@ from msdump.formats.paths.torchair import (
 )
 from msdump.formats.sidecars import CONFIG_COPY_FILE, CONFIG_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
+from msdump.formats.strategy_file import read_strategy
 from msdump.frontends.mindspore.mindir.reader import from_mindir
 from msdump.frontends.mindspore.train.checkpoint_files import from_checkpoint, from_safetensors
 from msdump.graph.ge import read_ge_originals
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
+from msdump.ranks.layouts import strategy_layout
 
 Target = Callable[[bytes], None]
 _STATS_NAME = "Add.add.1.2.1700000000000000.csv"
@@ -168,6 +170,13 @@ def layout(data: bytes) -> None:
             found.block(read.rank)
 
 
+def strategy(data: bytes) -> None:
+    for name in ("strategy.ckpt", "strategy.json"):
+        with _file(data, name) as path, contextlib.suppress(FormatError):
+            for one in read_strategy(path):
+                strategy_layout(one, 0, (4,) * len(one.tensor_map))
+
+
 def ir(data: bytes) -> None:
     parse_ir(data.decode(errors="surrogateescape"))
 
@@ -255,7 +264,7 @@ TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pack),
-        *(statistic, acl_stats, mapping, metadata, layout, history, order, ir, pb, ge, graph_ir, graph_pb),
+        *(statistic, acl_stats, mapping, metadata, layout, strategy, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
         *(checkpoint, safetensors, mindir),
     )

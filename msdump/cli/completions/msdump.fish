@@ -57,7 +57,7 @@ function _shtab_msdump_using
 end
 
 set -g _shtab_msdump_commands demo run acl 'acl run' 'acl check' init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion
-set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
+set -g _shtab_msdump_opts_with_value --allowed-host --answers --around --as --ask --batch-size --by --columns --config --csv --custom --device-id --device-target --diff --dims --dry-run --dump --engine --format --golden --graph --host --in --input --input-tensor --iteration --jobs --json --mapping --max-size --md --mesh --op-type --out --output --output-tensor --parquet --part --path --port --random --rank --reference --run --shape --sort --steps --strategy --tables --threads --times --to --tolerance --tolerance-from --top --torch-backend --torch-module --type --where --why --y -c -f -m -o -out -s -t
 
 complete -c msdump -e
 complete -c msdump -f
@@ -182,6 +182,9 @@ complete -c msdump -n '_shtab_msdump_using compare' -s h -l help -d 'show this h
 complete -c msdump -n '_shtab_msdump_using compare' -l reference -xka "(__fish_complete_path (commandline -ct))" -d 'a third run in high precision: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are'
 complete -c msdump -n '_shtab_msdump_using compare' -l tolerance-from -xka "(__fish_complete_path (commandline -ct))" -d 'GOLDEN once more, its input changed a little: an error that is at most twice as large as its error agrees'
 complete -c msdump -n '_shtab_msdump_using compare' -l merge -d 'join the ranks of each job by layout.json, so that layouts may differ'
+complete -c msdump -n '_shtab_msdump_using compare' -l mesh -x -d 'axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last'
+complete -c msdump -n '_shtab_msdump_using compare' -l dims -x -d 'layout of tensors of which layout.json says nothing, in SGLang'"'"'s form: '"'"'*/MatMul-op*=b[dp] s h[tp]'"'"'; may be given several times'
+complete -c msdump -n '_shtab_msdump_using compare' -l strategy -xka "(__fish_complete_path (commandline -ct))" -d 'layout of parameters: a file of MindSpore'"'"'s strategy_ckpt_config; one for each stage'
 complete -c msdump -n '_shtab_msdump_using compare' -l mapping -xka "(__fish_complete_path (commandline -ct))" -d 'json or csv that says which operators belong together; or a graph dump of TorchAir (dynamo_*_graph_*.txt), or a folder of them, where dump files do not say it'
 complete -c msdump -n '_shtab_msdump_using compare' -l tolerance -x -d 'relative error that still agrees (depends on the dtype)'
 complete -c msdump -n '_shtab_msdump_using compare' -l rank -x -d 'only these rank numbers: "all", or ranges such as "0|5-8" or 0,3'
@@ -218,6 +221,9 @@ complete -c msdump -n '_shtab_msdump_using stat' -l jobs -x -d 'with tables: wor
 complete -c msdump -n '_shtab_msdump_using stat' -l engine -x -d 'with tables: processes, threads, dask=ADDRESS, ray'
 complete -c msdump -n '_shtab_msdump_using stat' -l part -xka "(__fish_complete_path (commandline -ct))" -d 'with tables: only this share of the work, as 3/10; slurm: that of an array'
 complete -c msdump -n '_shtab_msdump_using stat' -l force -d 'with tables: also those that are there already'
+complete -c msdump -n '_shtab_msdump_using stat' -l mesh -x -d 'axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last'
+complete -c msdump -n '_shtab_msdump_using stat' -l dims -x -d 'layout of tensors of which layout.json says nothing, in SGLang'"'"'s form: '"'"'*/MatMul-op*=b[dp] s h[tp]'"'"'; may be given several times'
+complete -c msdump -n '_shtab_msdump_using stat' -l strategy -xka "(__fish_complete_path (commandline -ct))" -d 'layout of parameters: a file of MindSpore'"'"'s strategy_ckpt_config; one for each stage'
 complete -c msdump -n '_shtab_msdump_using stat' -l md5 -d 'with --parquet: also the MD5 of each tensor'
 complete -c msdump -n '_shtab_msdump_using stat' -l where -x -d 'only tensors that meet it: '"'"'nan>0'"'"', '"'"'op_type==MatMul and max>1e4'"'"''
 complete -c msdump -n '_shtab_msdump_using stat' -l sort -x -d 'by this column: the largest number first, NaN before it; texts from A on'
@@ -273,11 +279,14 @@ complete -c msdump -n '_shtab_msdump_using ranks' -l jobs -x -d 'with tables: wo
 complete -c msdump -n '_shtab_msdump_using ranks' -l engine -x -d 'with tables: processes, threads, dask=ADDRESS, ray'
 complete -c msdump -n '_shtab_msdump_using ranks' -l part -xka "(__fish_complete_path (commandline -ct))" -d 'with tables: only this share of the work, as 3/10; slurm: that of an array'
 complete -c msdump -n '_shtab_msdump_using ranks' -l force -d 'with tables: also those that are there already'
+complete -c msdump -n '_shtab_msdump_using ranks' -l mesh -x -d 'axes of the job and their sizes, as dp=2,tp=4: ranks that are neighbours last'
+complete -c msdump -n '_shtab_msdump_using ranks' -l dims -x -d 'layout of tensors of which layout.json says nothing, in SGLang'"'"'s form: '"'"'*/MatMul-op*=b[dp] s h[tp]'"'"'; may be given several times'
+complete -c msdump -n '_shtab_msdump_using ranks' -l strategy -xka "(__fish_complete_path (commandline -ct))" -d 'layout of parameters: a file of MindSpore'"'"'s strategy_ckpt_config; one for each stage'
 complete -c msdump -n '_shtab_msdump_using ranks' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using ranks; and test $_shtab_msdump_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'dumps of one job, as of several machines'
 complete -c msdump -n '_shtab_msdump_using; and test $_shtab_msdump_npos -eq 0' -a query -d 'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
 complete -c msdump -n '_shtab_msdump_using query' -s h -l help -d 'show this help message and exit'
-complete -c msdump -n '_shtab_msdump_using query' -l ask -xka "hashes outliers first-divergence" -d 'a ready question (without SQL: hashes)'
+complete -c msdump -n '_shtab_msdump_using query' -l ask -xka "hashes messages outliers first-divergence" -d 'a ready question (without SQL: hashes)'
 complete -c msdump -n '_shtab_msdump_using query' -l golden -xka "(__fish_complete_path (commandline -ct))" -d 'tables of a job to compare with'
 complete -c msdump -n '_shtab_msdump_using query' -l tolerance -x -d 'relative difference that agrees (1e-05)'
 complete -c msdump -n '_shtab_msdump_using query' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'

@@ -95,6 +95,9 @@ _shtab_msdump_compare_options=(
   "--reference[a third run in high precision\: then GOLDEN, a run of the precision of MINE, tells how large errors of that precision are]:DUMP:_files"
   "--tolerance-from[GOLDEN once more, its input changed a little\: an error that is at most twice as large as its error agrees]:DUMP:_files"
   "--merge[join the ranks of each job by layout.json, so that layouts may differ]"
+  "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
+  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--mapping[json or csv that says which operators belong together\; or a graph dump of TorchAir (dynamo_\*_graph_\*.txt), or a folder of them, where dump files do not say it]:FILE:_files"
   "--tolerance[relative error that still agrees (depends on the dtype)]:X:"
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
@@ -261,7 +264,7 @@ _shtab_msdump_plot_defaults_added=0
 
 _shtab_msdump_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ask[a ready question (without SQL\: hashes)]:ask:(hashes outliers first-divergence)"
+  "--ask[a ready question (without SQL\: hashes)]:ask:(hashes messages outliers first-divergence)"
   "--golden[tables of a job to compare with]:TABLES:_files"
   "--tolerance[relative difference that agrees (1e-05)]:X:"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
@@ -281,6 +284,9 @@ _shtab_msdump_ranks_options=(
   "--engine[with tables\: processes, threads, dask\=ADDRESS, ray]:NAME:"
   "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
   "--force[with tables\: also those that are there already]"
+  "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
+  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   "(*):dumps of one job, as of several machines:_files"
 )
@@ -405,6 +411,9 @@ _shtab_msdump_stat_options=(
   "--engine[with tables\: processes, threads, dask\=ADDRESS, ray]:NAME:"
   "--part[with tables\: only this share of the work, as 3\/10\; slurm\: that of an array]:N/N:_files"
   "--force[with tables\: also those that are there already]"
+  "--mesh[axes of the job and their sizes, as dp\=2,tp\=4\: ranks that are neighbours last]:AXES:"
+  "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
+  "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--md5[with --parquet\: also the MD5 of each tensor]"
   "--where[only tensors that meet it\: \'nan\>0\', \'op_type\=\=MatMul and max\>1e4\']:CONDITION:"
   "--sort[by this column\: the largest number first, NaN before it\; texts from A on]:COLUMN:"
