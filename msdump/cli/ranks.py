@@ -18,9 +18,13 @@ from msdump.cli.options import (
 )
 from msdump.cli.printing import complain, complain_of_damaged, print_table, say
 from msdump.cli.report_text import format_count
+from msdump.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from msdump.ranks.job import JobReport
+    from msdump.ranks.questions import Answer
 
 AGREE, DISAGREE, INCOMPLETE = 0, 1, 4
 _EPILOG = """
@@ -28,8 +32,10 @@ What must be equal stands in layout.json of each rank: parameters and gradients 
 all-gather and broadcast, whatever DTensor replicates, and what one rank sends to another. Hashes are compared, so no
 golden run is needed.
 
-exit status: 0 all ranks agree; 1 some disagree; 2 wrong usage; 4 they agree, but ranks, iterations or files are missing
-or damaged.
+Tables alone are enough: `msdump stat DIR --tables FOLDER` writes them, and then the dump is not read any more.
+
+exit status: 0 all ranks agree; 1 some disagree, or differ from --golden; 2 wrong usage; 4 they agree, but ranks,
+iterations or files are missing or damaged, or belong to another job or version.
 """
 
 
@@ -38,7 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Find what the ranks of a job disagree about although it must be equal, and who is outvoted."
     parser.epilog = _EPILOG
     add = parser.add_argument
-    add("dumps", metavar="DIR", nargs="+", help="dumps of one job, as of several machines")
+    add("dumps", metavar="DIR", nargs="+", help="dumps of one job, as of several machines; or folders of its tables")
+    add("--golden", metavar="TABLES", help="tables of another job: also name the first tensor of each rank that "
+        "differs from it")  # fmt: skip
+    add("--tolerance", type=float, default=1e-5, metavar="X", help="with --golden: relative difference of l2norm that "
+        "agrees (%(default)s)")  # fmt: skip
     add("--tables", metavar="FOLDER", help="keep the tables there; what is there already is not measured again")
     add("--rank", type=parse_number_ranges, metavar="N|N-N", help="only these ranks")
     add("--iteration", type=parse_number_ranges, metavar="N|N-N", help="only these iterations")
@@ -49,26 +59,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge; the result is the exit status that `--help` explains."""
-    from msdump.ranks.job import job_report, write_tables
+    from msdump.ranks.job import job_report
     from msdump.ranks.questions import Tables
+    from msdump.ranks.tables import are_tables
 
+    given = [are_tables(path) for path in args.dumps]
+    selected = {"rank": args.rank, "iteration": args.iteration}
+    problems: list[str] = []
     with ExitStack() as stack:
-        folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
-        parts = write_tables(
-            args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
-            part=args.part, is_forced=args.force, rules=selected_layouts(args),
-        )  # fmt: skip
-        problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
-        problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
-        for problem in problems:
-            complain(f"damaged: {problem}")
-        report = job_report(Tables(folder), args.dumps)
+        if any(given):
+            _check_tables_alone(args, given)
+            dumps, folders = [], args.dumps
+        else:
+            folder = args.tables or stack.enter_context(tempfile.TemporaryDirectory(prefix="msdump-tables-"))
+            dumps, folders = args.dumps, [folder]
+            problems = _measure(args, folder)
+        tables = Tables(folders, args.golden, **selected)
+        report = job_report(tables, dumps, tolerance=args.tolerance)
     if not write_json(args, lambda: _value(report, problems)):
         _print(report)
     complain_of_damaged(report.damaged)
-    if report.unequal.rows or report.messages.rows:
+    if report.unequal.rows or report.messages.rows or (report.first is not None and report.first.rows):
         return DISAGREE
     return INCOMPLETE if report.gaps or problems or report.damaged else AGREE
+
+
+def _check_tables_alone(args: argparse.Namespace, given: list[bool]) -> None:
+    if not all(given):
+        raise ConfigError("DIR: expected dumps or folders of tables, got both. Measure the dumps with --tables first.")
+    if args.tables or args.part or args.mesh or args.dims or args.strategy:
+        raise ConfigError("--tables, --part, --mesh, --dims, --strategy: expected them with dumps, got tables.")
+
+
+def _measure(args: argparse.Namespace, folder: str) -> list[str]:
+    """Write the tables of the dumps.   Returns: what is wrong with them, which is said as well."""
+    from msdump.ranks.job import write_tables
+
+    parts = write_tables(
+        args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
+        part=args.part, is_forced=args.force, rules=selected_layouts(args),
+    )  # fmt: skip
+    problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
+    problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]
+    for problem in problems:
+        complain(f"damaged: {problem}")
+    return problems
 
 
 def _print(report: JobReport) -> None:
@@ -78,6 +113,8 @@ def _print(report: JobReport) -> None:
     say(f"{format_count(len(report.hosts), 'rank')}{where}, {tensors} that must be equal")
     for gap in report.gaps:
         say(f"incomplete: {gap}")
+    for note in report.notes:
+        say(f"note: {note}")
     if not report.compared:
         say("nothing to compare: no layout.json says that tensors of several ranks must be equal")
     if report.unequal.rows:
@@ -94,9 +131,9 @@ def _print(report: JobReport) -> None:
         count = format_count(len(report.outliers.rows), "tensor")
         say(f"\n{count} far from the median of the ranks, the farthest first:")
         names = ("rank", "iteration", "name", "io", "slot", "l2norm", "median", "deviations")
-        places = [report.outliers.titles.index(name) for name in names]
-        cells = [[_text(row[place]) for place in places] for row in report.outliers.rows[:10]]
-        print_table(names, cells, sys.stdout)
+        _print_columns(report.outliers, names, 10)
+    if report.first is not None:
+        _print_first(report.first)
 
 
 def _print_unequal(report: JobReport) -> None:
@@ -116,12 +153,23 @@ def _print_unequal(report: JobReport) -> None:
 
 def _print_messages(report: JobReport) -> None:
     say("\nmessages that arrived as something else than was sent:")
-    titles = ("iteration", "message", "send", "receive", "suspects", "cause")
-    places = [report.messages.titles.index(title) for title in titles]
-    rows = [[_text(row[place]) for place in places] for row in report.messages.rows[:20]]
-    print_table(titles, rows, sys.stdout)
-    if len(report.messages.rows) > len(rows):
-        say(f"and {len(report.messages.rows) - len(rows)} more")
+    _print_columns(report.messages, ("iteration", "message", "send", "receive", "suspects", "cause"), 20)
+
+
+def _print_first(answer: Answer) -> None:
+    if not answer.rows:
+        say("\nall ranks agree with the golden job")
+        return
+    count = format_count(len(answer.rows), "rank")
+    say(f"\nfirst tensor that differs from the golden job, of {count}, the first of the job on top:")
+    _print_columns(answer, ("rank", "iteration", "graph", "name", "io", "slot", "l2norm", "golden l2norm", "error"), 10)
+
+
+def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
+    places = [answer.titles.index(title) for title in titles]
+    print_table(titles, [[_text(row[place]) for place in places] for row in answer.rows[:most]], sys.stdout)
+    if len(answer.rows) > most:
+        say(f"and {len(answer.rows) - most} more")
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -142,10 +190,12 @@ def _value(report: JobReport, problems: list[str]) -> dict[str, Any]:
     return {
         "ranks": [{"rank": rank, "host": host} for rank, host in report.hosts.items()],
         "gaps": report.gaps,
+        "notes": report.notes,
         "compared": report.compared,
         "unequal": rows_as_values(report.unequal),
         "messages": rows_as_values(report.messages),
         "suspects": [{"rank": rank, "tensors": count} for rank, count in report.suspects.items()],
         "outliers": rows_as_values(report.outliers),
+        "first_divergence": None if report.first is None else rows_as_values(report.first),
         "problems": problems,
     }

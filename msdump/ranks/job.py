@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.ranks.layouts import LayoutRules
-from msdump.ranks.questions import Answer, Tables
+from msdump.ranks.questions import TOLERANCE, Answer, Tables
 from msdump.ranks.tables import Part, units_of, write_part
 from msdump.ranks.work import PROCESSES, each_unit, share_of
+
+_Value = TypeVar("_Value", int, str)
 
 
 def write_tables(
@@ -46,18 +49,22 @@ class JobReport:
     """What is known of a job.
 
     hosts      rank -> machine, where it is known
-    gaps       one sentence for each thing that is missing
+    gaps       one sentence for each thing that is missing, or belongs to something else
+    notes      one sentence for each thing that is odd and spoils no answer: order is by iteration and operator
     unequal    tensors that must be equal and are not, in logical time
     messages   messages that arrived as something else than was sent
     outliers   tensors of ranks that stand out
+    first      of each rank the first tensor that differs from the golden job's; None without one
     compared   how many tensors of groups of ranks, and messages, had hashes to compare
     """
 
     hosts: dict[int, str | None]
     gaps: tuple[str, ...]
+    notes: tuple[str, ...]
     unequal: Answer
     messages: Answer
     outliers: Answer
+    first: Answer | None
     compared: int
     damaged: tuple[tuple[str, FormatError], ...]
 
@@ -76,27 +83,71 @@ class JobReport:
         return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
-def job_report(tables: Tables, dumps: Sequence[str | os.PathLike[str]] = ()) -> JobReport:
-    """Judge the tables of a job.   dumps: whose layout.json tell how many ranks the job has"""
+def job_report(
+    tables: Tables, dumps: Sequence[str | os.PathLike[str]] = (), *, tolerance: float = TOLERANCE
+) -> JobReport:
+    """Judge the tables of a job.
+
+    dumps      whose layout.json tell how many ranks the job has, where tables do not
+    tolerance  as of `Tables.first_divergence`
+    """
     found = tables.ranks()
-    gaps: list[str] = []
-    expected: set[int] = set()
+    counts = tables.rank_counts()
     for dump in map(DumpDir.open, dumps):
-        for layout in dump.layouts.values():
-            expected.update(range(layout.rank_count))
-    missing = sorted(expected - set(found))
-    if missing:
-        gaps.append(f"no dump of rank {_listed(missing)} of {len(expected)}")
-    every = sorted({step for _, steps in found.values() for step in steps})
-    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
-        lacking = sorted(set(every) - set(steps))
-        if lacking:
-            gaps.append(f"rank {rank} has no iteration {_listed(lacking)}")
-    compared = tables.compared()
+        counts.update({rank: layout.rank_count for rank, layout in dump.layouts.items()})
+    gaps = [*_missing(found, counts), *_strangers(counts), *_versions(tables.versions())]
     hosts = {rank: host for rank, (host, _) in found.items()}
     return JobReport(
-        hosts, tuple(gaps), tables.hashes(), tables.messages(), tables.outliers(), compared, tuple(tables.damaged)
+        hosts,
+        tuple(gaps),
+        tuple(_clocks(tables.clocks())),
+        tables.hashes(),
+        tables.messages(),
+        tables.outliers(),
+        tables.first_divergence(tolerance) if tables.has_golden else None,
+        tables.compared(),
+        tuple(tables.damaged),
     )
+
+
+def _missing(found: Mapping[int, tuple[str | None, Sequence[int]]], counts: Mapping[int, int]) -> Iterator[str]:
+    """Ranks of which there is nothing, and iterations that some of the others lack."""
+    count = _most(counts.values()) or 0
+    missing = sorted(set(range(count)) - set(found))
+    if missing:
+        yield f"no dump of rank {_listed(missing)} of {count}"
+    every = {step for _, steps in found.values() for step in steps}
+    for rank, (_, steps) in sorted(found.items(), key=lambda one: -1 if one[0] is None else one[0]):
+        lacking = sorted(every - set(steps))
+        if lacking:
+            yield f"rank {rank} has no iteration {_listed(lacking)}"
+
+
+def _strangers(counts: Mapping[int, int]) -> Iterator[str]:
+    """Ranks that belong to another job than most of the others."""
+    most = _most(counts.values())
+    for rank, count in sorted(counts.items()):
+        if most is not None and count != most:
+            yield f"rank {rank} is of another job, which has {count} ranks rather than {most}"
+
+
+def _versions(versions: Mapping[int, str]) -> Iterator[str]:
+    most = _most(versions.values())
+    for rank, version in sorted(versions.items()):
+        if version != most:
+            yield f"rank {rank} was dumped by version {version}, most others by {most}"
+
+
+def _clocks(clocks: Mapping[int, float]) -> Iterator[str]:
+    for rank, seconds in sorted(clocks.items()):
+        side = "ahead of" if seconds > 0 else "behind"
+        yield f"the clock of rank {rank} is {abs(seconds):.0f} s {side} those of most others"
+
+
+def _most(values: Iterable[_Value]) -> _Value | None:
+    """The value that most have, the smallest of several; None of nothing."""
+    found = Counter(values)
+    return min(found, key=lambda value: (-found[value], value), default=None)
 
 
 def _listed(numbers: Sequence[int], most: int = 10) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from msdump.frames import optional_package
 from msdump.ranks.tables import MORE_COLUMNS, parts_of
 
 Row = tuple[Any, ...]
+# Relative difference of two l2norm that still agree.
+TOLERANCE = 1e-5
 # The name of a tensor in its step, the same on all ranks.
 _NAME = "coalesce(full_name, op_name) AS name"
 _KEY = "iteration, graph, name, io, slot_name"
@@ -134,6 +136,22 @@ _MESSAGE_TITLES = (
     "iteration", "message", "source", "send", "destination", "receive", "suspects", "hosts", "cause", "is_known",
 )  # fmt: skip
 
+# Ranks of a job wait for each other, so that one tensor is dumped by all of them within about a minute.
+_LATE_SECONDS = 60
+_CLOCKS = f"""
+WITH named AS (
+    SELECT rank, {_KEY}, time_us / 1e6 AS seconds FROM ({_MINE}) WHERE time_us > 0 AND rank IS NOT NULL
+),
+middles AS (SELECT {_KEY}, median(seconds) AS middle FROM named GROUP BY {_KEY} HAVING count(DISTINCT rank) > 2),
+ahead AS (
+    SELECT n.rank, median(n.seconds - m.middle) AS seconds FROM named n JOIN middles m
+         ON n.iteration IS NOT DISTINCT FROM m.iteration AND n.graph IS NOT DISTINCT FROM m.graph
+         AND n.name = m.name AND n.io = m.io AND n.slot_name = m.slot_name
+    GROUP BY n.rank
+)
+SELECT rank, seconds FROM ahead WHERE abs(seconds) > $most ORDER BY rank
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -146,19 +164,30 @@ class Answer:
 class Tables:
     """Tables of a job as one.   damaged: (file, what is wrong) of parts that cannot be read; the rest is asked."""
 
-    def __init__(self, folder: str | os.PathLike[str], golden: str | os.PathLike[str] | None = None) -> None:
-        """Raises: ConfigError when duckdb is not installed; FormatError when there is no part that can be read."""
+    def __init__(
+        self,
+        tables: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        golden: str | os.PathLike[str] | None = None,
+        *,
+        rank: int | Collection[int] | None = None,
+        iteration: int | Collection[int] | None = None,
+    ) -> None:
+        """Open them.
+
+        tables  folders, or parts themselves
+        Raises: ConfigError when duckdb is not installed; FormatError when there is no part that can be read.
+        """
         self._duckdb = optional_package("duckdb", "query")
         self._database = self._duckdb.connect()
         self.damaged: list[tuple[str, FormatError]] = []
-        self._add("tensors", folder)
-        self._has_golden = golden is not None
+        self._add("tensors", parts_of(tables, rank, iteration))
+        self.has_golden = golden is not None
         if golden is not None:
-            self._add("golden", golden)
+            self._add("golden", parts_of(golden, rank, iteration))
 
-    def _add(self, name: str, folder: str | os.PathLike[str]) -> None:
+    def _add(self, name: str, parts: Sequence[os.PathLike[str]]) -> None:
         whole = []
-        for part in parts_of(folder):
+        for part in parts:
             try:
                 self._database.read_parquet([os.fspath(part)]).limit(0).fetchall()
                 whole.append(os.fspath(part))
@@ -194,13 +223,13 @@ class Tables:
         """Tensors whose l2norm is more than 8 robust standard deviations from the median of at least 4 ranks."""
         return Answer(_OUTLIER_TITLES, tuple(self._database.execute(_OUTLIERS).fetchall()))
 
-    def first_divergence(self, tolerance: float = 1e-5) -> Answer:
+    def first_divergence(self, tolerance: float = TOLERANCE) -> Answer:
         """Of each rank the first tensor that differs from the golden job's, the first of the job on top.
 
         tolerance  relative difference of the l2norm that still agrees; equal hashes agree in any case
         Raises: ConfigError without golden tables.
         """
-        if not self._has_golden:
+        if not self.has_golden:
             raise ConfigError("first-divergence: expected golden tables, got none. Give --golden TABLES.")
         return Answer(_FIRST_TITLES, tuple(self._database.execute(_FIRST, {"tolerance": tolerance}).fetchall()))
 
@@ -219,6 +248,20 @@ class Tables:
         """Rank -> its host and iterations."""
         query = "SELECT rank, any_value(host), list(DISTINCT iteration ORDER BY iteration) FROM tensors GROUP BY rank"
         return {rank: (host, tuple(steps)) for rank, host, steps in self._database.execute(query).fetchall()}
+
+    def rank_counts(self) -> dict[int, int]:
+        """Rank -> how many ranks its job has, where that is known."""
+        query = "SELECT rank, max(rank_count) FROM tensors WHERE rank_count IS NOT NULL GROUP BY rank"
+        return dict(self._database.execute(query).fetchall())
+
+    def versions(self) -> dict[int, str]:
+        """Rank -> the version that dumped it, where that is known."""
+        query = "SELECT rank, max(version) FROM tensors WHERE version IS NOT NULL AND rank IS NOT NULL GROUP BY rank"
+        return dict(self._database.execute(query).fetchall())
+
+    def clocks(self) -> dict[int, float]:
+        """Rank -> seconds by which its clock is ahead of most others', where that is more than a rank may be late."""
+        return dict(self._database.execute(_CLOCKS, {"most": _LATE_SECONDS}).fetchall())
 
 
 QUESTIONS: Sequence[str] = ("hashes", "messages", "outliers", "first-divergence")

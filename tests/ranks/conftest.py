@@ -19,6 +19,7 @@ from msdump.formats.layout_json import (
     TensorLayout,
     write_layout,
 )
+from msdump.formats.sidecars import write_metadata
 from tests.analysis.small_dump import Array, write_dump
 
 RANKS = 4
@@ -38,15 +39,29 @@ def layout_of(rank: int, host: str) -> RankLayout:
     return RankLayout(rank, RANKS, host, (Group("0", (0, 1, 2, 3)),), (mesh,), operands)
 
 
+def shift(folder: Path, seconds: int) -> None:
+    """Time stamps in the names of files as another clock would have them."""
+    for path in list(folder.iterdir()):
+        stamp = path.name.split(".")[4]
+        path.rename(path.with_name(path.name.replace(stamp, str(int(stamp) + seconds * 1_000_000))))
+
+
 @pytest.fixture
 def make_job(tmp_path: Path) -> MakeJob:
-    """spoil(rank, iteration, operator, array) changes what a rank holds."""
+    """A function that writes a job.
+
+    spoil(rank, iteration, operator, array)  changes what a rank holds
+    version(rank)  that dumped it
+    clock(rank)    seconds by which its clock is ahead
+    """
 
     def make(
         name: str = "job",
         iterations: int = 3,
         spoil: Callable[[int, int, str, Array], Array] = lambda rank, iteration, operator, array: array,
         ranks: range = range(RANKS),
+        version: Callable[[int], str] = lambda rank: "2.6.0",
+        clock: Callable[[int], int] = lambda rank: 0,
     ) -> Path:
         root = tmp_path / name
         for rank in ranks:
@@ -60,6 +75,9 @@ def make_job(tmp_path: Path) -> MakeJob:
                 }
                 operators = [(key, {OUT: spoil(rank, iteration, key, value)}) for key, value in arrays.items()]
                 write_dump(root, operators, iteration=iteration, rank=rank)
+                if clock(rank):
+                    shift(root / f"rank_{rank}/Net/0/{iteration}", clock(rank))
+            write_metadata(root / f"rank_{rank}/.dump_metadata", b"{}", "Ascend", version(rank))
             write_layout(root / f"rank_{rank}/.dump_metadata", layout_of(rank, f"node{rank // 2}"))
         return root
 

@@ -277,6 +277,8 @@ _shtab_msdump_query_defaults_added=0
 
 _shtab_msdump_ranks_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--golden[tables of another job\: also name the first tensor of each rank that differs from it]:TABLES:_files"
+  "--tolerance[with --golden\: relative difference of l2norm that agrees (1e-05)]:X:"
   "--tables[keep the tables there\; what is there already is not measured again]:FOLDER:_files"
   "--rank[only these ranks]:N|N-N:"
   "--iteration[only these iterations]:N|N-N:"
@@ -288,7 +290,7 @@ _shtab_msdump_ranks_options=(
   "*--dims[layout of tensors of which layout.json says nothing, in SGLang\'s form\: \'\*\/MatMul-op\*\=b\[dp\] s h\[tp\]\'\; may be given several times]:PATTERN=DIMS:"
   "*--strategy[layout of parameters\: a file of MindSpore\'s strategy_ckpt_config\; one for each stage]:FILE:_files"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
-  "(*):dumps of one job, as of several machines:_files"
+  "(*):dumps of one job, as of several machines\; or folders of its tables:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
