@@ -89,8 +89,10 @@ def _watched(model: str, saved_data: str) -> None:
             )
             step, probe = training_step(model, bench.is_quick), _probe(stack, bench, folder, model, saved_data)
 
+            steps = STEPS if is_statistic else 1  # the tensors of several steps may not fit into memory
+
             def plain() -> None:
-                for _ in range(STEPS):
+                for _ in range(steps):
                     step()
 
             def dumped() -> None:
@@ -102,7 +104,7 @@ def _watched(model: str, saved_data: str) -> None:
                 values: dict[str, Sample] = {"step": (cost, base)}
                 if probe is not None:
                     there, probed = probe.turn()
-                    values |= {"probe": (probed, there), "added": (cost / STEPS, base / STEPS, probed, there)}
+                    values |= {"probe": (probed, there), "added": (cost / steps, base / steps, probed, there)}
                 yield values
 
 
