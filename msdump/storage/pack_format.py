@@ -30,9 +30,11 @@ import base64
 import functools
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from msdump.errors import FormatError
 
@@ -54,6 +56,8 @@ _FILE, _OLD_FILE, _LINK, _FOLDER = b"0", b"\0", b"1", b"5"
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_TARGET = b"x", b"g", b"L", b"K"
 # Links, devices, folders and pipes have no data, whatever their headers say.   Source: POSIX and GNU tar.
 _WITHOUT_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")
+# How a part of a name begins and ends among others that are joined by zero bytes; such that are empty, "." or "..".
+_ODD_PARTS = tuple(f"{begin}{part}{end}" for part in ("", ".", "..") for begin in "/\0" for end in "/\0")
 _NUMBER_COLUMNS = ("offset", "size", "target", "head")
 
 
@@ -234,40 +238,76 @@ def _tail(size: int, read: Read) -> tuple[int, int, int] | None:
     return (offset, length, checksum) if length <= MAX_INDEX_BYTES and offset + length <= size else None
 
 
+class _Rows(Mapping[str, Member]):
+    """Members of an index, made when they are asked for: opening a pack of many costs its columns alone.
+
+    Raises: ValueError, TypeError, OverflowError for columns that contradict themselves or the archive.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], has_hashes: bool, end: int) -> None:
+        self._names, self._hashes = columns["name"], columns["hashes"]
+        self._heads = [base64.b64decode(text, validate=True) for text in columns["heads"]]
+        self._has_hashes = has_hashes
+        for column, kind in (("name", str), ("hashes", str), *((name, int) for name in _NUMBER_COLUMNS)):
+            if len(columns[column]) != len(self._names) or not set(map(type, columns[column])) <= {kind}:
+                raise ValueError(f"the column {column}")
+        numbers = (np.array(columns[column], np.int64) for column in _NUMBER_COLUMNS)
+        self._offsets, self._sizes, self._targets, self._head_numbers = numbers
+        offsets, targets, own = self._offsets, self._targets, np.arange(len(self._names))
+        is_placed = (offsets >= BLOCK) & (self._sizes >= 0) & (offsets <= end) & (self._sizes <= end - offsets)
+        is_linked = (targets >= 0) & (targets < own) & (offsets[np.minimum(targets, own)] == offsets)
+        has_head = (self._head_numbers >= -1) & (self._head_numbers < len(self._heads))
+        wrong = np.flatnonzero(~(is_placed & (is_linked | (targets == -1)) & has_head))
+        if wrong.size:
+            raise ValueError(f"member {wrong[0]}")
+        self._number_by_name = dict(zip(self._names, range(len(self._names)), strict=True))
+
+    @property
+    def has_names_twice(self) -> bool:
+        return len(self._number_by_name) != len(self._names)
+
+    def __getitem__(self, name: str) -> Member:
+        number = self._number_by_name[name]
+        head, text = int(self._head_numbers[number]), self._hashes[number]
+        return Member(
+            name,
+            int(self._offsets[number]),
+            int(self._sizes[number]),
+            bool(self._targets[number] >= 0),
+            self._heads[head] if head >= 0 else b"",
+            tuple(text.split(",")) if text and self._has_hashes else (),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._number_by_name)
+
+    def __len__(self) -> int:
+        return len(self._number_by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._number_by_name
+
+
 def _indexed(where: str, data: bytes, end: int) -> Contents:
     try:
         content = json.loads(data)
         if content["msdump_index"] != _VERSION:
             raise FormatError(f"{where}: expected an index of version {_VERSION}, got {content['msdump_index']!r:.20}.")
-        names, hashes = content["name"], content["hashes"]
-        offsets, sizes, targets, head_numbers = (content[column] for column in _NUMBER_COLUMNS)
-        heads = [base64.b64decode(text, validate=True) for text in content["heads"]]
-        known_hash = content["hash"] == HASH
-        members: dict[str, Member] = {}
-        rows = zip(names, offsets, sizes, targets, head_numbers, hashes, strict=True)
-        by_number: list[Member] = []
-        for number, (name, offset, size, target, head, text) in enumerate(rows):
-            is_placed = type(offset) is type(size) is int and BLOCK <= offset <= offset + size <= end
-            is_linked = type(target) is int and 0 <= target < number and by_number[target].offset == offset
-            if type(name) is not str or not is_placed or not (target == -1 or is_linked):
-                raise ValueError(f"member {number}")
-            # No numbers from behind: -1 alone has a meaning.
-            first = heads[head] if type(head) is int and head >= 0 else b""
-            of_tensors = tuple(text.split(",")) if text and known_hash else ()
-            member = Member(name, offset, size, target != -1, first, of_tensors)
-            by_number.append(member)
-            members[name] = member
+        members = _Rows(content, content["hash"] == HASH, end)
     except FormatError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise FormatError(
             f"{where} at offset {end}: expected an index of a pack, got a damaged one: {error!s:.200}. "
             "`msdump recover` writes it anew."
         ) from error
-    if len(members) != len(by_number):
+    if members.has_names_twice:
         raise FormatError(f"{where}: expected each name once in the index, got one twice.")
-    for name in members:
-        check_name(where, name)
+    # All at once: names are nearly always those of files below the folder.
+    joined = "\0".join(("", *members, ""))
+    if joined.count("\0") != len(members) + 1 or any(part in joined for part in _ODD_PARTS):
+        for name in members:
+            check_name(where, name)
     return Contents(members, end=end, has_index=True)
 
 
