@@ -19,7 +19,7 @@ COPY (
            if(i % 4 = 3, 'output', 'input') AS io, i % 3 AS slot, (i % 3)::VARCHAR AS slot_name,
            1 + i % 7 + hash(i, {rank}) % 100 / 1e6 AS l2norm, 1.0 AS max, -1.0 AS min,
            md5((i, {step})::VARCHAR) AS md5, 'node' || ({rank} // 8) AS host,
-           [({rank} // 4 * 4 + k)::BIGINT FOR k IN range(4)] AS equal_ranks, false AS is_unset
+           ({rank} // 4 * 4) || '-' || ({rank} // 4 * 4 + 3) AS equal_ranks, false AS is_unset
     FROM range({rows}) AS t(i)
 ) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 """

@@ -137,8 +137,10 @@ def _print(report: JobReport) -> None:
 
 
 def _print_unequal(report: JobReport) -> None:
+    from msdump.ranks.rank_sets import shown_ranks
+
     first = dict(zip(report.unequal.titles, report.unequal.rows[0], strict=True))
-    ranks = ", ".join(map(str, first["equal_ranks"]))
+    ranks = shown_ranks(first["equal_ranks"])
     say(f"\nfirst disagreement: iteration {first['iteration']}, graph {first['graph']}, {first['name']}, "
         f"{first['io']} {first['slot']}, which ranks {ranks} must share")  # fmt: skip
     if not any(row[-1] for row in report.unequal.rows):
@@ -173,8 +175,10 @@ def _print_columns(answer: Answer, titles: Sequence[str], most: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    suspects = ", ".join(map(str, row["suspects"])) if row["has_majority"] else "no majority"
-    ranks = ", ".join(map(str, row["equal_ranks"]))
+    from msdump.ranks.rank_sets import shown_ranks
+
+    suspects = shown_ranks(row["suspects"]) if row["has_majority"] else "no majority"
+    ranks = shown_ranks(row["equal_ranks"])
     return str(row["iteration"]), str(row["graph"]), row["name"], f"{row['io']} {row['slot']}", ranks, suspects
 
 

@@ -6,6 +6,7 @@ must be equal by them, are in docs/formats/layout.md.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -89,9 +90,7 @@ class Mesh:
 
     def ranks_like(self, axes: Sequence[int]) -> tuple[int, ...]:
         """Ranks that have the coordinates of the one that wrote the file along these axes, ascending."""
-        own = [self.coordinates[axis] for axis in axes]
-        places = ((rank, self._coordinates_at(index)) for index, rank in enumerate(self.ranks))
-        return tuple(sorted(rank for rank, place in places if [place[axis] for axis in axes] == own))
+        return _ranks_like(self, tuple(axes))
 
     def _coordinates_at(self, index: int) -> tuple[int, ...]:
         coordinates: list[int] = []
@@ -99,6 +98,14 @@ class Mesh:
             index, coordinate = divmod(index, size)
             coordinates.append(coordinate)
         return tuple(reversed(coordinates))
+
+
+@functools.lru_cache(maxsize=4096)
+def _ranks_like(mesh: Mesh, axes: tuple[int, ...]) -> tuple[int, ...]:
+    # Thousands of tensors of a rank lie over a few meshes, each of which may have thousands of ranks.
+    own = [mesh.coordinates[axis] for axis in axes]
+    places = ((rank, mesh._coordinates_at(index)) for index, rank in enumerate(mesh.ranks))
+    return tuple(sorted(rank for rank, place in places if [place[axis] for axis in axes] == own))
 
 
 @dataclass(frozen=True, slots=True)

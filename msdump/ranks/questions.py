@@ -9,6 +9,7 @@ from typing import Any
 
 from msdump.errors import ConfigError, FormatError
 from msdump.frames import optional_package
+from msdump.ranks.rank_sets import parse_ranks
 from msdump.ranks.tables import MORE_COLUMNS, parts_of
 
 Row = tuple[Any, ...]
@@ -19,9 +20,11 @@ _NAME = "coalesce(full_name, op_name) AS name"
 _KEY = "iteration, graph, name, io, slot_name"
 # What lies in memory that nobody has written is the same nowhere.
 _MINE = f"SELECT *, {_NAME} FROM tensors WHERE NOT is_unset"
+# More than one rank must hold the tensor: texts of several have one of these signs.
+_SHARED = "(contains(equal_ranks, '-') OR contains(equal_ranks, ','))"
 # Ranks of a group that must agree: the majority's hash, where there is one, and who has another.
 _HASHES = f"""
-WITH named AS ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1),
+WITH named AS ({_MINE} AND md5 IS NOT NULL AND {_SHARED}),
 votes AS (
     SELECT {_KEY}, equal_ranks, md5, count(*) AS votes, min(operator) AS operator
     FROM named GROUP BY {_KEY}, equal_ranks, md5
@@ -213,7 +216,9 @@ class Tables:
 
     def hashes(self) -> Answer:
         """Tensors that must be equal on some ranks and are not, in logical time; a tie makes all of them suspects."""
-        return Answer(_HASH_TITLES, tuple(self._database.execute(_HASHES).fetchall()))
+        place = _HASH_TITLES.index("equal_ranks")
+        rows = self._database.execute(_HASHES).fetchall()
+        return Answer(_HASH_TITLES, tuple((*row[:place], parse_ranks(row[place]), *row[place + 1 :]) for row in rows))
 
     def messages(self) -> Answer:
         """Messages that arrived as something else than was sent; without a known cause both ranks are suspects."""
@@ -235,9 +240,7 @@ class Tables:
 
     def compared(self) -> int:
         """How many tensors of groups of ranks, and messages, have hashes that must be equal."""
-        query = (
-            f"SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM ({_MINE} AND md5 IS NOT NULL AND len(equal_ranks) > 1)"
-        )
+        query = f"SELECT count(DISTINCT ({_KEY}, equal_ranks)) FROM ({_MINE} AND md5 IS NOT NULL AND {_SHARED})"
         messages = (
             f"SELECT count(*) FROM (SELECT iteration, message FROM ({_MINE} AND md5 IS NOT NULL) "
             "WHERE message IS NOT NULL GROUP BY ALL HAVING count(DISTINCT message_end) = 2)"

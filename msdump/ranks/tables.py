@@ -27,8 +27,9 @@ from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_metadata
-from msdump.frames import FLAG, INTEGER, SIZES, TEXT, Column, Table, duckdb_connection, optional_package, table_of
+from msdump.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.ranks.layouts import LayoutRules, layout_of
+from msdump.ranks.rank_sets import format_ranks
 from msdump.records import INPUT
 from msdump.storage.remote import is_remote
 
@@ -38,7 +39,9 @@ MORE_COLUMNS = (
     Column("version", TEXT, "of MindSpore or what stood in for it when the rank was dumped, by .dump_metadata"),
     Column("time_us", INTEGER, "time stamp in the file's name, by the clock of its machine"),
     Column("placements", TEXT, "how the tensor lies over the axes of its mesh, where layout.json tells it"),
-    Column("equal_ranks", SIZES, "ranks that must hold the same bytes, this one included"),
+    Column(
+        "equal_ranks", TEXT, "ranks that must hold the same bytes, this one included: 0-7, or 0-56/8 for each eighth"
+    ),
     Column("message", TEXT, "the message whose content it is, the same text at its sender and at its receiver"),
     Column("message_end", TEXT, "sent or received"),
     Column("misuse", TEXT, "what the program did to its buffer before it had waited for the message"),
@@ -222,7 +225,7 @@ def _with_job(table: Table, facts: Facts, rows: Sequence[TensorStatistics], is_u
         place = step.graph_id or 0, name, tensor.io, tensor.slot or 0, step.iteration or 0
         found = layout_of(layout, facts.rules, facts.rank, place, tuple(row.shape))
         placements = None if found is None else ", ".join(map(format_placement, found.placements))
-        equal = None if found is None else found.equal_ranks
+        equal = None if found is None else format_ranks(found.equal_ranks)
         sent = None if layout is None else layout.find_message(*place)
         message = (None, None, None) if sent is None else _message(sent)
         stamp = tensor.file.timestamp_us
