@@ -116,7 +116,7 @@ def test_a_synchronous_dump_copies_only_what_is_overwritten(runs: dict[str, Run]
 
 
 @pytest.mark.parametrize("kind", ["bin", "npy"])
-def test_an_asynchronous_dump_copies_a_tensor_once_or_twice(runs: dict[str, Run], kind: str) -> None:
-    """Twice where the first copy was written, and given back, before the tensor's next name came."""
-    distinct = sum(runs["tensor"].sizes)
-    assert runs[kind].added("copied") <= 2 * distinct
+def test_an_asynchronous_dump_copies_a_tensor_at_most_once_for_each_name(runs: dict[str, Run], kind: str) -> None:
+    """How often a copy serves several names depends on when the threads write it and give it back; bin files hold a
+    tensor under each of its names."""
+    assert runs[kind].added("copied") <= sum(runs["bin"].sizes)

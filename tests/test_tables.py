@@ -24,6 +24,7 @@ DTYPES = {
         "analysis/compare/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
+    ("stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",
     ("frames.py", "to_polars"): "types of columns, as polars names them",
     ("frames.py", "to_pandas"): "types of columns, as pandas names them",
     ("frontends/mindspore/common/dtype.py", "__all__"): "the names that scripts import",

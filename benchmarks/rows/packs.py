@@ -206,5 +206,5 @@ def statistics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             parts = each_unit(functools.partial(write_part, folder=str(folder / "tables")), units, jobs=jobs)
             assert not any(part.problem for part in parts)
 
-        for one, two in in_turns(lambda: measure(1), lambda: measure(2)):
+        for one, two in in_turns(lambda: measure(1), lambda: measure(2), warm=2):
             yield {"speed": one / two}
