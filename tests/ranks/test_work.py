@@ -91,3 +91,33 @@ def test_a_killed_worker_of_dask_loses_nothing(make_job: MakeJob, tmp_path: Path
     assert len(parts) == 80 and not [part for part in parts if part.problem]
     write_tables([job], tmp_path / "one", jobs=1)
     assert rows(tmp_path / "one") == rows(tmp_path / "t")
+
+
+@pytest.mark.slow
+def test_one_table_from_every_engine(make_job: MakeJob, tmp_path: Path) -> None:
+    """Threads, processes, a Dask cluster that loses a worker, Ray and four parts: the same rows, and nothing is lost."""
+    distributed, ray = pytest.importorskip("distributed"), pytest.importorskip("ray")
+    job = make_job(iterations=10)
+    answers = {}
+    for engine in ("threads", "processes"):
+        write_tables([job], tmp_path / engine, engine=engine, jobs=2)
+        answers[engine] = rows(tmp_path / engine)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        pid = next(iter(cluster.workers.values())).pid
+        killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        write_tables([job], tmp_path / "dask", engine=f"dask={cluster.scheduler_address}")
+        killer.join()
+    answers["dask"] = rows(tmp_path / "dask")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        parts = write_tables([job], tmp_path / "ray", engine="ray")
+    finally:
+        ray.shutdown()
+    assert not [part for part in parts if part.problem]
+    answers["ray"] = rows(tmp_path / "ray")
+    for number in range(1, 5):
+        write_tables([job], tmp_path / "parts", jobs=1, part=f"{number}/4")
+    answers["parts"] = rows(tmp_path / "parts")
+    assert len(answers["threads"]) > 100
+    assert all(answer == answers["threads"] for answer in answers.values())
