@@ -98,3 +98,27 @@ def test_the_key_of_the_json_comes_before_the_variable(tmp_path: Path) -> None:
     assert _run(entry, tmp_path / "run", MSDUMP_CONTAINER="pack").returncode == 0
     assert not list((tmp_path / "run" / "dump").rglob("*.tar"))
     assert list((tmp_path / "run" / "dump").rglob("*.output.*.npy"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sync", "statistic", "async-bin", "pynative", "torch", "acl"])
+@pytest.mark.parametrize("container", ["files", "pack"])
+def test_a_run_writes_its_tables(name: str, container: str, tmp_path: Path) -> None:
+    """The same rows as `msdump stat --tables` has of its dump."""
+    duckdb = pytest.importorskip("duckdb")
+    from dataclasses import replace
+
+    from msdump.ranks.job import write_tables
+
+    entry = next(entry for entry in ENTRIES if entry.name == name)
+    _needs(entry)
+    entry = replace(entry, options=(*entry.options, "--tables", "tables"))
+    run = _run(entry, tmp_path / "run", MSDUMP_CONTAINER=container)
+    assert run.returncode == 0, run.stderr
+    write_tables([tmp_path / "run" / "dump"], tmp_path / "later", jobs=1)
+
+    def rows(folder: Path) -> list[str]:
+        return sorted(map(repr, duckdb.sql(f"select * from '{folder}/*.parquet'").fetchall()))
+
+    assert rows(tmp_path / "run" / "tables") == rows(tmp_path / "later")
+    assert len(rows(tmp_path / "later")) > 5

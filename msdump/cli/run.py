@@ -18,7 +18,8 @@ from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
-from msdump.report import GRAPHS, Inbox
+from msdump.frames import optional_package
+from msdump.report import GRAPHS, MODELS, Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.usage = (
         "msdump run [--config FILE] [--real-mindspore] [--torch-backend NAME] [--torch-module NAME] "
-        "[--torch-rnn] [--torch-eager] [--as msprobe] [--json FILE] [-v] (SCRIPT | -m MODULE) [ARGS ...]"
+        "[--torch-rnn] [--torch-eager] [--as msprobe] [--tables FOLDER] [--json FILE] [-v] "
+        "(SCRIPT | -m MODULE) [ARGS ...]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("--config", metavar="FILE", help=f"dump configuration; sets {DUMP_CONFIG} for this run")
@@ -70,6 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_LOOK_ALIKES,
         help="`import msprobe` gives msdump's: PrecisionDebugger of the script dumps, into msprobe's files",
     )
+    parser.add_argument(
+        "--tables",
+        metavar="FOLDER",
+        help="write a table part for each dumped iteration, as `msdump stat --tables` does, when the script has ended",
+    )
     add_json_option(parser)
     # Both take the rest of the line as it is: options behind the script belong to the script.
     add_verbose_option(parser)
@@ -89,8 +96,12 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("expected a script or -m MODULE, got nothing to run.")
     _choose_configuration(args.config)
     tell_skipped(args)
+    # The script may go to another folder.
     if args.json not in (None, "-"):
-        args.json = os.path.abspath(args.json)  # the script may go to another folder
+        args.json = os.path.abspath(args.json)
+    if args.tables is not None:
+        args.tables = os.path.abspath(args.tables)
+        optional_package("duckdb", "--tables")  # said before the first step
     from msdump import _startup, sessions
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
@@ -116,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
                 _warn_of_no_dump()
             may_be_empty = any(not child.is_empty for child in children)
             status = _conclude_children(children, _conclude(status, why_not_compiled(), may_be_empty))
+            status = status or _write_tables(args.tables)
             write_json(args, lambda: _value(status, children), indent=None)
             return status
 
@@ -200,6 +212,28 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
         print_warning(_NO_GRAPH, sys.stderr)
         return NOTHING_DUMPED
     return status
+
+
+def _write_tables(folder: str | None) -> int:
+    """A table part for each iteration that this process has dumped; the exit status."""
+    if folder is None:
+        return 0
+    from msdump import sessions
+    from msdump.engine import GraphSession
+    from msdump.ranks.job import write_tables
+
+    lost = []
+    for session in sessions.used():
+        report = session.report()
+        if report.kind in (GRAPHS, MODELS) and report.tensors_written:
+            # Other ranks of the job may dump into the same folder.
+            rank = session.plan.where.rank_id if isinstance(session, GraphSession) else None
+            parts = write_tables([report.path], folder, rank=rank, jobs=1)
+            complain(f"msdump: {format_count(sum(part.is_new for part in parts), 'table part')} in {folder}")
+            lost += [f"{part.path}: {part.problem}" for part in parts if part.problem]
+    if lost:
+        print_warning("\n".join(["Not all tables are there.", *lost]), sys.stderr)
+    return DUMP_FAILED if lost else 0
 
 
 def _conclude_children(children: Sequence[ChildReport], status: int) -> int:

@@ -95,7 +95,7 @@ def test_a_killed_worker_of_dask_loses_nothing(make_job: MakeJob, tmp_path: Path
 
 @pytest.mark.slow
 def test_one_table_from_every_engine(make_job: MakeJob, tmp_path: Path) -> None:
-    """Threads, processes, a Dask cluster that loses a worker, Ray and four parts: the same rows, and nothing is lost."""
+    """Threads, processes, a Dask cluster that loses a worker, Ray and four parts: the same rows, nothing is lost."""
     distributed, ray = pytest.importorskip("distributed"), pytest.importorskip("ray")
     job = make_job(iterations=10)
     answers = {}

@@ -9,7 +9,7 @@ _shtab_msdump_acl_subparsers=(run check)
 _shtab_msdump_subparsers=(demo run acl init plan schema ls show where report view nan compare plot stat replay repro zoom ranks query pack unpack recover upload recorder trigger convert export msaccucmp doctor completion)
 
 _shtab_msdump_demo_option_strings=(-h --help --steps --batch-size --out)
-_shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --json -v --verbose -m)
+_shtab_msdump_run_option_strings=(-h --help --config --real-mindspore --torch-backend --torch-rnn --torch-eager --torch-module --as --tables --json -v --verbose -m)
 _shtab_msdump_acl_run_option_strings=(-h --help --input --random --dump --output -v --verbose --times)
 _shtab_msdump_acl_check_option_strings=(-h --help)
 _shtab_msdump_acl_option_strings=(-h --help)
@@ -46,6 +46,7 @@ _shtab_msdump_option_strings=(-h --help --version)
 _shtab_msdump_demo___out_COMPGEN=_shtab_compgen_files
 _shtab_msdump_run_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_run___config_COMPGEN=_shtab_compgen_files
+_shtab_msdump_run___tables_COMPGEN=_shtab_compgen_files
 _shtab_msdump_run___json_COMPGEN=_shtab_compgen_files
 _shtab_msdump_acl_run_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_msdump_acl_run___input_COMPGEN=_shtab_compgen_files

@@ -78,6 +78,7 @@ complete -c msdump -n '_shtab_msdump_using run' -l torch-rnn -d 'let torch.compi
 complete -c msdump -n '_shtab_msdump_using run' -l torch-eager -d 'dump every operator of PyTorch as it runs, without torch.compile'
 complete -c msdump -n '_shtab_msdump_using run' -l torch-module -x -d 'compile a module that the script does not: an instance in its namespace, or a class'
 complete -c msdump -n '_shtab_msdump_using run' -l as -xka "msprobe" -d '`import msprobe` gives msdump'"'"'s: PrecisionDebugger of the script dumps, into msprobe'"'"'s files'
+complete -c msdump -n '_shtab_msdump_using run' -l tables -xka "(__fish_complete_path (commandline -ct))" -d 'write a table part for each dumped iteration, as `msdump stat --tables` does, when the script has ended'
 complete -c msdump -n '_shtab_msdump_using run' -l json -xka "(__fish_complete_path (commandline -ct))" -d 'write everything as JSON (docs/json.md); - for standard output, which then holds nothing else'
 complete -c msdump -n '_shtab_msdump_using run' -s v -l verbose -d 'name what is not dumped, and why'
 complete -c msdump -n '_shtab_msdump_using run' -s m -x -d 'run a module, not a file'

@@ -370,6 +370,7 @@ _shtab_msdump_run_options=(
   "--torch-eager[dump every operator of PyTorch as it runs, without torch.compile]"
   "--torch-module[compile a module that the script does not\: an instance in its namespace, or a class]:NAME:"
   "--as[\`import msprobe\` gives msdump\'s\: PrecisionDebugger of the script dumps, into msprobe\'s files]:look_alike:(msprobe)"
+  "--tables[write a table part for each dumped iteration, as \`msdump stat --tables\` does, when the script has ended]:FOLDER:_files"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   {-v,--verbose}"[name what is not dumped, and why]"
   "(- : *)-m[run a module, not a file]:MODULE:"
