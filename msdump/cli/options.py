@@ -59,6 +59,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, metavar="N", help="with tables: workers (one for each core)")
     add("--engine", default="processes", metavar="NAME", help="with tables: processes, threads, dask=ADDRESS, ray")
     add("--part", metavar="N/N", help="with tables: only this share of the work, as 3/10; slurm: that of an array")
+    add("--local", action="store_true", help="with tables and dask: DIR is another disk on each machine of the cluster")
     add("--force", action="store_true", help="with tables: also those that are there already")
 
 

@@ -97,7 +97,7 @@ def _measure(args: argparse.Namespace, folder: str) -> list[str]:
 
     parts = write_tables(
         args.dumps, folder, rank=args.rank, iteration=args.iteration, engine=args.engine, jobs=args.jobs,
-        part=args.part, is_forced=args.force, rules=selected_layouts(args),
+        part=args.part, is_forced=args.force, rules=selected_layouts(args), is_local=args.local,
     )  # fmt: skip
     problems = [f"{part.unit.part_name}: {part.problem}" for part in parts if part.problem]
     problems += [f"{path}: {error}" for part in parts for path, error in part.damaged]

@@ -103,6 +103,7 @@ def _write_tables(args: argparse.Namespace) -> int:
     parts = write_tables(
         [args.dump], args.tables, rank=selected["rank"], iteration=selected["iteration"], engine=args.engine,
         jobs=args.jobs, part=args.part, is_forced=args.force, rules=selected_layouts(args),
+        is_local=args.local,
     )  # fmt: skip
     new = sum(part.is_new and not part.problem for part in parts)
     if not write_json(args, lambda: {"tensors": [], "damaged": [], "tables": [part.path for part in parts]}):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from msdump.errors import FormatError
+from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.dump_dir import DumpDir
 from msdump.ranks.layouts import LayoutRules
 from msdump.ranks.questions import TOLERANCE, Answer, Tables
 from msdump.ranks.tables import Part, units_of, write_part
-from msdump.ranks.work import PROCESSES, each_unit, share_of
+from msdump.ranks.work import DASK, PROCESSES, each_unit, on_each_worker, share_of
 
 _Value = TypeVar("_Value", int, str)
 
@@ -30,18 +30,43 @@ def write_tables(
     part: str | None = None,
     is_forced: bool = False,
     rules: LayoutRules | None = None,
+    is_local: bool = False,
 ) -> list[Part]:
     """Measure the ranks and iterations of a job, a Parquet file for each; what is there already stays.
 
     dumps   folders of one job, as of several machines
     engine, jobs, part  as of `each_unit` and `share_of`
     rules   layouts of tensors of which layout.json says nothing
+    is_local  the path leads to another disk on each machine: each worker measures what it finds there
     Raises: as `units_of`, `each_unit` and `share_of`. What one unit lacks is said by its `Part`.
     """
+    if is_local and engine.partition("=")[0] == DASK:
+        own = partial(_own_tables, dumps, folder, rank, iteration, part, is_forced, rules)
+        found = {one.path: one for each in on_each_worker(own, engine) for one in each}
+        if not found:
+            raise ConfigError(f"--local: expected a dump at {', '.join(map(str, dumps))} on some machine, got none.")
+        return [found[path] for path in sorted(found)]
     units = share_of(units_of(dumps, rank, iteration), part)
     return each_unit(
         partial(write_part, folder=os.fspath(folder), is_forced=is_forced, rules=rules), units, engine, jobs
     )
+
+
+def _own_tables(
+    dumps: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    rank: int | Collection[int] | None,
+    iteration: int | Collection[int] | None,
+    part: str | None,
+    is_forced: bool,
+    rules: LayoutRules | None,
+) -> list[Part]:
+    """On a worker: the tables of what lies on its machine, which may be nothing."""
+    try:
+        units = share_of(units_of(dumps, rank, iteration), part)
+    except MsdumpError:
+        return []
+    return [write_part(unit, os.fspath(folder), is_forced, rules) for unit in units]
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,3 +121,17 @@ def test_one_table_from_every_engine(make_job: MakeJob, tmp_path: Path) -> None:
     answers["parts"] = rows(tmp_path / "parts")
     assert len(answers["threads"]) > 100
     assert all(answer == answers["threads"] for answer in answers.values())
+
+
+@pytest.mark.slow
+def test_each_worker_measures_what_lies_on_its_machine(make_job: MakeJob, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    job = make_job()
+    write_tables([job], tmp_path / "one", jobs=1)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        engine = f"dask={cluster.scheduler_address}"
+        parts = write_tables([job], tmp_path / "local", engine=engine, is_local=True)
+        with pytest.raises(ConfigError, match="--local: expected a dump"):
+            write_tables([tmp_path / "no"], tmp_path / "none", engine=engine, is_local=True)
+    assert len(parts) == 12 and not [part for part in parts if part.problem]
+    assert rows(tmp_path / "local") == rows(tmp_path / "one")
