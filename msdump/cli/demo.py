@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from msdump.cli.printing import print_table, say
-from msdump.config.environment import STRICT, format_size
+from msdump.config.environment import CONTAINER, STRICT, UPLOAD, format_size
 from msdump.errors import ConfigError, DumpError, WriteError
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name, short_op_name
 from msdump.formats.sidecars import read_order
@@ -113,10 +113,13 @@ def _configuration(dump: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment with this very msdump first, also when it is not installed, and without the strict mode."""
+    """The environment with this very msdump first, also when it is not installed. The tour leads to files of a folder,
+    with a configuration that the strict mode refuses."""
     home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    return {name: value for name, value in os.environ.items() if name != STRICT} | {"PYTHONPATH": path}
+    return {name: value for name, value in os.environ.items() if name not in (STRICT, CONTAINER, UPLOAD)} | {
+        "PYTHONPATH": path
+    }
 
 
 LINE = "x = self.conv3(x)"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from msdump import measuring
 from msdump.cli.printing import complain
+from msdump.config.environment import UPLOAD
 from msdump.errors import DumpError, WriteError
 from msdump.measuring import Counts
 
@@ -83,7 +84,7 @@ def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> M
         paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         done = subprocess.run(
             [sys.executable, "-m", __name__, str(folder), config, *command],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env=_environment(paths),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
@@ -97,6 +98,12 @@ def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> M
             ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(paths: list[str]) -> dict[str, str]:
+    """That of this process with these folders first for Python; what is thrown away afterwards is sent to no store."""
+    kept = {name: value for name, value in os.environ.items() if name != UPLOAD}
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _folder_near(path: Path) -> Path:

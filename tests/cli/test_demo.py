@@ -112,7 +112,13 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
 def test_demo_ends_with_the_table_and_the_files_it_names(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     command = [sys.executable, "-m", "msdump", "demo", "--steps", "1", "--batch-size", "1", "--out", "out"]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "MSDUMP_STRICT": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.getcwd(),
+        "MSDUMP_STRICT": "1",
+        "MSDUMP_CONTAINER": "pack",
+        "MSDUMP_UPLOAD": "nosuch://x/y",
+    }
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     out = tmp_path / "out"

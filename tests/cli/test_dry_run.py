@@ -179,3 +179,13 @@ def test_a_script_that_configures_no_dump(tmp_path: Path) -> None:
     done = msdump(tmp_path, "plan", "--dry-run", "idle.py")
     assert done.returncode == 1 and "expected a script that runs a model" in done.stderr and "mine" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["idle.py"]
+
+
+def test_what_is_thrown_away_is_sent_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    from msdump.cli import dry_run
+
+    monkeypatch.setenv("MSDUMP_UPLOAD", "s3://bucket/job")
+    monkeypatch.setenv("MSDUMP_CONTAINER", "pack")
+    made = dry_run._environment(["/a", ""])
+    assert "MSDUMP_UPLOAD" not in made
+    assert (made["MSDUMP_CONTAINER"], made["PYTHONPATH"]) == ("pack", "/a")
