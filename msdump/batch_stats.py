@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 from functools import partial
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.errors import DtypeError
 from msdump.md5 import md5_many
+from msdump.small_stats import equal_statistics, is_small
 from msdump.stats import Statistics, can_be_joined, joined_statistics, statistics
 from msdump.stats_kernels import SMALL_BYTES
 from msdump.termination import in_thread
@@ -18,8 +20,10 @@ from msdump.termination import in_thread
 # Tensors of one share of the statistics. Small ones cost what this many bytes cost.
 _SHARE_BYTES = 4 << 20
 _SMALL_BYTES = 16 << 10
-# So many bytes of small tensors are worth the import of a compiler; a larger tensor needs it anyway.
+# So many bytes of small tensors of all sizes are worth the import of a compiler; a larger tensor needs it anyway.
 _JOINED_BYTES = 1 << 20
+# So many tensors of one size are worth a matrix.
+_FEW = 4
 # A share of the digests fills the lanes of `md5_many` as long as its largest tensor takes.
 _LANES = 12
 
@@ -47,18 +51,17 @@ def measure_all(
     """
     numbers: list[Statistics | None] = [None] * len(arrays)
     digests = [""] * len(arrays)
+    ways = _ways(arrays, dtype_names)
 
     def digest(places: Sequence[int]) -> None:
         for place, text in zip(places, md5_many([arrays[place] for place in places]), strict=True):
             digests[place] = text
 
     def measure(places: Sequence[int]) -> None:
-        for place, found in _statistics_of({place: (arrays[place], dtype_names[place]) for place in places}, is_joined):
+        for place, found in _statistics_of(places, arrays, dtype_names, ways):
             numbers[place] = found
 
     sizes = [int(array.nbytes) for array in arrays]
-    # Decided for all shares at once: which kernel a tensor gets must not depend on how they are cut.
-    is_joined = max(sizes, default=0) > SMALL_BYTES or sum(sizes) > _JOINED_BYTES
     # Digests first: their shares are the longest.
     tasks = [partial(digest, places) for places in _digest_shares(sizes, thread_count)] if has_md5 else []
     tasks += [partial(measure, places) for places in _statistic_shares(sizes)]
@@ -66,18 +69,55 @@ def measure_all(
     return [Measured(*each) for each in zip(numbers, digests, strict=True)]
 
 
+def measure_each(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[Statistics | DtypeError]:
+    """Statistics of each tensor, or why it has none; by the calling thread."""
+    results: list[Statistics | DtypeError | None] = [None] * len(arrays)
+    ways = _ways(arrays, dtype_names)
+    for place, way in enumerate(ways):
+        if way is None:
+            try:
+                results[place] = statistics(arrays[place], dtype_names[place])
+            except DtypeError as error:
+                results[place] = error
+    together = [place for place, way in enumerate(ways) if way is not None]
+    for place, found in _statistics_of(together, arrays, dtype_names, ways):
+        results[place] = found
+    return [result for result in results if result is not None]
+
+
+# How a tensor is measured: with others of one dtype and size, with others of one dtype, or (None) by itself.
+_Way = tuple[str, int] | str | None
+
+
+def _ways(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[_Way]:
+    """Decided for all at once: which kernel a tensor gets must not depend on how they are cut into shares."""
+    small = [is_small(array, name) for array, name in zip(arrays, dtype_names, strict=True)]
+    kinds = [(name, array.size) if fits else None for array, name, fits in zip(arrays, dtype_names, small, strict=True)]
+    times = Counter(kinds)
+    ways: list[_Way] = [kind if kind is not None and times[kind] >= _FEW else None for kind in kinds]
+    others = [array.nbytes for array, way in zip(arrays, ways, strict=True) if way is None]
+    if max(others, default=0) > SMALL_BYTES or sum(others) > _JOINED_BYTES:
+        for place, (array, name) in enumerate(zip(arrays, dtype_names, strict=True)):
+            if ways[place] is None and can_be_joined(array, name):
+                ways[place] = name
+    return ways
+
+
 def _statistics_of(
-    tensors: Mapping[int, tuple[Array, str]], is_joined: bool
+    places: Sequence[int], arrays: Sequence[Array], dtype_names: Sequence[str], ways: Sequence[_Way]
 ) -> Iterator[tuple[int, Statistics | None]]:
-    """By place; small ones of one dtype in one call where `is_joined`."""
-    small: dict[str, list[int]] = {}
-    for place, (array, name) in tensors.items():
-        if is_joined and can_be_joined(array, name):
-            small.setdefault(name, []).append(place)
+    together: dict[tuple[str, int] | str, list[int]] = {}
+    for place in places:
+        way = ways[place]
+        if way is not None:
+            together.setdefault(way, []).append(place)
+        elif dtypes.dtype(dtype_names[place]).kind == dtypes.COMPLEX:
+            yield place, None
         else:
-            yield place, None if dtypes.dtype(name).kind == dtypes.COMPLEX else statistics(array, name)
-    for name, places in small.items():
-        yield from zip(places, joined_statistics([tensors[place][0] for place in places], name), strict=True)
+            yield place, statistics(arrays[place], dtype_names[place])
+    for way, some in together.items():
+        measure = joined_statistics if isinstance(way, str) else equal_statistics
+        yield from zip(some, measure([arrays[place] for place in some], dtype_names[some[0]]), strict=True)
 
 
 def _digest_shares(sizes: Sequence[int], thread_count: int) -> list[list[int]]:

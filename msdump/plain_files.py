@@ -55,6 +55,18 @@ def open_plain(path: str | os.PathLike[str], max_bytes: int | None = None) -> IO
     return open(path, "rb", opener=lambda name, _: _open(name, max_bytes))
 
 
+def read_start(path: str, count: int) -> tuple[bytes, os.stat_result]:
+    """At most so many first bytes of a plain file, and what the system says of it.   Raises: as `open_plain`."""
+    fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{path}: expected a plain file, got {kind_of(status.st_mode)}.")
+        return os.read(fd, min(count, status.st_size)), status
+    finally:
+        os.close(fd)
+
+
 def read_plain(path: str | os.PathLike[str], max_bytes: int = SIDE_BYTES) -> bytes:
     """Content of a plain file.   Raises: as `open_plain`."""
     with open_plain(path, max_bytes) as file:

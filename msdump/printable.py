@@ -13,7 +13,10 @@ def printable(text: str, keeps: str = "") -> str:
     keeps   characters that stay all the same, such as `LINE_ENDS` in a message of several lines
     Example: "\\x1b" and "\\u202e" as six and eight letters; a byte that is not UTF-8 as "\\xff".
     """
-    if text.isprintable():
+    bare = text
+    for letter in keeps:
+        bare = bare.replace(letter, "")
+    if bare.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _THREADED_BYTES = 128 << 10  # from here on a thread earns what it costs
+_SMALL_ITEMS, _SMALL_BYTES = 1024, 16 << 10  # items of a run, and bytes of an item that is small
 _BLOCK = 1 << 18  # bytes that are compared between two looks at whether the search is over
 
 
@@ -91,6 +92,37 @@ def each_on_all_cores(
         done += 1 if sizes is None else sizes[key]
         if progress is not None:
             progress(done, total)
+
+
+def in_runs(
+    work: Callable[[Sequence[_Item]], Sequence[_Result]],
+    items: Mapping[_Key, _Item],
+    sizes: Mapping[_Key, int],
+    thread_count: int | None = None,
+    progress: Progress | None = None,
+    parts: Iterable[list[_Key]] | None = None,
+) -> Iterator[tuple[_Key, _Result]]:
+    """As `each_on_all_cores`, but several items are worked on at a time, so that they can share the work.
+
+    work     gives a result for each item that it gets, in their order
+    sizes    of the items in bytes
+    parts    keys that belong together; None for small items together and the others each alone
+    """
+    runs = {run[0]: run for run in (_runs(sizes) if parts is None else parts)}
+    groups = {first: [items[key] for key in run] for first, run in runs.items()}
+    group_sizes = {first: sum(sizes[key] for key in run) for first, run in runs.items()}
+    for first, results in each_on_all_cores(work, groups, thread_count, sizes=group_sizes, progress=progress):
+        yield from zip(runs[first], results, strict=True)
+
+
+def _runs(sizes: Mapping[_Key, int]) -> Iterator[list[_Key]]:
+    """Keys of small items in runs, of the others each alone, in their order."""
+    small = [key for key, size in sizes.items() if size <= _SMALL_BYTES]
+    for start in range(0, len(small), _SMALL_ITEMS):
+        yield small[start : start + _SMALL_ITEMS]
+    for key, size in sizes.items():
+        if size > _SMALL_BYTES:
+            yield [key]
 
 
 def _results(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from msdump import __version__
@@ -88,6 +90,8 @@ READERS = frozenset(
         "upload",
     }
 )
+# New objects, and collections of them, and of those that stayed, before the next one.
+_THRESHOLDS = (200_000, 20, 100)
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -111,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     args = make_parser({chosen} if chosen else set()).parse_args(arguments)
     try:
-        return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
+        with _rare_collections() if args.command in READERS else nullcontext():
+            return int(importlib.import_module(f"msdump.cli.{args.command}").run(args))
     except MsdumpError as error:
         complain(f"msdump {args.command}: {error}")
         return WRONG_USAGE if isinstance(error, ConfigError) or args.command in READERS else FAILED
@@ -122,6 +127,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of a pipe went away (`msdump plan ... | head`).
         silence(sys.stdout)
         return FAILED
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let the search for circles of objects come seldom: a reader makes a dozen objects for each tensor and keeps them
+    all, so that a fourth of its time would be looking through them."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def make_parser(chosen: Collection[str]) -> argparse.ArgumentParser:

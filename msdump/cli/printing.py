@@ -144,19 +144,21 @@ def plain_table(
     """The table as aligned lines; indented below a heading."""
     cells = _printable_cells(rows, keeps)
     lines = [tuple(titles), *cells] if titles else cells
-    widths = _widths(lines)
-    texts = [
-        "  ".join(
-            f"{cell:>{width}}" if column in numbers else f"{cell:<{width}}"
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    form = "  ".join(
+        f"%{width}s" if column in numbers else f"%-{width}s" for column, width in enumerate(_widths(lines))
+    )
+    texts = [(form % line).rstrip() for line in lines]
     return "\n".join([heading, *(f"  {text}" for text in texts)] if heading else texts)
 
 
 def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[str, ...]]:
-    return [tuple(printable(cell, keeps) for cell in row) for row in rows]
+    """Looked at by column: most hold nothing that has to be written out, and all their cells at once tell that."""
+    return list(zip(*(_printable_column(column, keeps) for column in zip(*rows, strict=True)), strict=True))
+
+
+def _printable_column(cells: Sequence[str], keeps: str) -> Sequence[str]:
+    text = "".join(cells)
+    return cells if printable(text, keeps) == text else [printable(cell, keeps) for cell in cells]
 
 
 def _widths(lines: Sequence[Sequence[str]]) -> list[int]:

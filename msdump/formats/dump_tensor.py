@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
-from msdump.formats.npy import read_npy, read_npy_header
+from msdump.formats.npy import SmallNpy, read_npy, scan_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
@@ -117,6 +117,7 @@ class DumpedTensor:
     shape           as stored; original_shape is the host's where the file tells it, else None
     format          as stored: "DefaultFormat", "ND", "NC1HWC0", ...
     offset          of the data in the file; -1 inside a 1.0 container
+    small           the file as it was when its header was read, where it is so small that this was one reading
     """
 
     file: DumpedFile
@@ -133,6 +134,7 @@ class DumpedTensor:
     sub_format: int = 0
     block: BinTensor | None = None
     original_dtype: str | None = None
+    small: SmallNpy | None = field(default=None, compare=False, repr=False)
 
     @property
     def true_dtype(self) -> str:
@@ -211,6 +213,8 @@ class DumpedTensor:
     @property
     def content_id(self) -> tuple[int, int, int]:
         """(device, inode, offset): equal ids are the same bytes, hard links included.   Raises: OSError."""
+        if self.small is not None:
+            return self.small.device, self.small.inode, self.offset
         device, inode, offset, _, _ = files.content_id(self.path)
         return device, inode, offset + max(0, self.offset) if offset else self.offset
 
@@ -229,6 +233,8 @@ class DumpedTensor:
         Raises:  FormatError when the file has changed or cannot be an array of that dtype; OSError.
         """
         try:
+            if self.small is not None:
+                return self.small.array(self.path)
             if self.file.form == parse.NPY:
                 return read_npy(self.path)
             if self.block is None:
@@ -273,7 +279,7 @@ class DumpedTensor:
 
 
 def _npy_tensor(file: DumpedFile) -> DumpedTensor:
-    header = read_npy_header(file.path)
+    header, small = scan_npy(file.path)
     name = file.name
     assert name.io is not None and name.slot is not None  # npy names without them get output 0
     return DumpedTensor(
@@ -288,6 +294,7 @@ def _npy_tensor(file: DumpedFile) -> DumpedTensor:
         file.known_full_name,
         name.part,
         original_dtype=header.original,
+        small=small,
     )
 
 

@@ -31,11 +31,13 @@ from msdump.formats.spare_files import SpareFiles
 from msdump.formats.writer import Counter, DumpFolder, LinkFolder, OpenFolders, WriteCounts, finish_all
 from msdump.records import MAX_NDIM, AlreadyWritten, TensorRecord
 from msdump.stats import raw_bytes
-from msdump.storage.files import open_file, part_of, size_of
+from msdump.storage.files import open_file, part_of, read_start, size_of
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER_BYTES = 1 << 16
 _ALIGNMENT = 64
+_SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
+_KNOWN_HEADERS = 4096
 _PREFIX_BYTES = 10  # magic, version and the length of the text, of version 1.0
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
@@ -247,6 +249,7 @@ class NpyHeader:
 
     offset    bytes before the first element
     original  the dtype before the file stored the tensor in a wider one; None where it does not tell
+    size_bytes  of the data
     """
 
     dtype: np.dtype[Any]
@@ -254,11 +257,7 @@ class NpyHeader:
     is_fortran: bool
     offset: int
     original: str | None
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the data."""
-        return math.prod(self.shape) * self.dtype.itemsize
+    size_bytes: int
 
 
 def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
@@ -267,9 +266,56 @@ def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
         return _checked_header(os.fspath(path), file)
 
 
+@dataclass(frozen=True, slots=True)
+class SmallNpy:
+    """A small file as a whole: a tensor that needs its file no more.
+
+    device, inode   of the file
+    """
+
+    header: NpyHeader
+    content: bytes
+    device: int
+    inode: int
+
+    def array(self, where: str) -> Array:
+        """Read-only, of the header's shape."""
+        header = self.header
+        if not header.size_bytes:
+            return _empty(where, header)
+        flat = np.frombuffer(self.content, header.dtype, offset=header.offset)
+        return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
+
+
+def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
+    """What a file of the right length says; a small one on the disk as a whole.   Raises: as `read_npy`."""
+    started = read_start(path, _SMALL_BYTES)
+    if started is None:
+        return read_npy_header(path), None
+    start, status = started
+    text = start[: _PREFIX_BYTES + int.from_bytes(start[8:_PREFIX_BYTES], "little")]
+    header = _headers.get(text)
+    if header is None:
+        header = read_npy_header(path)
+        if header.offset == len(text):
+            # Most files of a dump share a few headers.
+            if len(_headers) >= _KNOWN_HEADERS:
+                _headers.clear()
+            _headers[text] = header
+    if status.st_size != header.offset + header.size_bytes:
+        return read_npy_header(path), None  # which says what is wrong
+    if len(start) < status.st_size:
+        return header, None
+    return header, SmallNpy(header, start, status.st_dev, status.st_ino)
+
+
+# By the bytes before the data, of version 1.0.
+_headers: dict[bytes, NpyHeader] = {}
+
+
 def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:
     dtype, is_fortran, shape, original = _read_header(where, file)
-    header = NpyHeader(dtype, shape, is_fortran, file.tell(), original)
+    header = NpyHeader(dtype, shape, is_fortran, file.tell(), original, math.prod(shape) * dtype.itemsize)
     expected, actual = header.size_bytes, size_of(file) - header.offset
     if actual != expected:
         text = (

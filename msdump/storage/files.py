@@ -155,6 +155,20 @@ def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
         return part_of(file, 0, size).tobytes() if (size := size_of(file)) else b""
 
 
+def read_start(path: PathLike, count: int) -> tuple[bytes, os.stat_result] | None:
+    """At most so many first bytes of a file on the disk, and what the system says of it: one opening for both; None for
+    a file that lies elsewhere.   Raises: as `open_file`."""
+    text = os.fspath(path)
+    if is_remote(text):
+        return None
+    try:
+        return plain_files.read_start(text, count)
+    except NotADirectoryError:
+        if split_pack_path(text) is None:
+            raise
+        return None
+
+
 def map_file(path: PathLike) -> Array:
     """Bytes of a file, (n,) uint8, read-only and mapped where that can be.   Raises: as `open_file`."""
     with open_file(path) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,7 @@ def test_nothing_is_read_where_nothing_may_be(dump: Path) -> None:
 
 def test_what_is_wrong_with_a_file_is_told_each_time(dump: Path) -> None:
     (tensor,) = (one for one in msdump.open(dump).tensors() if one.io == "output")
+    tensor = replace(tensor, small=None)  # as one that is too large to be kept with its header
     Path(tensor.path).unlink()
     shared = Measurements(Shelf())
     assert isinstance(shared.of(tensor), FormatError) and shared.of(tensor) is shared.of(tensor)

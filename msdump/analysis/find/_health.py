@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from msdump import dtypes
-from msdump.analysis._payload import Key, Progress, each_on_all_cores, key_of
+from msdump.analysis._payload import Key, Progress, in_runs, key_of
 from msdump.analysis.measurements import Measurements, is_as_stored
 from msdump.arrays import Array
+from msdump.batch_stats import measure_each
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import MSPROBE
 from msdump.plain_files import unreadable
-from msdump.stats import has_non_finite, statistics
+from msdump.stats import Statistics, has_non_finite, statistics
 
 Damaged = list[tuple[str, FormatError]]
 
@@ -111,12 +112,39 @@ class HealthTable:
         problems: dict[Key, FormatError] = {}
         sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
         measure = _measure if measurements is None else partial(_known, measurements)
-        for key, result in each_on_all_cores(measure, distinct, thread_count, sizes=sizes, progress=progress):
+        for key, result in in_runs(partial(_each, measure), distinct, sizes, thread_count, progress):
             if isinstance(result, FormatError):
                 problems[key] = result
             else:
                 self._by_key[key] = result
         damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
+
+
+def _each(
+    measure: Callable[[DumpedTensor], Health | FormatError], tensors: Sequence[DumpedTensor]
+) -> list[Health | FormatError]:
+    """Plain floats that are in memory already together, the others one by one."""
+    arrays = {
+        place: tensor.load()
+        for place, tensor in enumerate(tensors)
+        if measure is _measure and tensor.small is not None and tensor.dtype in _PLAIN
+    }
+    found = dict(
+        zip(arrays, measure_each(list(arrays.values()), [tensors[place].dtype for place in arrays]), strict=True)
+    )
+    results: list[Health | FormatError] = []
+    for place, tensor in enumerate(tensors):
+        numbers = found.get(place)
+        results.append(_of_numbers(numbers) if isinstance(numbers, Statistics) else measure(tensor))
+    return results
+
+
+# Floats with NaN and Inf, whose statistics say all.
+_PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits > 8)
+
+
+def _of_numbers(numbers: Statistics) -> Health:
+    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
 
 
 def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatError:
@@ -129,8 +157,7 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatE
         return _FINE
     if isinstance(result, FormatError) or row.kind != dtypes.FLOAT or row.bits <= 8 or not is_as_stored(tensor):
         return _measure(tensor)
-    numbers = result.numbers
-    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
+    return _of_numbers(result.numbers)
 
 
 def _measure(tensor: DumpedTensor) -> Health | FormatError:
@@ -162,7 +189,7 @@ def _health(array: Array) -> Health:
             # A dtype without Inf saturates at its largest value.
             wide, top = array.astype(np.float32), float(np.nanmax(values))
             return Health(numbers.nan, int((wide == -top).sum()), int((wide == top).sum()), largest)
-    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, largest)
+    return _of_numbers(numbers)
 
 
 def _health_of_extremes(largest: float | None, smallest: float | None) -> Health:

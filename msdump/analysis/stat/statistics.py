@@ -13,13 +13,14 @@ from functools import partial
 from pathlib import Path
 
 from msdump import dtypes
-from msdump.analysis._payload import Key, Progress, all_in_order, each_on_all_cores, key_of
+from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array
+from msdump.batch_stats import measure_each
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
 from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_dir import DumpDir
@@ -29,7 +30,7 @@ from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
 from msdump.md5 import md5_many
 from msdump.plain_files import unreadable
 from msdump.records import TensorKey, TensorRecord
-from msdump.stats import Statistics, statistics
+from msdump.stats import Statistics
 from msdump.storage import files
 
 
@@ -74,7 +75,7 @@ def tensor_statistics(
         measure = partial(_known_group, measurements)
     keys = [key_of(one[0]) for _, one in listed]
     distinct = dict(zip(keys, (one[0] for _, one in listed), strict=True))
-    measured, problems = _measure_all(distinct, measure, thread_count, progress, _GROUP_TENSORS if has_md5 else 1)
+    measured, problems = _measure_all(distinct, measure, thread_count, progress, has_md5)
     rows = [
         _row(step.key, one, *measured[key]) for key, (step, one) in zip(keys, listed, strict=True) if key in measured
     ]
@@ -136,29 +137,26 @@ def _measure_all(
     measure: Callable[[Sequence[DumpedTensor]], list[_Measured | FormatError]],
     thread_count: int | None,
     progress: Progress | None,
-    group_tensors: int,
+    has_md5: bool,
 ) -> tuple[dict[Key, _Measured], list[tuple[str, FormatError]]]:
     sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
-    keys_by_first = {group[0]: group for group in _groups(sizes, group_tensors)}
-    groups = {first: [distinct[key] for key in group] for first, group in keys_by_first.items()}
-    group_sizes = {first: sum(sizes[key] for key in group) for first, group in keys_by_first.items()}
+    parts = _md5_groups(sizes) if has_md5 else None
     measured: dict[Key, _Measured] = {}
     problems: dict[Key, FormatError] = {}
-    for first, results in each_on_all_cores(measure, groups, thread_count, sizes=group_sizes, progress=progress):
-        for key, result in zip(keys_by_first[first], results, strict=True):
-            if isinstance(result, FormatError):
-                problems[key] = result
-            else:
-                measured[key] = result
+    for key, result in in_runs(measure, distinct, sizes, thread_count, progress, parts):
+        if isinstance(result, FormatError):
+            problems[key] = result
+        else:
+            measured[key] = result
     return measured, [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
-def _groups(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Keys of at most so many tensors of similar size; of one alone in their order."""
+def _md5_groups(sizes: Mapping[Key, int]) -> Iterator[list[Key]]:
+    """Tensors of similar size together."""
     group: list[Key] = []
     filled = 0
-    for key in sizes if most == 1 else sorted(sizes, key=lambda key: -sizes[key]):
-        if group and (len(group) == most or filled + sizes[key] > _GROUP_BYTES):
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
+        if group and (len(group) == _GROUP_TENSORS or filled + sizes[key] > _GROUP_BYTES):
             yield group
             group, filled = [], 0
         group.append(key)
@@ -175,30 +173,26 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
 def _measure_group(
     tensors: Sequence[DumpedTensor], has_md5: bool, is_raw: bool, has_exponents: bool
 ) -> list[_Measured | FormatError]:
-    results: list[_Measured | FormatError] = []
-    measured: dict[int, tuple[Array, _Measured]] = {}
+    results: list[_Measured | FormatError | None] = [None] * len(tensors)
+    arrays: dict[int, Array] = {}
     for place, tensor in enumerate(tensors):
         try:
-            array = loaded(tensor, is_raw)
-            measured[place] = array, _measure(array, has_exponents)
-            results.append(measured[place][1])
+            arrays[place] = loaded(tensor, is_raw)
         except FormatError as error:
-            results.append(error)
-        except DtypeError as error:
-            results.append(FormatError(f"{tensor.where}: {error}"))
+            results[place] = error
         except OSError as error:
-            results.append(unreadable(tensor.path, error))
-    if has_md5:
-        digests = md5_many([array for array, _ in measured.values()])
-        for (place, (_, result)), digest in zip(measured.items(), digests, strict=True):
-            results[place] = (result[0], digest, *result[2:])
-    return results
-
-
-def _measure(array: Array, has_exponents: bool) -> _Measured:
-    dtype = dtypes.dtype_from_numpy(array.dtype).name
-    exponents = exponent_histogram(array, dtype) if has_exponents else None
-    return statistics(array, dtype), None, tuple(array.shape), exponents
+            results[place] = unreadable(tensor.path, error)
+    names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays.values()]
+    digests = md5_many(list(arrays.values())) if has_md5 else [None] * len(arrays)
+    for (place, array), name, numbers, digest in zip(
+        arrays.items(), names, measure_each(list(arrays.values()), names), digests, strict=True
+    ):
+        if isinstance(numbers, DtypeError):
+            results[place] = FormatError(f"{tensors[place].where}: {numbers}")
+        else:
+            exponents = exponent_histogram(array, name) if has_exponents else None
+            results[place] = numbers, digest, tuple(array.shape), exponents
+    return [result for result in results if result is not None]
 
 
 def _known_group(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[_Measured | FormatError]:
