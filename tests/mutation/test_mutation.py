@@ -15,7 +15,14 @@ from tests.mutation.survivors import KINDS, SURVIVORS, reason_for
 
 PLACES = (
     *("msdump/formats", "msdump/config", "msdump/dumpers"),
-    *("msdump/stats.py", "msdump/stats_kernels.py", "msdump/md5.py", "msdump/batch_stats.py", "msdump/plain_files.py"),
+    *(
+        "msdump/stats.py",
+        "msdump/stats_kernels.py",
+        "msdump/md5.py",
+        "msdump/batch_stats.py",
+        "msdump/small_stats.py",
+        "msdump/plain_files.py",
+    ),
 )
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()

@@ -54,7 +54,7 @@ def test_workers_of_one_machine_agree(golden_dump_folder: Path, capsys: pytest.C
 @pytest.mark.slow
 def test_each_worker_of_a_cluster_has_a_vote(golden_dump_folder: Path) -> None:  # noqa: F811
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         engine = f"dask={cluster.scheduler_address}"
         vote = replay_everywhere(golden_dump_folder, OPERATOR, engine=engine, iteration=0)
         assert {ballot.process for ballot in vote.ballots} == {worker.pid for worker in cluster.workers.values()}

@@ -82,7 +82,7 @@ def test_wrong_engines(engine: str) -> None:
 def test_a_killed_worker_of_dask_loses_nothing(make_job: MakeJob, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     job = make_job(iterations=20)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         pids = [worker.pid for worker in cluster.workers.values()]
         killer = threading.Thread(target=lambda: (time.sleep(0.3), os.kill(pids[0], signal.SIGKILL)))
         killer.start()
@@ -102,7 +102,7 @@ def test_one_table_from_every_engine(make_job: MakeJob, tmp_path: Path) -> None:
     for engine in ("threads", "processes"):
         write_tables([job], tmp_path / engine, engine=engine, jobs=2)
         answers[engine] = rows(tmp_path / engine)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         pid = next(iter(cluster.workers.values())).pid
         killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
         killer.start()
@@ -128,7 +128,7 @@ def test_each_worker_measures_what_lies_on_its_machine(make_job: MakeJob, tmp_pa
     distributed = pytest.importorskip("distributed")
     job = make_job()
     write_tables([job], tmp_path / "one", jobs=1)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         engine = f"dask={cluster.scheduler_address}"
         parts = write_tables([job], tmp_path / "local", engine=engine, is_local=True)
         with pytest.raises(ConfigError, match="--local: expected a dump"):
