@@ -60,7 +60,9 @@ class Measurer:
         total, done = sum(sizes.values()), 0
         small = {key: pair for key, pair in waiting.items() if sizes[key] < _LARGE_BYTES}
         results: dict[Key, Measured | FormatError] = {}
-        for key, result in each_on_all_cores(lambda pair: self._measure(*pair, 1), small, self._thread_count):
+        for key, result in each_on_all_cores(
+            lambda pair: self._measure(*pair, 1), small, self._thread_count, sizes=sizes
+        ):
             results[key] = result
             done += sizes[key]
             self._report(done, total)
