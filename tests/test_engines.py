@@ -18,7 +18,7 @@ from msdump import opening, sessions
 from msdump.engine import GraphSession
 from msdump.errors import DumpError
 from msdump.formats.bin import read_bin
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import read_opdebug
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.compile import finish

@@ -15,7 +15,7 @@ from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
 from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import read_opdebug
 from msdump.formats.sidecars import CONFIG_COPY_FILE, read_history, read_mapping, read_metadata, read_order
 from msdump.formats.statistic_csv import read_statistic_csv

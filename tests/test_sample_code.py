@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from msdump.formats.bin import BinFile, read_bin
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.frontends.mindspore.dataset import Cifar10Dataset
 
 ROOT = Path(__file__).resolve().parent.parent

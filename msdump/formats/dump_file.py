@@ -19,14 +19,14 @@ from msdump import dtypes, layouts
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import BinFile, BinTensor, read_bin
 from msdump.formats.exception import CORE_MAGIC, CORE_SUFFIX, ELF_MAGIC, read_core
-from msdump.formats.npy import read_npy
+from msdump.formats.npy import MAGIC
+from msdump.formats.npy_reader import read_npy
 from msdump.plain_files import SIDE_BYTES
 from msdump.records import INPUT, MAX_NDIM, OUTPUT
 from msdump.storage.files import map_file, open_file, size_at
 
 NANO_MAGIC = 0x5A5A5A5A
 NANO, NPY_CONTAINER, CORE, ELF = "nano", "npy", "core", "elf"
-_NPY_MAGIC = b"\x93NUMPY"
 _INPUTS, _OUTPUTS = 4, 5
 _INPUT_HEAD = struct.Struct("<3i3QI")
 _OUTPUT_HEAD = struct.Struct("<6i3QI")
@@ -48,7 +48,7 @@ def read_dump(path: str | os.PathLike[str], container: str | None = None) -> Bin
     """
     with open_file(path) as file:
         head = file.read(len(CORE_MAGIC))
-    if head[:6] == _NPY_MAGIC:
+    if head[:6] == MAGIC:
         return _read_npy(Path(path))
     if head == CORE_MAGIC:
         return _read_core(Path(path))

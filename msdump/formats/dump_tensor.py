@@ -13,7 +13,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
-from msdump.formats.npy import SmallNpy, read_npy, scan_npy
+from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor

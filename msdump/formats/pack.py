@@ -22,6 +22,7 @@ from msdump.errors import WriteError
 from msdump.formats.atomic import Folder, make_dirs, set_mode
 from msdump.formats.direct import Buffer
 from msdump.formats.folders import close_written, write_error
+from msdump.formats.npy import MAGIC
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.writer import Counter, LinkFolder, LongNames, WriteCounts, finish_all
 from msdump.storage.pack_format import INDEX_NAME, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from msdump.records import TensorRecord
 
 _MAX_BUFFERS = 512
-_NPY_MAGIC = b"\x93NUMPY"
 _JOINED_BYTES = 128 << 10
 _ZEROS = bytes(512)
 
@@ -242,7 +242,7 @@ def described(views: Sequence[memoryview], tensors_from: int) -> tuple[bytes, tu
 
     tensors_from   as of `PackFolder.write`; chunks without bytes are left out
     """
-    head = bytes(views[0]) if len(views) > 1 and bytes(views[0][:6]) == _NPY_MAGIC else b""
+    head = bytes(views[0]) if len(views) > 1 and bytes(views[0][:6]) == MAGIC else b""
     # Equal bytes in column-major order are other numbers.
     if not tensors_from or b"'fortran_order': True" in head:
         return head, ()

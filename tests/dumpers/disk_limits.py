@@ -19,7 +19,8 @@ from msdump.dumpers.limits import (
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
-from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.npy import NpyWriter
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer

@@ -18,7 +18,8 @@ from msdump.dumpers.limits import device_npy_size
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.formats.bin import BinWriter, read_bin
-from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.npy import NpyWriter
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import npy_file_name
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv

@@ -21,7 +21,7 @@ from msdump.dumpers.staging import free_memory, staging_budget
 from msdump.engine import GraphSession
 from msdump.errors import ConfigError, DumpError
 from msdump.formats.bin import read_bin
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import parse_async_path, parse_bin_file_name
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv

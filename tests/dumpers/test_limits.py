@@ -35,7 +35,8 @@ from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.tally import Tally
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.bin import BinWriter
-from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.npy import NpyWriter
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
 from msdump.formats.writer import Writer
 from msdump.graph.compile import finish

@@ -26,7 +26,8 @@ from msdump.dumpers.sync import SyncDumper
 from msdump.dumpers.tally import Tally
 from msdump.errors import WriteError
 from msdump.formats.bin import BinWriter, read_bin
-from msdump.formats.npy import NpyWriter, read_npy
+from msdump.formats.npy import NpyWriter
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.acl import npy_file_name, parse_bin_file_name
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv

@@ -24,7 +24,7 @@ from msdump import opening, sessions
 from msdump.arrays import Array
 from msdump.engine import GraphSession
 from msdump.errors import DumpError, WriteError
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor

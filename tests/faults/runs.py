@@ -17,7 +17,7 @@ from types import TracebackType
 
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.sidecars import read_history, read_mapping, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.ir import parse_ir

@@ -19,19 +19,10 @@ from hypothesis.extra import numpy as hnp
 from msdump import dtypes, testing
 from msdump.analysis.convert._tensor_form import Value, npy_chunks
 from msdump.arrays import Array
-from msdump.errors import DtypeError, FormatError, TruncatedFileError
+from msdump.errors import DtypeError
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.npy import (
-    NpyWriter,
-    dtype_of_mark,
-    mark_of,
-    npy_array,
-    npy_header,
-    numpy_chunks,
-    read_npy,
-    read_npy_header,
-    with_mark,
-)
+from msdump.formats.npy import NpyWriter, dtype_of_mark, mark_of, npy_array, npy_header, numpy_chunks, with_mark
+from msdump.formats.npy_reader import read_npy, read_npy_header
 from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
 from msdump.formats.sidecars import read_mapping
 from msdump.formats.writer import Writer
@@ -188,88 +179,6 @@ def test_hifloat8_is_refused() -> None:
 
 
 # -- hostile files -------------------------------------------------------------------------------------------------
-
-
-def read_bytes(data: bytes, mmap: bool = True) -> Array:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "x.npy")
-        path.write_bytes(data)
-        return read_npy(path, mmap)
-
-
-WHOLE = npy_header("float32", (2, 3)) + np.arange(6, dtype=np.float32).tobytes()
-
-
-@pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
-def test_every_prefix_is_refused(length: int) -> None:
-    with pytest.raises(TruncatedFileError):
-        read_bytes(WHOLE[:length])
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255), st.booleans())
-def test_a_flipped_byte_gives_an_array_or_a_format_error(place: int, flip: int, mmap: bool) -> None:
-    damaged = bytearray(WHOLE)
-    damaged[place] ^= flip
-    try:
-        array = read_bytes(bytes(damaged), mmap)
-    except FormatError as error:
-        assert "x.npy" in str(error)  # noqa: PT017
-    else:
-        assert array.nbytes == 24
-
-
-@pytest.mark.parametrize(
-    ("shape", "descr", "message"),
-    [
-        ("(-1,)", "<f4", "expected a header"),
-        ("(2,\x1d4)", "<f4", "expected a header"),
-        ("(2,\x854)", "<f4", "expected a header"),
-        ("(9999999999999999999,)", "<f4", "got 24"),
-        ("(0,9999999999999999999,)", "<f4", "Something was added"),
-        ("(" + "1," * 65 + ")", "<f4", "at most 64 dimensions, got 65"),
-        ("(2,3)", "|O", "got '|O'"),
-        ("(2,3)", "<f5", "got '<f5'"),
-        ("(2,3)", "<V4", "got '<V4'"),
-        ("(2,3)", "<U1", "got '<U1'"),
-        ("(2,3)", "<f16", "expected the descr of a dtype of the table, got '<f16'"),
-        ("(6)", "<f8", "expected 48 data bytes at offset 128 for float64 \\(6,\\), got 24"),
-    ],
-)
-def test_headers_that_lie(shape: str, descr: str, message: str) -> None:
-    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
-    header = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
-    with pytest.raises(FormatError, match=message.replace("|", r"\|")):
-        read_bytes(header + bytes(24))
-
-
-def test_an_empty_array_of_absurd_shape_is_refused() -> None:
-    with pytest.raises(FormatError, match="expected a shape that an array can have"):
-        read_bytes(npy_header("float32", (0, 2**62, 2**62)))
-
-
-def test_bfloat16_of_mindspore_2_7_is_read() -> None:
-    header = npy_header("float16", (2,)).replace(b"<f2", b"<E2")
-    array = read_bytes(header + b"\x80\x3f\x80\xbf")
-    assert array.astype(np.float32).tolist() == [1.0, -1.0]
-
-
-def test_a_mapped_array_is_read_only() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        read_bytes(WHOLE)[0] = 1
-
-
-@pytest.mark.parametrize("ndim", [64, 65])
-def test_the_most_axes_that_an_array_can_have(ndim: int, tmp_path: Path) -> None:
-    if ndim == 64 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        pytest.skip("this numpy has no arrays of so many axes")
-    path = tmp_path / "x.npy"
-    path.write_bytes(npy_header("float32", (1,) * ndim) + bytes(4))
-    if ndim == 64:
-        assert read_npy(path).ndim == ndim
-    else:
-        with pytest.raises(FormatError, match="expected at most 64 dimensions, got 65"):
-            read_npy(path)
 
 
 NAMES = [row.name for row in dtypes.TABLE if row.numpy_type is not None and row.kind != dtypes.OTHER]

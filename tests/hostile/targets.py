@@ -22,7 +22,7 @@ from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.exception import read_core
 from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.pack_tree import recover_tree, unpack_tree
 from msdump.formats.paths.acl import (

@@ -125,8 +125,8 @@ SURVIVORS = (
     ),
     Survivor(
         "msdump/formats/npy.py",
-        "missing = max(0, _PREFIX_BYTES + len(text) + 1 - len(header))",
-        "missing = max( -1, _PREFIX_BYTES + len(text) + 1 - len(header))",
+        "missing = max(0, PREFIX_BYTES + len(text) + 1 - len(header))",
+        "missing = max( -1, PREFIX_BYTES + len(text) + 1 - len(header))",
         "rounded up to a multiple of 64, -1 is 0",
     ),
     Survivor(

@@ -223,7 +223,7 @@ def compare_files(mine: str, golden: str, request: Request) -> dict[str, str]:
 
 def read_plain(path: str) -> Array:
     """A .npy file, or numbers in a .txt file.   Raises: AnalysisError."""
-    from msdump.formats.npy import read_npy
+    from msdump.formats.npy_reader import read_npy
 
     if not os.path.isfile(path):
         raise AnalysisError(ExitCode.INVALID_PATH, f"{path}: expected a file, got nothing.")

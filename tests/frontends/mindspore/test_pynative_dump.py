@@ -21,7 +21,7 @@ from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.tally import Tally
 from msdump.errors import ConfigError, GraphError
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph

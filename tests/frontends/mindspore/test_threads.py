@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from msdump import opening, sessions
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph

@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 from msdump import opening
 from msdump.analysis import compare_dumps
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.onnx import load_model
 from tests.engines.acl_plans import make_dump

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msdump import opening
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
 from msdump.report import Report

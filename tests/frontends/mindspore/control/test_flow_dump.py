@@ -17,7 +17,7 @@ from msdump.mindspore import nn, ops
 
 import msdump
 from msdump import opening, sessions
-from msdump.formats.npy import read_npy
+from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.frontends.mindspore import compiler

@@ -1,0 +1,204 @@
+"""A strict reader of .npy files, which reads a small file once for its header and its data.
+
+Nothing in a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from msdump import dtypes
+from msdump.arrays import Array
+from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
+from msdump.formats.npy import MAGIC, PREFIX_BYTES, dtype_of_mark
+from msdump.records import MAX_NDIM
+from msdump.storage.files import open_file, part_of, read_start, size_of
+
+_MAX_HEADER_BYTES = 1 << 16
+_SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
+_KNOWN_HEADERS = 4096  # that are remembered
+# Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
+_HEADER = re.compile(
+    r"\s*\{\s*(['\"])descr\1\s*:\s*(['\"])(?P<descr>[^'\"]*)\2\s*,"
+    r"\s*(['\"])fortran_order\4\s*:\s*(?P<order>True|False)\s*,"
+    r"\s*(['\"])shape\6\s*:\s*\((?P<shape>[0-9,\s]*)\)\s*,?\s*\}(?P<padding>\s*)",
+    re.ASCII,
+)
+_SHAPE = re.compile(r"\s*(?:[0-9]{1,19}\s*(?:,\s*[0-9]{1,19}\s*)*,?\s*)?", re.ASCII)
+_DESCR = re.compile(r"[<>|=]?[?biufc][0-9]{0,2}")
+# MindSpore 2.7 on CPU writes bfloat16 under a name that numpy does not know.
+_FOREIGN_DESCR: dict[str, np.dtype[Any]] = {"<E2": dtypes.dtype("bfloat16").numpy}
+
+
+def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
+    """Array of a .npy file that MindSpore, msdump or numpy wrote; nothing in it is ever executed.
+
+    mmap    map the file, read-only, instead of reading it: only what is looked at comes from disk
+    Raises: FormatError; TruncatedFileError when bytes are missing; UnknownDtypeError for a dtype outside the table;
+            OSError when the file cannot be opened.
+    """
+    where = os.fspath(path)
+    with open_file(path) as file:
+        return _data(where, file, _checked_header(where, file), mmap)
+
+
+@dataclass(frozen=True, slots=True)
+class NpyHeader:
+    """What a file says before its data.
+
+    offset    bytes before the first element
+    original  the dtype before the file stored the tensor in a wider one; None where it does not tell
+    size_bytes  of the data
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_fortran: bool
+    offset: int
+    original: str | None
+    size_bytes: int
+
+
+def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
+    """What a file of the right length says; no element is read.   Raises: as `read_npy`."""
+    with open_file(path) as file:
+        return _checked_header(os.fspath(path), file)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallNpy:
+    """A small file as a whole: a tensor that needs its file no more.
+
+    device, inode   of the file
+    """
+
+    header: NpyHeader
+    content: bytes
+    device: int
+    inode: int
+
+    def array(self, where: str) -> Array:
+        """Read-only, of the header's shape."""
+        header = self.header
+        if not header.size_bytes:
+            return _empty(where, header)
+        flat = np.frombuffer(self.content, header.dtype, offset=header.offset)
+        return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
+
+
+def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
+    """What a file of the right length says; a small one on the disk as a whole.   Raises: as `read_npy`."""
+    started = read_start(path, _SMALL_BYTES)
+    if started is None:
+        return read_npy_header(path), None
+    start, status = started
+    text = start[: PREFIX_BYTES + int.from_bytes(start[8:PREFIX_BYTES], "little")]
+    header = _headers.get(text)
+    if header is None:
+        header = read_npy_header(path)
+        if header.offset == len(text):
+            # Most files of a dump share a few headers.
+            if len(_headers) >= _KNOWN_HEADERS:
+                _headers.clear()
+            _headers[text] = header
+    if status.st_size != header.offset + header.size_bytes:
+        return read_npy_header(path), None  # which says what is wrong
+    if len(start) < status.st_size:
+        return header, None
+    return header, SmallNpy(header, start, status.st_dev, status.st_ino)
+
+
+# By the bytes before the data, of version 1.0.
+_headers: dict[bytes, NpyHeader] = {}
+
+
+def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:
+    dtype, is_fortran, shape, original = _read_header(where, file)
+    header = NpyHeader(dtype, shape, is_fortran, file.tell(), original, math.prod(shape) * dtype.itemsize)
+    expected, actual = header.size_bytes, size_of(file) - header.offset
+    if actual != expected:
+        text = (
+            f"{where}: expected {expected} data bytes at offset {header.offset} for {dtype.name} {shape}, got {actual}."
+        )
+        if actual < expected:
+            raise TruncatedFileError(f"{text} The file is cut short.")
+        raise FormatError(f"{text} Something was added, or the header is wrong.")
+    if not expected:
+        _empty(where, header)
+    return header
+
+
+def _empty(where: str, header: NpyHeader) -> Array:
+    # No byte of data bounds the other dimensions of an empty tensor.
+    try:
+        return np.empty(header.shape, header.dtype)
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
+
+
+def _data(where: str, file: IO[bytes], header: NpyHeader, mmap: bool) -> Array:
+    count = math.prod(header.shape)
+    if not header.size_bytes:
+        return _empty(where, header)
+    try:
+        if mmap:
+            flat = part_of(file, header.offset, header.size_bytes).view(header.dtype)
+        else:
+            # Writable, as what numpy reads itself.
+            data = bytearray(file.read(header.size_bytes))
+            if len(data) != header.size_bytes:
+                raise TruncatedFileError(f"{where}: expected {header.size_bytes} data bytes, got {len(data)}.")
+            flat = np.frombuffer(data, header.dtype, count)
+        return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{where}: expected a shape that an array can have, got {header.shape}: {error}.") from error
+
+
+def _read_header(where: str, file: IO[bytes]) -> tuple[np.dtype[Any], bool, tuple[int, ...], str | None]:
+    """(dtype, is Fortran order, shape, dtype before it was widened); leaves the file at its first data byte."""
+    prefix = file.read(8)
+    if prefix[:6] != MAGIC[: len(prefix)]:
+        raise FormatError(f"{where}: expected the magic bytes {MAGIC!r} at offset 0, got {prefix[:6]!r}.")
+    if len(prefix) < 8:
+        raise TruncatedFileError(f"{where}: expected 8 bytes of magic and version, got {len(prefix)} bytes in all.")
+    if tuple(prefix[6:]) not in ((1, 0), (2, 0), (3, 0)):
+        raise FormatError(f"{where}: expected npy version 1.0, 2.0 or 3.0 at offset 6, got {prefix[6]}.{prefix[7]}.")
+    width = 2 if prefix[6] == 1 else 4
+    length_bytes = file.read(width)
+    if len(length_bytes) < width:
+        raise TruncatedFileError(f"{where}: expected {width} bytes of header length, got {len(length_bytes)}.")
+    length = int.from_bytes(length_bytes, "little")
+    if length > _MAX_HEADER_BYTES:
+        raise FormatError(f"{where}: expected a header of at most {_MAX_HEADER_BYTES} bytes, got {length}.")
+    header = file.read(length)
+    if len(header) < length:
+        raise TruncatedFileError(f"{where}: expected {length} header bytes at offset {8 + width}, got {len(header)}.")
+    match = _HEADER.fullmatch(header.decode("latin-1"))
+    if match is None or not _SHAPE.fullmatch(match["shape"]):
+        raise FormatError(f"{where}: expected a header with descr, fortran_order and shape, got {header[:120]!r}.")
+    shape = tuple(int(size) for size in match["shape"].split(",") if size.strip())
+    if len(shape) > MAX_NDIM:
+        raise FormatError(f"{where}: expected at most {MAX_NDIM} dimensions, got {len(shape)}.")
+    dtype = _dtype_from_descr(where, match["descr"])
+    return dtype, match["order"] == "True", shape, dtype_of_mark(match["padding"], dtype)
+
+
+def _dtype_from_descr(where: str, descr: str) -> np.dtype[Any]:
+    if descr in _FOREIGN_DESCR:
+        return _FOREIGN_DESCR[descr]
+    try:
+        if not _DESCR.fullmatch(descr):
+            raise TypeError(descr)
+        dtype: np.dtype[Any] = np.dtype(descr)
+        dtypes.dtype_from_numpy(dtype)
+        return dtype
+    except TypeError as error:
+        raise UnknownDtypeError(f"{where}: expected the descr of a dtype of the table, got {descr!r}.") from error
