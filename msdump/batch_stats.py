@@ -51,7 +51,7 @@ def measure_all(
     """
     numbers: list[Statistics | None] = [None] * len(arrays)
     digests = [""] * len(arrays)
-    ways = _ways(arrays, dtype_names)
+    ways = _ways(arrays, dtype_names, may_join=True)
 
     def digest(places: Sequence[int]) -> None:
         for place, text in zip(places, md5_many([arrays[place] for place in places]), strict=True):
@@ -59,7 +59,10 @@ def measure_all(
 
     def measure(places: Sequence[int]) -> None:
         for place, found in _statistics_of(places, arrays, dtype_names, ways):
-            numbers[place] = found
+            if not isinstance(found, DtypeError):
+                numbers[place] = found
+            elif dtypes.dtype(dtype_names[place]).kind != dtypes.COMPLEX:
+                raise found
 
     sizes = [int(array.nbytes) for array in arrays]
     # Digests first: their shares are the longest.
@@ -70,33 +73,28 @@ def measure_all(
 
 
 def measure_each(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[Statistics | DtypeError]:
-    """Statistics of each tensor, or why it has none; by the calling thread."""
-    results: list[Statistics | DtypeError | None] = [None] * len(arrays)
-    ways = _ways(arrays, dtype_names)
-    for place, way in enumerate(ways):
-        if way is None:
-            try:
-                results[place] = statistics(arrays[place], dtype_names[place])
-            except DtypeError as error:
-                results[place] = error
-    together = [place for place, way in enumerate(ways) if way is not None]
-    for place, found in _statistics_of(together, arrays, dtype_names, ways):
-        results[place] = found
-    return [result for result in results if result is not None]
+    """`statistics` of each tensor, to the last bit, or why it has none; by the calling thread."""
+    ways = _ways(arrays, dtype_names, may_join=False)
+    found = dict(_statistics_of(range(len(arrays)), arrays, dtype_names, ways))
+    return [found[place] for place in range(len(arrays))]
 
 
 # How a tensor is measured: with others of one dtype and size, with others of one dtype, or (None) by itself.
 _Way = tuple[str, int] | str | None
 
 
-def _ways(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[_Way]:
-    """Decided for all at once: which kernel a tensor gets must not depend on how they are cut into shares."""
-    small = [is_small(array, name) for array, name in zip(arrays, dtype_names, strict=True)]
-    kinds = [(name, array.size) if fits else None for array, name, fits in zip(arrays, dtype_names, small, strict=True)]
+def _ways(arrays: Sequence[Array], dtype_names: Sequence[str], may_join: bool) -> list[_Way]:
+    """Decided for all at once: which kernel a tensor gets must not depend on how they are cut into shares.
+
+    may_join   compiled code may measure tensors of several sizes together, whose sums then differ in their last bits
+    """
+    kinds = [
+        (name, array.size) if is_small(array, name) else None for array, name in zip(arrays, dtype_names, strict=True)
+    ]
     times = Counter(kinds)
     ways: list[_Way] = [kind if kind is not None and times[kind] >= _FEW else None for kind in kinds]
     others = [array.nbytes for array, way in zip(arrays, ways, strict=True) if way is None]
-    if max(others, default=0) > SMALL_BYTES or sum(others) > _JOINED_BYTES:
+    if may_join and (max(others, default=0) > SMALL_BYTES or sum(others) > _JOINED_BYTES):
         for place, (array, name) in enumerate(zip(arrays, dtype_names, strict=True)):
             if ways[place] is None and can_be_joined(array, name):
                 ways[place] = name
@@ -105,16 +103,17 @@ def _ways(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[_Way]:
 
 def _statistics_of(
     places: Sequence[int], arrays: Sequence[Array], dtype_names: Sequence[str], ways: Sequence[_Way]
-) -> Iterator[tuple[int, Statistics | None]]:
+) -> Iterator[tuple[int, Statistics | DtypeError]]:
     together: dict[tuple[str, int] | str, list[int]] = {}
     for place in places:
         way = ways[place]
         if way is not None:
             together.setdefault(way, []).append(place)
-        elif dtypes.dtype(dtype_names[place]).kind == dtypes.COMPLEX:
-            yield place, None
-        else:
+            continue
+        try:
             yield place, statistics(arrays[place], dtype_names[place])
+        except DtypeError as error:
+            yield place, error
     for way, some in together.items():
         measure = joined_statistics if isinstance(way, str) else equal_statistics
         yield from zip(some, measure([arrays[place] for place in some], dtype_names[some[0]]), strict=True)

@@ -13,12 +13,16 @@ def printable(text: str, keeps: str = "") -> str:
     keeps   characters that stay all the same, such as `LINE_ENDS` in a message of several lines
     Example: "\\x1b" and "\\u202e" as six and eight letters; a byte that is not UTF-8 as "\\xff".
     """
-    bare = text
-    for letter in keeps:
-        bare = bare.replace(letter, "")
-    if bare.isprintable():
+    if is_printable(text, keeps):
         return text
     return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)
+
+
+def is_printable(text: str, keeps: str = "") -> bool:
+    """Whether every character is one that a terminal shows, or one of `keeps`."""
+    for letter in keeps:
+        text = text.replace(letter, "")
+    return text.isprintable()
 
 
 def _written_out(letter: str) -> str:

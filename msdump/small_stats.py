@@ -13,8 +13,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
-from msdump.stats import MeasuredArray, Statistics, statistics
-from msdump.stats_kernels import FLOATS
+from msdump.stats import LEAST_SQUARES, MeasuredArray, Statistics, statistics
+from msdump.stats_kernels import FLOATS, keys_of, values_of_keys, widened
 
 LARGEST = 4096  # elements of a tensor from which on the calls cost little
 _BLOCK = 1 << 15  # elements that are looked at together; their sums in float64 stay in the second-level cache
@@ -54,24 +54,19 @@ def equal_statistics(arrays: Sequence[Array], dtype_name: str) -> list[Statistic
 def _float_rows(matrix: Array, arrays: Sequence[Array], name: str) -> Iterator[Statistics]:
     form = FLOATS[name]
     key = np.dtype(form.key).type
-    largest = key(np.iinfo(key).max)
     bits = matrix.view(key)
-    # Keys that sort like the values, as in `stats_kernels`.
-    keys = bits >> key(8 * matrix.itemsize - 1)
-    keys &= largest
-    keys ^= bits
-    ends = np.stack([keys.max(axis=1), keys.min(axis=1)])
-    is_finite = (ends[0] < form.infinity) & (ends[1] > ~form.infinity)
-    ends ^= (ends >> key(8 * matrix.itemsize - 1)) & largest
-    tops, lows = ends.view(matrix.dtype).astype(np.float64) + 0.0
-    wide = matrix.astype(np.float32).astype(np.float64) if matrix.itemsize == 2 else matrix.astype(np.float64)
-    zeros = matrix.shape[1] - np.count_nonzero(bits & largest, axis=1)
+    keys = keys_of(bits)
+    highest, lowest = keys.max(axis=1), keys.min(axis=1)
+    is_finite = (highest < form.infinity) & (lowest > ~form.infinity)
+    tops, lows = (values_of_keys(ends, matrix.dtype) for ends in (highest, lowest))
+    wide = widened(matrix)
+    zeros = matrix.shape[1] - np.count_nonzero(bits & key(np.iinfo(key).max), axis=1)
     negatives = np.count_nonzero(keys < key(-1), axis=1)
     sums = wide.sum(axis=1)
     squares = np.square(wide, out=wide).sum(axis=1)
     if name == "float64":
         # Near the ends of the range sums must be scaled.
-        is_finite &= (np.isfinite(squares) & (squares > 1e-280)) | ((tops == 0) & (lows == 0))
+        is_finite &= (np.isfinite(squares) & (squares > LEAST_SQUARES)) | ((tops == 0) & (lows == 0))
     rows = _rows(matrix, tops, lows, sums, squares, negatives, zeros)
     if is_finite.all():
         return rows

@@ -30,10 +30,12 @@ from msdump.stats_kernels import (
     largest_of_byte_float,
     plain_search,
     row_kernel,
+    values_of_keys,
 )
 from msdump.termination import in_thread
 
 _REAL = (dtypes.FLOAT, dtypes.INT, dtypes.UINT, dtypes.BOOL)
+LEAST_SQUARES = 1e-280  # a smaller sum of squares of float64 has lost digits
 _THREADED_BYTES = 4 << 20  # from here on a second thread earns its start
 
 
@@ -168,10 +170,10 @@ def joined_statistics(arrays: Sequence[Array], dtype_name: str) -> list[Statisti
     extremes, sums = np.empty((len(flats), 2), key), np.empty((len(flats), 2), np.float64)
     counts = np.empty((len(flats), 5), np.int64)
     kernel(joined.view(row.numpy), starts, extremes, sums, counts)
-    ends = extremes ^ ((extremes >> key(row.bits - 1)) & key(np.iinfo(key).max))
-    parts = zip(flats, ends.view(row.numpy).astype(np.float64).tolist(), sums.tolist(), counts.tolist(), strict=True)
+    ends = values_of_keys(extremes, row.numpy)
+    parts = zip(flats, ends.tolist(), sums.tolist(), counts.tolist(), strict=True)
     return [
-        _finish(_Totals(top + 0.0, low + 0.0, total, squares, *numbers), flat, row)
+        _finish(_Totals(top, low, total, squares, *numbers), flat, row)
         for flat, (top, low), (total, squares), numbers in parts
     ]
 
@@ -312,7 +314,7 @@ def _average_and_norm(totals: _Totals, flat: Array, finite: int) -> tuple[float,
     """Mean and root of the squares; float64 values near the ends of their range are scaled and summed again."""
     average, norm = totals.sum / finite + 0.0, math.sqrt(totals.squares)
     largest = float(max(abs(totals.top), abs(totals.low)))
-    if flat.dtype == np.float64 and largest and not (math.isfinite(totals.squares) and totals.squares > 1e-280):
+    if flat.dtype == np.float64 and largest and not (math.isfinite(totals.squares) and totals.squares > LEAST_SQUARES):
         scaled = np.where(np.isfinite(flat), flat, 0.0) / largest
         average = float(scaled.sum()) / finite * largest + 0.0
         norm = math.sqrt(float(np.square(scaled).sum())) * largest

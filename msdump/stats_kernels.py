@@ -65,6 +65,35 @@ def row_kernel(name: str, is_small: bool) -> RowKernel:
     return float_rows(name) if name in FLOATS else int_rows()
 
 
+def keys_of(bits: Array) -> Array:
+    """Keys that sort as the floats of these bits, of the same signed integers; its own inverse.   Shapes: any."""
+    shift, largest = _KEY_SCALARS[bits.itemsize]
+    keys: Array = bits >> shift
+    keys &= largest
+    keys ^= bits
+    return keys
+
+
+# By bytes: the shift that leaves the sign, and all bits but the sign. They are scalars of the keys' own type: numpy
+# takes twice as long to find out what a Python number fits.
+_KEY_SCALARS: dict[int, tuple[Any, Any]] = {
+    key().itemsize: (key(8 * key().itemsize - 1), key(np.iinfo(key).max)) for key in (np.int16, np.int32, np.int64)
+}
+
+
+def values_of_keys(keys: Array, dtype: np.dtype[Any]) -> Array:
+    """The floats that sort as these keys, in float64; 0 for both zeros."""
+    values: Array = keys_of(keys).view(dtype).astype(np.float64)
+    values += 0.0
+    return values
+
+
+def widened(values: Array) -> Array:
+    """A copy of floats in float64."""
+    # numpy takes half the time for 16-bit floats this way.
+    return values.astype(np.float32).astype(np.float64) if values.itemsize == 2 else values.astype(np.float64)
+
+
 # -- kernels: numpy ------------------------------------------------------------------------------------------------
 
 
@@ -72,14 +101,12 @@ def float_rows(name: str) -> RowKernel:
     # Scalars of the keys' own type: numpy takes twice as long to find out what a Python number fits.
     key: Any = np.dtype(FLOATS[name].key).type
     infinity, largest, smallest = FLOATS[name].infinity, key(np.iinfo(FLOATS[name].key).max), np.iinfo(key).min
-    shift, minus_one = key(8 * np.dtype(key).itemsize - 1), key(-1)
+    minus_one = key(-1)
     highest, lowest, total = np.maximum.reduce, np.minimum.reduce, np.add.reduce
 
     def fill_row(values: Array, extremes: Array, sums: Array, counts: Array) -> None:
         bits = values.view(key)
-        keys = bits >> shift
-        keys &= largest
-        keys ^= bits
+        keys = keys_of(bits)
         top, low = highest(keys), lowest(keys)
         nan = negative_inf = positive_inf = np.intp(0)
         zero = keys.size - np.count_nonzero(bits & largest)
@@ -89,7 +116,7 @@ def float_rows(name: str) -> RowKernel:
             values, keys = values[is_finite], keys[is_finite]
             nan = bits.size - keys.size - negative_inf - positive_inf
             top, low = (highest(keys), lowest(keys)) if keys.size else (smallest, largest)
-        wide = values.astype(np.float32).astype(np.float64) if values.itemsize == 2 else values.astype(np.float64)
+        wide = widened(values)
         extremes[:] = top, low
         sums[:] = total(wide), total(np.square(wide, out=wide))
         counts[:] = np.count_nonzero(keys < minus_one), zero, nan, negative_inf, positive_inf

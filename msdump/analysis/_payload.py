@@ -16,6 +16,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.plain_files import unreadable
 
 Key = tuple[object, ...]
 Progress = Callable[[int, int], None]
@@ -70,6 +71,22 @@ def equal_bytes(one: Array, other: Array) -> bool:
     # Blocks of machine words; a header of an odd length leaves a mapped file unaligned, which only costs speed.
     c, d = a[:word_bytes].view(np.uint64), b[:word_bytes].view(np.uint64)
     return all(bool((c[start : start + step] == d[start : start + step]).all()) for start in range(0, c.size, step))
+
+
+def loaded_each(
+    tensors: Sequence[DumpedTensor], load: Callable[[DumpedTensor], Array]
+) -> tuple[dict[int, Array], dict[int, FormatError]]:
+    """What `load` gives of each tensor, and what is wrong with those that cannot be read; both by place."""
+    arrays: dict[int, Array] = {}
+    problems: dict[int, FormatError] = {}
+    for place, tensor in enumerate(tensors):
+        try:
+            arrays[place] = load(tensor)
+        except FormatError as error:
+            problems[place] = error
+        except OSError as error:
+            problems[place] = unreadable(tensor.path, error)
+    return arrays, problems
 
 
 def each_on_all_cores(

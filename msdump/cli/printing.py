@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
-from msdump.printable import LINE_ENDS, printable
+from msdump.printable import LINE_ENDS, is_printable, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -157,8 +157,7 @@ def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[st
 
 
 def _printable_column(cells: Sequence[str], keeps: str) -> Sequence[str]:
-    text = "".join(cells)
-    return cells if printable(text, keeps) == text else [printable(cell, keeps) for cell in cells]
+    return cells if is_printable("".join(cells), keeps) else [printable(cell, keeps) for cell in cells]
 
 
 def _widths(lines: Sequence[Sequence[str]]) -> list[int]:

@@ -108,7 +108,7 @@ class DumpedFile:
 
 @dataclass(frozen=True, slots=True)
 class DumpedTensor:
-    """One tensor of a dump; its bytes stay on disk until `load`.
+    """One tensor of a dump; its bytes stay on disk until `load`, but for those of a small file.
 
     full_name       with scope where the execution order or the file's header tells it, else None
     part            index in a list of tensors that is one argument, else None

@@ -10,14 +10,13 @@ from functools import partial
 import numpy as np
 
 from msdump import dtypes
-from msdump.analysis._payload import Key, Progress, in_runs, key_of
+from msdump.analysis._payload import Key, Progress, in_runs, key_of, loaded_each
 from msdump.analysis.measurements import Measurements, is_as_stored
 from msdump.arrays import Array
 from msdump.batch_stats import measure_each
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import MSPROBE
-from msdump.plain_files import unreadable
 from msdump.stats import Statistics, has_non_finite, statistics
 
 Damaged = list[tuple[str, FormatError]]
@@ -111,8 +110,8 @@ class HealthTable:
         distinct = {key_of(tensor): tensor for tensor in tensors}
         problems: dict[Key, FormatError] = {}
         sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
-        measure = _measure if measurements is None else partial(_known, measurements)
-        for key, result in in_runs(partial(_each, measure), distinct, sizes, thread_count, progress):
+        measure = _measured if measurements is None else partial(_known_of, measurements)
+        for key, result in in_runs(measure, distinct, sizes, thread_count, progress):
             if isinstance(result, FormatError):
                 problems[key] = result
             else:
@@ -120,27 +119,33 @@ class HealthTable:
         damaged += [(tensor.path, problems[key]) for key, tensor in distinct.items() if key in problems]
 
 
-def _each(
-    measure: Callable[[DumpedTensor], Health | FormatError], tensors: Sequence[DumpedTensor]
-) -> list[Health | FormatError]:
-    """Plain floats that are in memory already together, the others one by one."""
-    arrays = {
-        place: tensor.load()
-        for place, tensor in enumerate(tensors)
-        if measure is _measure and tensor.small is not None and tensor.dtype in _PLAIN
-    }
-    found = dict(
-        zip(arrays, measure_each(list(arrays.values()), [tensors[place].dtype for place in arrays]), strict=True)
-    )
-    results: list[Health | FormatError] = []
-    for place, tensor in enumerate(tensors):
-        numbers = found.get(place)
-        results.append(_of_numbers(numbers) if isinstance(numbers, Statistics) else measure(tensor))
+# Floats with NaN and Inf, whose statistics say all.
+_PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits > 8)
+
+
+def _measured(tensors: Sequence[DumpedTensor]) -> list[Health | FormatError]:
+    """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
+    rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
+    places = [place for place, row in enumerate(rows) if row is not None and row.kind in _KINDS]
+    arrays, problems = loaded_each([tensors[place] for place in places], lambda tensor: tensor.load())
+    results: list[Health | FormatError] = [_FINE] * len(tensors)
+    for number, problem in problems.items():
+        results[places[number]] = problem
+    plain: dict[int, Array] = {}
+    for number, array in arrays.items():
+        if dtypes.dtype_from_numpy(array.dtype).name in _PLAIN:
+            plain[places[number]] = array
+        else:
+            results[places[number]] = _health(array)
+    names = [dtypes.dtype_from_numpy(array.dtype).name for array in plain.values()]
+    for place, numbers in zip(plain, measure_each(list(plain.values()), names), strict=True):
+        assert isinstance(numbers, Statistics)  # plain floats have an order
+        results[place] = _of_numbers(numbers)
     return results
 
 
-# Floats with NaN and Inf, whose statistics say all.
-_PLAIN = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits > 8)
+def _known_of(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[Health | FormatError]:
+    return [_known(measurements, tensor) for tensor in tensors]
 
 
 def _of_numbers(numbers: Statistics) -> Health:
@@ -156,20 +161,8 @@ def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatE
     if result is None:
         return _FINE
     if isinstance(result, FormatError) or row.kind != dtypes.FLOAT or row.bits <= 8 or not is_as_stored(tensor):
-        return _measure(tensor)
+        return _measured([tensor])[0]
     return _of_numbers(result.numbers)
-
-
-def _measure(tensor: DumpedTensor) -> Health | FormatError:
-    row = dtypes.BY_NAME.get(tensor.dtype)
-    if row is None or row.kind not in _KINDS:
-        return _FINE
-    try:
-        return _health(tensor.load())
-    except FormatError as error:
-        return error
-    except OSError as error:
-        return unreadable(tensor.path, error)
 
 
 def _health(array: Array) -> Health:

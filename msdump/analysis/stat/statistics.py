@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from msdump import dtypes
-from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of
+from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded_each
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
@@ -173,15 +173,8 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
 def _measure_group(
     tensors: Sequence[DumpedTensor], has_md5: bool, is_raw: bool, has_exponents: bool
 ) -> list[_Measured | FormatError]:
-    results: list[_Measured | FormatError | None] = [None] * len(tensors)
-    arrays: dict[int, Array] = {}
-    for place, tensor in enumerate(tensors):
-        try:
-            arrays[place] = loaded(tensor, is_raw)
-        except FormatError as error:
-            results[place] = error
-        except OSError as error:
-            results[place] = unreadable(tensor.path, error)
+    arrays, problems = loaded_each(tensors, partial(loaded, is_raw=is_raw))
+    results: dict[int, _Measured | FormatError] = {**problems}
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays.values()]
     digests = md5_many(list(arrays.values())) if has_md5 else [None] * len(arrays)
     for (place, array), name, numbers, digest in zip(
@@ -192,7 +185,7 @@ def _measure_group(
         else:
             exponents = exponent_histogram(array, name) if has_exponents else None
             results[place] = numbers, digest, tuple(array.shape), exponents
-    return [result for result in results if result is not None]
+    return [results[place] for place in range(len(tensors))]
 
 
 def _known_group(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> list[_Measured | FormatError]:
