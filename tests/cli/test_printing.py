@@ -234,3 +234,14 @@ def test_a_progress_bar_shows_rate_and_remaining_time_on_a_terminal(monkeypatch:
             advance(done << 28, 2 << 30)
     text = stream.getvalue()
     assert "[red]measure" in text and "38%" in text and "iB/s" in text and "0:00:0" in text
+
+
+@given(st.lists(st.tuples(st.text(st.characters()), st.text(st.characters()), st.just("100%s")), min_size=1, max_size=5))
+def test_a_table_writes_out_what_each_cell_alone_would(rows: list[tuple[str, str, str]]) -> None:
+    stream = io.StringIO()
+    print_table([], rows, stream)
+    columns = list(zip(*([printable(cell) for cell in row] for row in rows), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
+    # `put` looks at the whole once more, as it does with any text.
+    assert stream.getvalue() == printable("\n".join(lines), LINE_ENDS) + "\n"
