@@ -236,7 +236,9 @@ def test_a_progress_bar_shows_rate_and_remaining_time_on_a_terminal(monkeypatch:
     assert "[red]measure" in text and "38%" in text and "iB/s" in text and "0:00:0" in text
 
 
-@given(st.lists(st.tuples(st.text(st.characters()), st.text(st.characters()), st.just("100%s")), min_size=1, max_size=5))
+@given(
+    st.lists(st.tuples(st.text(st.characters()), st.text(st.characters()), st.just("100%s")), min_size=1, max_size=5)
+)
 def test_a_table_writes_out_what_each_cell_alone_would(rows: list[tuple[str, str, str]]) -> None:
     stream = io.StringIO()
     print_table([], rows, stream)
