@@ -77,7 +77,8 @@ def keys_of(bits: Array) -> Array:
 # By bytes: the shift that leaves the sign, and all bits but the sign. They are scalars of the keys' own type: numpy
 # takes twice as long to find out what a Python number fits.
 _KEY_SCALARS: dict[int, tuple[Any, Any]] = {
-    key().itemsize: (key(8 * key().itemsize - 1), key(np.iinfo(key).max)) for key in (np.int16, np.int32, np.int64)
+    form.unsigned.itemsize: (form.key(8 * form.unsigned.itemsize - 1), form.key(np.iinfo(form.key).max))
+    for form in FLOATS.values()
 }
 
 
