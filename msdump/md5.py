@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.compiling import has_compiler
 from msdump.stats import is_little_endian, raw_bytes
-from msdump.stats_kernels import has_compiler
 
 # Below this hashlib takes less time than it takes to find the address of an array.
 _LANE_BYTES = 1 << 10

@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from msdump.stats_kernels import array_type, compiled
+from msdump.compiling import array_type, compiled
 
 WIDE, NARROW = 16, 8  # lanes; up to NARROW messages are faster in the shorter vectors
 BLOCK_BYTES = 64

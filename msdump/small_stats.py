@@ -13,8 +13,8 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.float_bits import FLOATS, keys_of, values_of_keys, widened
 from msdump.stats import LEAST_SQUARES, MeasuredArray, Statistics, statistics
-from msdump.stats_kernels import FLOATS, keys_of, values_of_keys, widened
 
 LARGEST = 4096  # elements of a tensor from which on the calls cost little
 _BLOCK = 1 << 15  # elements that are looked at together; their sums in float64 stay in the second-level cache

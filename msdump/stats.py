@@ -20,9 +20,9 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import DtypeError
+from msdump.float_bits import FLOATS, values_of_keys
 from msdump.stats_kernels import (
     CHUNK,
-    FLOATS,
     SMALL_BYTES,
     byte_search,
     compiled_search,
@@ -30,7 +30,6 @@ from msdump.stats_kernels import (
     largest_of_byte_float,
     plain_search,
     row_kernel,
-    values_of_keys,
 )
 from msdump.termination import in_thread
 

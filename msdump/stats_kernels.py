@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.compiling import array_type, compiled, has_compiler
+from msdump.float_bits import FLOATS, FloatBits, keys_of, widened
 
 CHUNK = 1 << 16  # elements per row of partial results
-BLOCK = 2048  # elements that a kernel visits twice; they stay in the first-level cache
 SEARCH_BLOCK = 8192  # elements between two looks at whether the search is over
 SMALL_BYTES = 64 << 10  # up to here numpy is as good as the import of a compiler
 
@@ -27,35 +27,6 @@ RowKernel = Callable[[Array, Array, Array, Array], None]
 SegmentKernel = Callable[[Array, Array, Array, Array, Array], None]
 
 
-@dataclass(frozen=True, slots=True)
-class FloatBits:
-    """How the bits of one float dtype are read.
-
-    key       signed integer of the same width; bits become keys that sort like the values:
-              -Inf is the complement of +Inf, -0 and +0 are -1 and 0, NaNs lie outside the infinities
-    infinity  key of +Inf
-    shift     left shift that makes float32 bits of 16-bit ones; 0 for floats that compilers know
-    scale     what the shifted value must still be multiplied by
-    """
-
-    key: Any
-    infinity: int
-    shift: int = 0
-    scale: float = 1.0
-
-    @property
-    def unsigned(self) -> np.dtype[Any]:
-        return np.dtype(f"u{np.dtype(self.key).itemsize}")
-
-
-FLOATS = {
-    "float16": FloatBits(np.int16, 0x7C00, 13, 2.0**112),
-    "bfloat16": FloatBits(np.int16, 0x7F80, 16),
-    "float32": FloatBits(np.int32, 0x7F800000),
-    "float64": FloatBits(np.int64, 0x7FF << 52),
-}
-
-
 @functools.cache
 def row_kernel(name: str, is_small: bool) -> RowKernel:
     """Kernel for a float of `FLOATS` or an integer of at least a byte."""
@@ -63,36 +34,6 @@ def row_kernel(name: str, is_small: bool) -> RowKernel:
     if compiled is not None:
         return compiled
     return float_rows(name) if name in FLOATS else int_rows()
-
-
-def keys_of(bits: Array) -> Array:
-    """Keys that sort as the floats of these bits, of the same signed integers; its own inverse.   Shapes: any."""
-    shift, largest = _KEY_SCALARS[bits.itemsize]
-    keys: Array = bits >> shift
-    keys &= largest
-    keys ^= bits
-    return keys
-
-
-# By bytes: the shift that leaves the sign, and all bits but the sign. They are scalars of the keys' own type: numpy
-# takes twice as long to find out what a Python number fits.
-_KEY_SCALARS: dict[int, tuple[Any, Any]] = {
-    form.unsigned.itemsize: (form.key(8 * form.unsigned.itemsize - 1), form.key(np.iinfo(form.key).max))
-    for form in FLOATS.values()
-}
-
-
-def values_of_keys(keys: Array, dtype: np.dtype[Any]) -> Array:
-    """The floats that sort as these keys, in float64; 0 for both zeros."""
-    values: Array = keys_of(keys).view(dtype).astype(np.float64)
-    values += 0.0
-    return values
-
-
-def widened(values: Array) -> Array:
-    """A copy of floats in float64."""
-    # numpy takes half the time for 16-bit floats this way.
-    return values.astype(np.float32).astype(np.float64) if values.itemsize == 2 else values.astype(np.float64)
 
 
 # -- kernels: numpy ------------------------------------------------------------------------------------------------
@@ -219,119 +160,28 @@ def compiled_segments(name: str) -> SegmentKernel | None:
         return None
     import numba
 
+    from msdump.stats_lanes import PIECE, compilable_float_rows
+
     form = FLOATS[name]
     key_name = np.dtype(form.key).name
-    inputs = [array_type(key_name), array_type("float32" if form.shift else name), array_type("uint32", readonly=False)]
+    inputs = [
+        *[array_type(key_name)] * 2,
+        numba.from_dtype(np.dtype(key_name)),
+        array_type("float32" if form.shift else name),
+        array_type("uint32", readonly=False),
+    ]
     results = [array_type(item, readonly=False, ndim=2) for item in (key_name, "f8", "i8")]
-    fill = compiled(_compilable_float_rows(form), numba.void(*inputs, array_type("int64"), *results))
+    fill = compiled(compilable_float_rows(form), numba.void(*inputs, array_type("int64"), *results))
 
     no_scratch = np.empty(0, np.uint32)
 
     def kernel(values: Array, starts: Array, extremes: Array, sums: Array, counts: Array) -> None:
-        wide = np.empty(BLOCK, np.uint32) if form.shift else no_scratch
+        wide = np.empty(PIECE, np.uint32) if form.shift else no_scratch
         floats = wide.view(np.float32) if form.shift else values
-        fill(values.view(form.key), floats, wide, starts, extremes, sums, counts)
+        bits = values.view(form.key)
+        fill(bits, bits, 1, floats, wide, starts, extremes, sums, counts)
 
     return kernel
-
-
-def has_compiler() -> bool:
-    """False without numba, and where it is switched off."""
-    try:
-        import numba
-    except ImportError:
-        return False
-    return not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-
-
-def compiled(source: Callable[..., Any], signature: Any, **options: Any) -> Callable[..., Any]:
-    """Machine code of loops over blocks, kept on disk for the next process."""
-    import numba
-
-    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, **options}
-    try:
-        return numba.njit(signature, cache=True, **options)(source)  # type: ignore[no-any-return]
-    except (RuntimeError, OSError):
-        # Nowhere to keep the machine code (read-only home, full disk): compile for this process alone.
-        return numba.njit(signature, **options)(source)  # type: ignore[no-any-return]
-
-
-def array_type(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:
-    """numba's type of a C-contiguous array of that dtype.
-
-    Read-only inputs (memory maps) are declared; writable arrays convert to them: one compilation for both.
-    """
-    import numba
-
-    return numba.types.Array(numba.from_dtype(np.dtype(dtype_name)), ndim, "C", readonly=readonly)
-
-
-def _compilable_float_rows(form: FloatBits) -> Callable[..., None]:
-    """Two loops over each block: keys first, which tell whether the sums must look out for NaN and Inf.
-
-    A row is that of the elements from one of `starts` to the next.
-    `floats` is the tensor itself or, for 16-bit floats, one block of scratch that is filled through `wide`.
-    """
-    key: Any = form.key
-    one, largest, smallest = key(1), key(np.iinfo(key).max), key(np.iinfo(key).min)
-    shift = key(8 * np.dtype(key).itemsize - 1)
-    infinity, minus_infinity, minus_one, none = key(form.infinity), key(~form.infinity), key(-1), key(0)
-    is_half, half_shift, scale = bool(form.shift), form.shift, form.scale
-
-    def fill_rows(bits: Any, floats: Any, wide: Any, starts: Any, extremes: Any, sums: Any, counts: Any) -> None:
-        for row in range(extremes.shape[0]):
-            end = starts[row + 1]
-            top, low = smallest, largest
-            total = squares = np.float64(0.0)
-            negative, zero, nan, negative_inf, positive_inf = 0, 0, 0, 0, 0
-            for start in range(starts[row], end, BLOCK):
-                # Slices, because the compiler must see that no index is negative to vectorise.
-                block = bits[start : min(end, start + BLOCK)]
-                first = 0 if is_half else start
-                values = floats[first : first + block.shape[0]]
-                if is_half:
-                    for i in range(block.shape[0]):
-                        half = np.uint32(block[i])
-                        magnitude_bits = np.uint32(np.uint32(half & np.uint32(0x7FFF)) << np.uint32(half_shift))
-                        wide[i] = magnitude_bits | np.uint32(np.uint32(half & np.uint32(0x8000)) << np.uint32(16))
-                block_top, block_low, below, zeros = smallest, largest, none, none
-                for i in range(block.shape[0]):
-                    k = key(block[i] ^ key(key(block[i] >> shift) & largest))
-                    block_top, block_low = max(block_top, k), min(block_low, k)
-                    below = key(below + key(k < minus_one))
-                    zeros = key(zeros + key(key(block[i] & largest) == none))
-                block_sum = block_squares = np.float64(0.0)
-                if block_top < infinity and block_low > minus_infinity:
-                    for i in range(values.shape[0]):
-                        value = np.float64(values[i])
-                        block_sum += value
-                        block_squares += value * value
-                else:
-                    block_top, block_low, below = smallest, largest, none
-                    nans, at_minus_inf, at_inf = none, none, none
-                    for i in range(block.shape[0]):
-                        k = key(block[i] ^ key(key(block[i] >> shift) & largest))
-                        magnitude = key(block[i] & largest)
-                        block_top = max(block_top, k if magnitude < infinity else smallest)
-                        block_low = min(block_low, k if magnitude < infinity else largest)
-                        below = key(below + (one if k < minus_one and magnitude < infinity else none))
-                        nans = key(nans + key(magnitude > infinity))
-                        at_minus_inf = key(at_minus_inf + key(k == minus_infinity))
-                        at_inf = key(at_inf + key(k == infinity))
-                    for i in range(block.shape[0]):
-                        value = np.float64(values[i]) if key(block[i] & largest) < infinity else np.float64(0.0)
-                        block_sum += value
-                        block_squares += value * value
-                    nan, negative_inf, positive_inf = nan + nans, negative_inf + at_minus_inf, positive_inf + at_inf
-                negative, zero = negative + below, zero + zeros
-                top, low = max(top, block_top), min(low, block_low)
-                total, squares = total + block_sum, squares + block_squares
-            extremes[row, 0], extremes[row, 1] = top, low
-            sums[row, 0], sums[row, 1] = total * scale, squares * scale * scale
-            counts[row, 0], counts[row, 1], counts[row, 2] = negative, zero, nan
-            counts[row, 3], counts[row, 4] = negative_inf, positive_inf
-
-    return fill_rows
 
 
 def _compilable_int_rows(dtype_name: str) -> Callable[..., None]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes, stats, stats_kernels
+from msdump import dtypes, stats, stats_kernels, stats_lanes
 from msdump.arrays import Array
 from msdump.errors import DtypeError
 from msdump.stats import Statistics, has_non_finite, statistics
@@ -78,7 +78,7 @@ def test_large_arrays_agree_with_numpy_and_with_small_ones(name: str, data: st.D
     """Compiled code: blocks that are all finite lie beside blocks with NaN and Inf."""
     seed = data.draw(tensors(dtypes=[name], shapes=st.integers(1, 200).map(lambda size: (size,)), layouts=["plain"]))
     row = dtypes.dtype(name)
-    size = stats_kernels.SMALL_BYTES // row.itemsize + data.draw(st.integers(1, 3 * stats_kernels.BLOCK))
+    size = stats_kernels.SMALL_BYTES // row.itemsize + data.draw(st.integers(1, 3 * stats_lanes.BLOCK))
     array = np.zeros(size, row.numpy)
     start = data.draw(st.integers(0, size - seed.size))
     array[start : start + seed.size] = seed

@@ -40,7 +40,7 @@ DTYPES = {
     ("frontends/mindspore/dispatch.py", "_ORDER"): "MindSpore's order of promotion",
     ("frontends/torchair/passes/apply_pattern_passes.py", "_WIDER"): "which casts lose nothing, in dtypes of PyTorch",
     ("stats.py", "_UNPACK"): "how struct reads the floats that it knows",
-    ("stats_kernels.py", "FLOATS"): "bits of floats that the kernels are compiled with",
+    ("float_bits.py", "FLOATS"): "bits of floats that the kernels are compiled with",
     ("stats_kernels.py", "_BYTE_FLOATS"): "bits of floats that the kernels are compiled with",
 }
 CATEGORIES: dict[tuple[str, str], str] = {}

@@ -18,6 +18,8 @@ PLACES = (
     *(
         "msdump/stats.py",
         "msdump/stats_kernels.py",
+        "msdump/stats_lanes.py",
+        "msdump/float_bits.py",
         "msdump/md5.py",
         "msdump/batch_stats.py",
         "msdump/small_stats.py",

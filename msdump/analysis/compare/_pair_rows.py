@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.compiling import array_type, compiled, has_compiler
 from msdump.stats import in_threads
-from msdump.stats_kernels import array_type, compiled, has_compiler
 
 CHUNK = 1 << 16  # elements per row
 _BLOCK = 2048  # elements that a kernel visits several times; they stay in the first-level cache
