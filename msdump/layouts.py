@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.c_order import in_c_order
 from msdump.errors import LayoutError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -102,26 +103,26 @@ def to_device(array: Array, device_format: str, c0: int, groups: int = 1) -> Arr
         padded = _padded(array.reshape(*batch, height, width), (*batch, target[-3] * _N0, target[-4] * c0))
         split = padded.reshape(*batch, target[-3], _N0, target[-4], c0)
         lead = len(batch)
-        return _contiguous(split.transpose(*range(lead), lead + 2, lead, lead + 1, lead + 3))
+        return in_c_order(split.transpose(*range(lead), lead + 2, lead, lead + 1, lead + 3))
     if device_format == "NC1HWC0":
         n, c1, h, w, _ = target
         padded = _padded(array, (n, c1 * c0, h, w))
-        return _contiguous(padded.reshape(n, c1, c0, h, w).transpose(0, 1, 3, 4, 2))
+        return in_c_order(padded.reshape(n, c1, c0, h, w).transpose(0, 1, 3, 4, 2))
     if device_format == "NDC1HWC0":
         n, d, c1, h, w, _ = target
         padded = _padded(array, (n, c1 * c0, d, h, w))
-        return _contiguous(padded.reshape(n, c1, c0, d, h, w).transpose(0, 3, 1, 4, 5, 2))
+        return in_c_order(padded.reshape(n, c1, c0, d, h, w).transpose(0, 3, 1, 4, 5, 2))
     if device_format == "FRACTAL_Z_3D":
         n, c, d, h, w = array.shape
         c1, n1 = _ceil(c, c0), target[1]
         padded = _padded(array, (n1 * _N0, c1 * c0, d, h, w)).reshape(n1, _N0, c1, c0, d, h, w)
-        return _contiguous(padded.transpose(4, 2, 5, 6, 0, 1, 3)).reshape(target)
+        return in_c_order(padded.transpose(4, 2, 5, 6, 0, 1, 3)).reshape(target)
     if groups > 1:
         return _grouped_fractal_z(array, c0, groups, target)
     n, c, h, w = array.shape
     c1, n1 = _ceil(c, c0), target[1]
     padded = _padded(array, (n1 * _N0, c1 * c0, h, w)).reshape(n1, _N0, c1, c0, h, w)
-    return _contiguous(padded.transpose(2, 4, 5, 0, 1, 3)).reshape(target)
+    return in_c_order(padded.transpose(2, 4, 5, 0, 1, 3)).reshape(target)
 
 
 def from_device(array: Array, device_format: str, shape: Sequence[int], groups: int = 1) -> Array:
@@ -145,24 +146,24 @@ def from_device(array: Array, device_format: str, shape: Sequence[int], groups: 
         lead = len(batch)
         split = array.transpose(*range(lead), lead + 1, lead + 2, lead, lead + 3)
         full = split.reshape(*batch, expected[-3] * _N0, expected[-4] * c0)
-        return _contiguous(full[..., :height, :width]).reshape(shape)
+        return in_c_order(full[..., :height, :width]).reshape(shape)
     if device_format == "NC1HWC0":
         n, c1, h, w, _ = expected
-        return _contiguous(array.transpose(0, 1, 4, 2, 3).reshape(n, c1 * c0, h, w)[:, : shape[1]])
+        return in_c_order(array.transpose(0, 1, 4, 2, 3).reshape(n, c1 * c0, h, w)[:, : shape[1]])
     if device_format == "NDC1HWC0":
         n, d, c1, h, w, _ = expected
-        return _contiguous(array.transpose(0, 2, 5, 1, 3, 4).reshape(n, c1 * c0, d, h, w)[:, : shape[1]])
+        return in_c_order(array.transpose(0, 2, 5, 1, 3, 4).reshape(n, c1 * c0, d, h, w)[:, : shape[1]])
     if device_format == "FRACTAL_Z_3D":
         n, c, d, h, w = shape
         c1, n1 = _ceil(c, c0), expected[1]
         split = array.reshape(d, c1, h, w, n1, _N0, c0).transpose(4, 5, 1, 6, 0, 2, 3)
-        return _contiguous(split.reshape(n1 * _N0, c1 * c0, d, h, w)[:n, :c])
+        return in_c_order(split.reshape(n1 * _N0, c1 * c0, d, h, w)[:n, :c])
     if groups > 1:
         return _from_grouped_fractal_z(array, shape, c0, groups)
     n, c, h, w = shape
     c1, n1 = _ceil(c, c0), expected[1]
     split = array.reshape(c1, h, w, n1, _N0, c0).transpose(3, 4, 0, 5, 1, 2)
-    return _contiguous(split.reshape(n1 * _N0, c1 * c0, h, w)[:n, :c])
+    return in_c_order(split.reshape(n1 * _N0, c1 * c0, h, w)[:n, :c])
 
 
 class _GroupRule:
@@ -190,7 +191,7 @@ def _grouped_fractal_z(array: Array, c0: int, groups: int, target: tuple[int, ..
         columns = slice(place * rule.cin, (place + 1) * rule.cin)
         full[block, rows, columns] = array[group * rule.cout : (group + 1) * rule.cout]
     split = full.reshape(rule.blocks, rule.n1, _N0, rule.c1, c0, h, w)
-    return _contiguous(split.transpose(0, 3, 5, 6, 1, 2, 4)).reshape(target)
+    return in_c_order(split.transpose(0, 3, 5, 6, 1, 2, 4)).reshape(target)
 
 
 def _from_grouped_fractal_z(array: Array, shape: tuple[int, ...], c0: int, groups: int) -> Array:
@@ -226,10 +227,6 @@ def _padded(array: Array, shape: tuple[int, ...]) -> Array:
     result = np.zeros(shape, array.dtype)
     result[tuple(slice(0, size) for size in array.shape)] = array
     return result
-
-
-def _contiguous(array: Array) -> Array:
-    return np.ascontiguousarray(array)
 
 
 def _ceil(size: int, by: int) -> int:

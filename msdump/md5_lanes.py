@@ -21,6 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
 from msdump.compiling import array_type, compiled
+from msdump.vector_code import I8, I32, I64, load, splat, spread, transposed
 
 WIDE, NARROW = 16, 8  # lanes; up to NARROW messages are faster in the shorter vectors
 BLOCK_BYTES = 64
@@ -36,8 +37,6 @@ _WORD_ORDER = ((1, 0), (5, 1), (3, 5), (7, 0))
 # Parts of numba without types.
 _types: Any = types
 _cgutils: Any = cgutils
-
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 # Fills `digests` (n, 4) from (addresses, sizes in bytes).
 LaneKernel = Callable[[Any, Any, Any], None]
@@ -170,28 +169,28 @@ _fill_tail: Any = register_jitable(_write_tail)
 
 def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     target, address, size = arguments
-    _cgutils.raw_memcpy(builder, target, builder.inttoptr(address, _I8.as_pointer()), size, 1)
+    _cgutils.raw_memcpy(builder, target, builder.inttoptr(address, I8.as_pointer()), size, 1)
     return context.get_dummy_value()
 
 
 def _emit_run(lanes: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     states, positions, sines, count = arguments
-    vector = ir.VectorType(_I32, lanes)
+    vector = ir.VectorType(I32, lanes)
     rows = [
-        builder.bitcast(builder.gep(states, [_I64(WIDE * word)]), vector.as_pointer()) for word in range(_STATE_WORDS)
+        builder.bitcast(builder.gep(states, [I64(WIDE * word)]), vector.as_pointer()) for word in range(_STATE_WORDS)
     ]
-    slots = [builder.gep(positions, [_I64(lane)]) for lane in range(lanes)]
+    slots = [builder.gep(positions, [I64(lane)]) for lane in range(lanes)]
     initial, bases = [builder.load(row, align=4) for row in rows], [builder.load(slot) for slot in slots]
-    size = builder.mul(count, _I64(BLOCK_BYTES))
+    size = builder.mul(count, I64(BLOCK_BYTES))
     before, loop, after = builder.block, builder.append_basic_block("blocks"), builder.append_basic_block("done")
     builder.branch(loop)
 
     builder.position_at_end(loop)
-    offset, state = builder.phi(_I64), [builder.phi(vector) for _ in rows]
+    offset, state = builder.phi(I64), [builder.phi(vector) for _ in rows]
     words = _emit_words(builder, lanes, [builder.add(base, offset) for base in bases])
     advanced = _emit_rounds(builder, state, words, sines)
-    following = builder.add(offset, _I64(BLOCK_BYTES))
-    for value, first, later in zip([offset, *state], [_I64(0), *initial], [following, *advanced], strict=True):
+    following = builder.add(offset, I64(BLOCK_BYTES))
+    for value, first, later in zip([offset, *state], [I64(0), *initial], [following, *advanced], strict=True):
         value.add_incoming(first, before)
         value.add_incoming(later, loop)
     builder.cbranch(builder.icmp_signed("<", following, size), loop, after)
@@ -206,32 +205,11 @@ def _emit_run(lanes: int, context: Any, builder: Any, signature: Any, arguments:
 
 def _emit_words(builder: Any, lanes: int, addresses: Sequence[Any]) -> list[Any]:
     """The 16 words of the blocks at these addresses, each a vector over the lanes."""
-    pointer = ir.VectorType(_I32, lanes).as_pointer()
     words: list[Any] = []
     for start in range(0, BLOCK_BYTES, 4 * lanes):
-        parts = [builder.inttoptr(builder.add(address, _I64(start)), pointer) for address in addresses]
-        words += _transposed(builder, [builder.load(part, align=1) for part in parts])
+        parts = [builder.add(address, I64(start)) for address in addresses]
+        words += transposed(builder, [load(builder, part, I32, lanes, align=1) for part in parts])
     return words
-
-
-def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
-    """Columns of a square: blocks beside the diagonal change places, those of half the size next.
-
-    Large blocks first: those need no instruction where registers are as short as they are.
-    """
-    size = len(rows)
-    columns, half = list(rows), size // 2
-    while half:
-        # Of the two rows together: which element goes to each place of the upper and of the lower one.
-        upper = [place if not place & half else size + place - half for place in range(size)]
-        lower = [place + half if not place & half else size + place for place in range(size)]
-        for index in range(size):
-            if not index & half:
-                pair = columns[index], columns[index | half]
-                columns[index] = builder.shuffle_vector(*pair, _constant(upper))
-                columns[index | half] = builder.shuffle_vector(*pair, _constant(lower))
-        half //= 2
-    return columns
 
 
 def _emit_rounds(builder: Any, state: Sequence[Any], words: Sequence[Any], sines: Any) -> list[Any]:
@@ -244,11 +222,11 @@ def _emit_rounds(builder: Any, state: Sequence[Any], words: Sequence[Any], sines
     for step in range(64):
         function, turn = divmod(step, _WORDS)
         factor, offset = _WORD_ORDER[function]
-        sine = _splat(builder, builder.load(builder.gep(sines, [_I64(step)])), lanes)
+        sine = spread(builder, builder.load(builder.gep(sines, [I64(step)])), lanes)
         early = builder.add(builder.add(a, sine), words[(factor * step + offset) % _WORDS])
         total = builder.add(early, _emit_function(builder, function, b, c, d))
         shift = _SHIFTS[function][turn % 4]
-        left, right = _constant([shift] * lanes), _constant([32 - shift] * lanes)
+        left, right = splat(I32, lanes, shift), splat(I32, lanes, 32 - shift)
         rotated = builder.or_(builder.shl(total, left), builder.lshr(total, right))
         a, b, c, d = d, builder.add(b, rotated), b, c
     return [builder.add(old, new) for old, new in zip(state, (a, b, c, d), strict=True)]
@@ -263,13 +241,3 @@ def _emit_function(builder: Any, number: int, b: Any, c: Any, d: Any) -> Any:
     if number == 2:
         return builder.xor(b, builder.xor(c, d))
     return builder.xor(c, builder.or_(b, builder.not_(d)))
-
-
-def _splat(builder: Any, number: Any, lanes: int) -> Any:
-    vector = ir.VectorType(_I32, lanes)
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _I32(0))
-    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), _constant([0] * lanes))
-
-
-def _constant(numbers: Sequence[int]) -> Any:
-    return ir.Constant(ir.VectorType(_I32, len(numbers)), [_I32(number) for number in numbers])

@@ -19,6 +19,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.c_order import in_c_order
 from msdump.errors import DtypeError
 from msdump.float_bits import FLOATS, values_of_keys
 from msdump.stats_kernels import (
@@ -259,7 +260,7 @@ def raw_bytes(array: Array) -> memoryview:
     """
     if isinstance(array, MeasuredArray):
         raise DtypeError("bytes: expected the values of a tensor, got its statistics. Ask for tensors as well.")
-    plain = np.ascontiguousarray(array)
+    plain = in_c_order(array)
     if not is_little_endian(plain.dtype):
         plain = plain.astype(plain.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data

@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from msdump.float_bits import FloatBits
+from msdump.vector_code import DOUBLE, FLOAT, HALF, I16, I32, I64, indices, load, splat, spread
 
 BLOCK = 8192  # elements whose finiteness is looked at together; they stay in the first-level cache
 PIECE = 512  # the same where one of them is not finite
@@ -34,7 +35,6 @@ _types: Any = types
 _cgutils: Any = cgutils
 _config: Any = numba.config
 
-_I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 _FUSED = ("contract",)
 
 
@@ -118,10 +118,10 @@ def compilable_float_rows(form: FloatBits) -> Callable[..., None]:
 
 
 def _vectors(typing_context: Any, bits: Any, again: Any, unit: Any, start: Any, stop: Any, half_shift: Any) -> Any:
-    """(largest key, smallest key, signs, zeros, sum, sum of squares) of elements from `start` to `stop`.
+    """(largest key, smallest key, number below zero, zeros, sum, sum of squares) of elements from `start` to `stop`.
 
-    `stop - start` is a positive multiple of STEP, of at most BLOCK. Signs are those of -0, too. The sums are right when
-    both keys are those of finite numbers.
+    `stop - start` is a positive multiple of STEP, of at most BLOCK. All is right when both keys are those of finite
+    numbers.
     """
     key = bits.dtype
     results = _types.Tuple((key, key, _types.int64, _types.int64, _types.float64, _types.float64))
@@ -136,37 +136,36 @@ _measure_vectors: Any = intrinsic(prefer_literal=True)(_vectors)
 def _emit_vectors(bits: int, half_shift: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     pointer, again, unit, start, stop, _ = arguments
     scalar, lanes = ir.IntType(bits), _VECTOR_BITS // bits
-    doubles_type, count = ir.VectorType(ir.DoubleType(), _DOUBLES), STEP // _DOUBLES
-    initial = [_splat(scalar, lanes, number) for number in (-1 << (bits - 1), 0, -1, 0, 0)]
+    doubles_type, count = ir.VectorType(DOUBLE, _DOUBLES), STEP // _DOUBLES
+    initial = [splat(scalar, lanes, number) for number in (-1 << (bits - 1), 0, -1, 0, 0)]
     initial += [ir.Constant(doubles_type, [0.0] * _DOUBLES)] * (2 * count)
-    first = builder.insert_element(ir.Constant(initial[0].type, ir.Undefined), unit, _I32(0))
-    units = builder.shuffle_vector(first, first, _indices([0] * lanes))
+    units = spread(builder, unit, lanes)
     before, loop, after = builder.block, builder.append_basic_block("vectors"), builder.append_basic_block("done")
     builder.branch(loop)
 
     builder.position_at_end(loop)
-    index, *state = [builder.phi(_I64), *(builder.phi(value.type) for value in initial)]
+    index, *state = [builder.phi(I64), *(builder.phi(value.type) for value in initial)]
     counted = _emit_counts(builder, builder.gep(pointer, [index]), scalar, lanes, state[:5], units)
     doubles, scale = _emit_doubles(builder, builder.gep(again, [index]), bits, half_shift)
-    totals = [builder.fadd(total, value) for total, value in zip(state[5:], doubles, strict=False)]
+    totals = [builder.fadd(total, value) for total, value in zip(state[5 : 5 + count], doubles, strict=True)]
     squares = [
         builder.fadd(builder.fmul(value, value, flags=_FUSED), total, flags=_FUSED)
         for total, value in zip(state[5 + count :], doubles, strict=True)
     ]
-    advanced = [builder.add(index, _I64(STEP)), *counted, *totals, *squares]
+    advanced = [builder.add(index, I64(STEP)), *counted, *totals, *squares]
     for phi, first, later in zip([index, *state], [start, *initial], advanced, strict=True):
         phi.add_incoming(first, before)
         phi.add_incoming(later, loop)
     builder.cbranch(builder.icmp_signed("<", advanced[0], stop), loop, after)
 
     builder.position_at_end(after)
-    *extremes, signs, zeros = counted
-    wide = ir.VectorType(_I64, lanes)
+    *extremes, negatives, zeros = counted
+    wide = ir.VectorType(I64, lanes)
     results = [
         *_emit_keys(builder, scalar, *(_reduced(builder, [e], o) for e, o in zip(extremes, _EXTREMES, strict=True))),
-        *(_reduced(builder, [builder.zext(n, wide) if bits < 64 else n], ir.IRBuilder.add) for n in (signs, zeros)),
-        builder.fmul(_reduced(builder, totals, ir.IRBuilder.fadd), ir.DoubleType()(scale)),
-        builder.fmul(_reduced(builder, squares, ir.IRBuilder.fadd), ir.DoubleType()(scale * scale)),
+        *(_reduced(builder, [builder.zext(n, wide) if bits < 64 else n], ir.IRBuilder.add) for n in (negatives, zeros)),
+        builder.fmul(_reduced(builder, totals, ir.IRBuilder.fadd), DOUBLE(scale)),
+        builder.fmul(_reduced(builder, squares, ir.IRBuilder.fadd), DOUBLE(scale * scale)),
     ]
     return context.make_tuple(builder, signature.return_type, results)
 
@@ -189,17 +188,17 @@ _EXTREMES = (_largest, _largest_unsigned, _smallest_unsigned)
 
 
 def _emit_counts(builder: Any, element: Any, scalar: Any, lanes: int, state: Sequence[Any], units: Any) -> list[Any]:
-    """The three extremes, the number of signs and that of zeros, after the next STEP elements."""
-    *extremes, signs, zeros = state
+    """The three extremes, the numbers of elements below zero and of zeros, after the next STEP elements."""
+    *extremes, negatives, zeros = state
     for part in range(0, STEP, lanes):
-        vector = _load(builder, element, part, scalar, lanes)
+        vector = load(builder, builder.gep(element, [I64(part)]), scalar, lanes)
         extremes = [operation(builder, vector, one) for one, operation in zip(extremes, _EXTREMES, strict=True)]
-        is_negative = builder.icmp_unsigned(">", vector, _splat(scalar, lanes, 1 << (scalar.width - 1)))
-        signs = builder.select(is_negative, builder.add(signs, units), signs)
-        magnitude = builder.and_(vector, _splat(scalar, lanes, (1 << (scalar.width - 1)) - 1))
-        is_zero = builder.icmp_signed("==", magnitude, _splat(scalar, lanes, 0))
+        is_negative = builder.icmp_unsigned(">", vector, splat(scalar, lanes, 1 << (scalar.width - 1)))
+        negatives = builder.select(is_negative, builder.add(negatives, units), negatives)
+        magnitude = builder.and_(vector, splat(scalar, lanes, (1 << (scalar.width - 1)) - 1))
+        is_zero = builder.icmp_signed("==", magnitude, splat(scalar, lanes, 0))
         zeros = builder.select(is_zero, builder.add(zeros, units), zeros)
-    return [*extremes, signs, zeros]
+    return [*extremes, negatives, zeros]
 
 
 def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, smallest_unsigned: Any) -> list[Any]:
@@ -213,37 +212,32 @@ def _emit_keys(builder: Any, scalar: Any, largest: Any, largest_unsigned: Any, s
 
 def _emit_doubles(builder: Any, element: Any, bits: int, half_shift: int) -> tuple[list[Any], float]:
     """The next STEP elements in float64, in any order, and what they must be multiplied by."""
-    single, double = ir.VectorType(ir.FloatType(), _DOUBLES), ir.VectorType(ir.DoubleType(), _DOUBLES)
-    parts = range(0, STEP, _DOUBLES)
+    single, double = ir.VectorType(FLOAT, _DOUBLES), ir.VectorType(DOUBLE, _DOUBLES)
+    places = [builder.gep(element, [I64(part)]) for part in range(0, STEP, _DOUBLES)]
     if bits == 64:
-        return [_load(builder, element, part, ir.DoubleType(), _DOUBLES) for part in parts], 1.0
+        return [load(builder, place, DOUBLE, _DOUBLES) for place in places], 1.0
     scale = 1.0
     if bits == 32:
-        singles = [_load(builder, element, part, ir.FloatType(), _DOUBLES) for part in parts]
+        singles = [load(builder, place, FLOAT, _DOUBLES) for place in places]
     elif half_shift == 16:
         # A bfloat16 is the upper half of a float32: of two neighbours one is shifted there, the other is there.
-        pairs = [
-            _load(builder, builder.bitcast(element, _I32.as_pointer()), part // 2, _I32, _DOUBLES, 2)
-            for part in parts[::2]
-        ]
-        shifted = [builder.shl(pair, _splat(_I32, _DOUBLES, 16)) for pair in pairs]
-        masked = [builder.and_(pair, _splat(_I32, _DOUBLES, 0xFFFF0000)) for pair in pairs]
+        pairs = [load(builder, place, I32, _DOUBLES, align=2) for place in places[::2]]
+        shifted = [builder.shl(pair, splat(I32, _DOUBLES, 16)) for pair in pairs]
+        masked = [builder.and_(pair, splat(I32, _DOUBLES, 0xFFFF0000)) for pair in pairs]
         singles = [builder.bitcast(word, single) for word in (*shifted, *masked)]
     elif _has_half_instructions():
-        singles = [builder.fpext(_load(builder, element, part, ir.HalfType(), _DOUBLES), single) for part in parts]
+        singles = [builder.fpext(load(builder, place, HALF, _DOUBLES), single) for place in places]
     else:
         scale = 2.0**112
-        words = [
-            builder.zext(_load(builder, element, part, _I16, _DOUBLES), ir.VectorType(_I32, _DOUBLES)) for part in parts
-        ]
+        words = [builder.zext(load(builder, place, I16, _DOUBLES), ir.VectorType(I32, _DOUBLES)) for place in places]
         singles = [builder.bitcast(_widened(builder, word, half_shift), single) for word in words]
     return [builder.fpext(value, double) for value in singles], scale
 
 
 def _widened(builder: Any, word: Any, half_shift: int) -> Any:
-    magnitude = builder.and_(word, _splat(_I32, _DOUBLES, 0x7FFF))
-    sign = builder.and_(word, _splat(_I32, _DOUBLES, 0x8000))
-    amount, to_sign = _splat(_I32, _DOUBLES, half_shift), _splat(_I32, _DOUBLES, 16)
+    magnitude = builder.and_(word, splat(I32, _DOUBLES, 0x7FFF))
+    sign = builder.and_(word, splat(I32, _DOUBLES, 0x8000))
+    amount, to_sign = splat(I32, _DOUBLES, half_shift), splat(I32, _DOUBLES, 16)
     return builder.or_(builder.shl(magnitude, amount), builder.shl(sign, to_sign))
 
 
@@ -254,13 +248,6 @@ def _has_half_instructions() -> bool:
     return bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
 
 
-def _load(builder: Any, element: Any, offset: int, scalar: Any, lanes: int, align: int | None = None) -> Any:
-    """`lanes` elements from the one that lies `offset` behind `element`, whose alignment is that of one element."""
-    place = builder.gep(element, [_I64(offset)])
-    size = {"i16": 2, "half": 2, "i32": 4, "float": 4}.get(str(scalar), 8)
-    return builder.load(builder.bitcast(place, ir.VectorType(scalar, lanes).as_pointer()), align=align or size)
-
-
 def _reduced(builder: Any, vectors: Sequence[Any], operation: Callable[[Any, Any, Any], Any]) -> Any:
     """One number of all lanes: the vectors in turn, then halves of the vector."""
     value = functools.reduce(functools.partial(operation, builder), vectors)
@@ -268,15 +255,7 @@ def _reduced(builder: Any, vectors: Sequence[Any], operation: Callable[[Any, Any
     while lanes > 1:
         lanes //= 2
         lower, upper = (
-            builder.shuffle_vector(value, value, _indices(range(start, start + lanes))) for start in (0, lanes)
+            builder.shuffle_vector(value, value, indices(range(start, start + lanes))) for start in (0, lanes)
         )
         value = operation(builder, lower, upper)
-    return builder.extract_element(value, _I32(0))
-
-
-def _indices(places: Sequence[int]) -> Any:
-    return ir.Constant(ir.VectorType(_I32, len(places)), [_I32(place) for place in places])
-
-
-def _splat(scalar: Any, lanes: int, number: int) -> Any:
-    return ir.Constant(ir.VectorType(scalar, lanes), [scalar(number)] * lanes)
+    return builder.extract_element(value, I32(0))

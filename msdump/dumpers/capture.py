@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.c_order import copy_elements
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selection import Choice, Operator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
@@ -352,5 +353,5 @@ class InputCopies:
             if buffer is None or buffer.size < array.nbytes:
                 buffer = self._buffers[slot] = np.empty(array.nbytes, np.uint8)
             copy = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
-            np.copyto(copy, array)
+            copy_elements(copy, array)
             self.arrays[event.op.inputs[slot].key] = copy

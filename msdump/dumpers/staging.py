@@ -15,6 +15,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.c_order import copy_elements
 from msdump.config.environment import async_buffer
 from msdump.stats import MeasuredArray
 
@@ -109,7 +110,7 @@ class Staging:
         view = buffer[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
         staged = Staged(view, size)
         reference = self._open_account(staged, name, buffer if is_paged else None)
-        np.copyto(view, array)
+        copy_elements(view, array)
         # From here on it may be shared: a copy that was interrupted never is.
         self._by_name[name] = reference
         return staged

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
-import numpy as np
-
+from msdump.c_order import c_copy, copy_elements
 from msdump.config.plan import DUMP_INPUT, Plan
 from msdump.dumpers.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
@@ -101,9 +100,9 @@ class SyncDumper(Dumper):
             for slot in watched.keep[event.op.index]:
                 key = event.op.inputs[slot].key
                 if key in watched.kept:
-                    np.copyto(watched.kept[key], event.inputs[slot])
+                    copy_elements(watched.kept[key], event.inputs[slot])
                 else:
-                    watched.kept[key] = event.inputs[slot].copy()
+                    watched.kept[key] = c_copy(event.inputs[slot])
 
     def on_iteration_end(self, step: FinishedStep) -> None:
         if self._is_over():

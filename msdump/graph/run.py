@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from msdump.arrays import Array
+from msdump.c_order import c_copy
 from msdump.graph.graph import Graph, Value
 from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey
 
@@ -332,7 +333,7 @@ class WatchedRun:
     def _save(self, value_ids: Collection[int]) -> None:
         for key, array in self._kept_by_key.items() if value_ids else ():
             if key.value_id in value_ids and key not in self._saved:
-                self._saved[key] = array.copy()
+                self._saved[key] = c_copy(array)
 
     def _launch(self, calls: Calls, number: int, op: OpInfo | None, inputs: Sequence[Array] | None) -> None:
         try:

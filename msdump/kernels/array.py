@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.c_order import copy_elements
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -118,7 +119,7 @@ def _transpose_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorT
 
 @def_kernel("Transpose")
 def _transpose(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    np.copyto(out[0], inputs[0].transpose(attrs["perm"]))
+    copy_elements(out[0], inputs[0].transpose(attrs["perm"]))
 
 
 @def_bprop("Transpose")

@@ -9,6 +9,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array, filled_memory
+from msdump.c_order import c_copy
 from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.eager.tensors import TensorTable, local
 from msdump.records import TensorInfo
@@ -61,7 +62,7 @@ class Values:
             if self._is_measured(info):
                 array = self._measured(array, info, local(tensor))
             elif array.base is not None:
-                array = array.copy()
+                array = c_copy(array)
             self._arrays[identity] = array
         return array
 
