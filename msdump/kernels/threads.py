@@ -6,8 +6,10 @@ where the parts meet. Blocks stay in the cache, and their cut does not depend on
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -61,26 +63,44 @@ def split(count: int, size: int, work: Callable[[int, int], None]) -> None:
     """
     if count == 0:
         return
-    parts = min(WORKERS, count)
-    if parts == 1 or size < SERIAL_SIZE:
-        work(0, count)
-        return
-    edges = [count * part // parts for part in range(parts + 1)]
-    pool = _threads()
-    futures = [pool.submit(_quietly, work, edges[part], edges[part + 1]) for part in range(1, parts)]
-    try:
+    parts = min(WORKERS, count) if size >= SERIAL_SIZE else 1
+    _share([count * part // parts for part in range(parts + 1)], work)
+
+
+def _share(edges: Sequence[int], work: Callable[[int, int], None]) -> None:
+    """`work` between all edges: this thread and those that wake in time take one part after another."""
+    if len(edges) == 2:
         work(edges[0], edges[1])
-    finally:
-        errors = [future.exception() for future in futures]
-    for error in errors:
-        if error is not None:
-            raise error
+        return
+    waiting = deque(enumerate(itertools.pairwise(edges)))
+    errors: dict[int, BaseException] = {}
+
+    def take() -> None:
+        while True:
+            try:
+                part, (start, stop) = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                work(start, stop)
+            except BaseException as error:  # noqa: BLE001 - raised again below, when all parts have ended
+                errors[part] = error
+
+    pool = _threads()
+    helpers = [pool.submit(_quietly, take) for _ in range(min(WORKERS, len(edges) - 1) - 1)]
+    take()
+    for helper in helpers:
+        # To wake a thread can take longer than the work: one that has not woken by now finds nothing left to do.
+        if not helper.cancel():
+            helper.result()
+    if errors:
+        raise errors[min(errors)]
 
 
-def _quietly(work: Callable[[int, int], None], start: int, stop: int) -> None:
+def _quietly(work: Callable[[], None]) -> None:
     # The error state of numpy belongs to a thread, not to the process.
     with np.errstate(all="ignore"):
-        work(start, stop)
+        work()
 
 
 def blocks(count: int, size: int) -> Iterator[slice]:
@@ -99,14 +119,13 @@ def run_blocks(n_items: int, fn: Callable[[int, int], None], block_size: int = B
 
     `item_size`: elements per item, to tell whether the work is large enough for more than one thread.
     """
-    block_count = -(-n_items // block_size)
-
-    def stretch(first: int, last: int) -> None:
-        with np.errstate(all="ignore"):
-            for block in range(first, last):
-                fn(block * block_size, min((block + 1) * block_size, n_items))
-
-    split(block_count, n_items * item_size, stretch)
+    edges = [*range(0, n_items, block_size), n_items]
+    with np.errstate(all="ignore"):
+        if n_items * item_size >= SERIAL_SIZE:
+            _share(edges, fn)
+        else:
+            for start, stop in itertools.pairwise(edges):
+                fn(start, stop)
 
 
 def apply_ufunc(ufunc: Any, inputs: Sequence[Array], out: Array) -> None:
