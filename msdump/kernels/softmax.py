@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax along one axis, shifted by the maximum so that nothing overflows."""
+"""Softmax and LogSoftmax along one axis, shifted by the maximum where something could overflow."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, normal_axis
-from msdump.kernels.threads import blocks, split
+from msdump.kernels.lines import sums
+from msdump.kernels.threads import run_blocks
 from msdump.kernels.workspace import quiet, result_buffer, store, widened
 
-BLOCK_SIZE = 1 << 16
+# Elements of a block, a line at least. Threads that take turns at the interpreter for smaller ones wait for each other
+# longer than they compute, and what leaves the level-2 cache is still in the one behind it.
+BLOCK_SIZE = 1 << 18
+# Sums of exp(x) between which no shift is needed: an element comes near 1, and none near the end of its dtype.
+_LEAST_SUM, _MOST_SUM = 1.0, 1e30
 
 def_primitive("Softmax", ("x",))
 def_primitive("LogSoftmax", ("x",))
@@ -24,10 +29,23 @@ def_primitive("LogSoftmaxGrad", ("logits", "grad"))
 
 
 def softmax(x: Array, out: Array, axis: int) -> None:
-    """exp(x - max) / sum.   Edges: NaN or +Inf in a line -> the whole line is NaN; -Inf -> 0."""
-    np.subtract(x, np.max(x, axis=axis, keepdims=True), out=out)
-    np.exp(out, out=out)
-    np.divide(out, np.sum(out, axis=axis, keepdims=True), out=out)
+    """exp(x) / sum, in lines that need it exp(x - max) / sum.   Edges: NaN or +Inf in a line -> NaN; -Inf -> 0."""
+    np.exp(x, out=out)
+    total = _sum(out, axis)
+    is_fit = np.squeeze((total >= _LEAST_SUM) & (total <= _MOST_SUM), axis)
+    if not is_fit.all():
+        # Among them are all lines with NaN, of which no comparison is true.
+        lines = np.moveaxis(x, axis, -1)[~is_fit]
+        np.subtract(lines, np.max(lines, axis=-1, keepdims=True), out=lines)
+        np.exp(lines, out=lines)
+        np.moveaxis(out, axis, -1)[~is_fit] = lines
+        np.moveaxis(total, axis, -1)[~is_fit] = _sum(lines, -1)
+    np.divide(out, total, out=out)
+
+
+def _sum(x: Array, axis: int) -> Array:
+    """With the axis kept."""
+    return sums(x)[:, np.newaxis] if x.ndim == 2 and axis in (1, -1) else np.sum(x, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Array, out: Array, axis: int) -> None:
@@ -77,17 +95,16 @@ def _along(formula: Callable[..., None], inputs: Sequence[Array], attrs: Attrs, 
     # An axis of size 1 behind the reduced one would make numpy reduce element by element.
     shape = (-1, out.shape[axis], behind) if behind > 1 else (-1, out.shape[axis])
     operands, result = [array.reshape(shape) for array in inputs], out.reshape(shape)
-    cuts = list(blocks(len(result), BLOCK_SIZE // (out.shape[axis] * behind)))
+    line = out.shape[axis] * behind
 
     def part(start: int, stop: int) -> None:
-        for cut in cuts[start:stop]:
-            target = result[cut]
-            buffer = result_buffer(target, "softmax.result")
-            wide = [widened(operand[cut], f"softmax.{slot}") for slot, operand in enumerate(operands)]
-            formula(*wide, buffer, axis=1)
-            store(buffer, target)
+        target = result[start:stop]
+        buffer = result_buffer(target, "softmax.result")
+        wide = [widened(operand[start:stop], f"softmax.{slot}") for slot, operand in enumerate(operands)]
+        formula(*wide, buffer, axis=1)
+        store(buffer, target)
 
-    split(len(cuts), out.size, part)
+    run_blocks(len(result), part, max(1, BLOCK_SIZE // line), line)
 
 
 @def_kernel("Softmax")

@@ -53,3 +53,15 @@ def test_misfits_are_refused() -> None:
         run_op("Softmax", [np.zeros((2, 3))], {"axis": (0, 1)})
     with pytest.raises(GraphError, match="dtype"):
         run_op("LogSoftmax", [np.zeros((2, 3), np.int32)])
+
+
+@pytest.mark.parametrize("shift", [-200.0, -1.0, 0.0, 60.0, 80.0, 300.0])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_lines_far_from_zero_are_shifted_beside_others_that_are_not(shift: float, axis: int) -> None:
+    x = np.random.default_rng(3).standard_normal((3, 4, 5)).astype(np.float32)
+    x[1] += np.float32(shift)
+    wide = np.exp(x.astype(np.float64) - x.max(axis=axis, keepdims=True))
+    expected = wide / wide.sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(run_op("Softmax", [x], {"axis": axis})[0], expected, rtol=1e-6)
+    alone = run_op("Softmax", [x[:1]], {"axis": axis})[0]
+    assert run_op("Softmax", [x], {"axis": axis})[0][:1].tobytes() == alone.tobytes()
