@@ -14,7 +14,7 @@ from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect_count, expect_dtype, expect_same_dtype, expect_shape
-from msdump.kernels.threads import split
+from msdump.kernels.threads import apply_ufunc, split
 from msdump.kernels.window import expect_nchw
 from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
 
@@ -52,6 +52,9 @@ def _bias_grad_type(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorTy
 @quiet
 def _bias_add(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     (x, b), y = inputs, out[0]
+    if x.ndim == 2:
+        apply_ufunc(np.add, inputs, y)
+        return
     bias = b.reshape(-1, *(1,) * (x.ndim - 2))
 
     def part(start: int, stop: int) -> None:

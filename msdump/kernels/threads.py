@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from msdump.arrays import Array
+from msdump.kernels.lines import apply_lines
 
 # Below this many elements, waking a thread takes longer than the work.
 SERIAL_SIZE = 1 << 17
@@ -128,22 +129,40 @@ def run_blocks(n_items: int, fn: Callable[[int, int], None], block_size: int = B
                 fn(start, stop)
 
 
+# numpy's loops of these take a number one by one, a line of them many at once.
+_SLOW_WITH_NUMBERS = (np.maximum, np.minimum)
+
+
 def apply_ufunc(ufunc: Any, inputs: Sequence[Array], out: Array) -> None:
-    """`ufunc(*inputs, out=out)`, without warnings, in blocks when the arrays are large and lie flat."""
-    if out.size < SERIAL_SIZE or not _lie_flat(inputs, out):
+    """`ufunc(*inputs, out=out)`, without warnings.
+
+    In blocks when `out` is large and lies flat, and each operand too, or is a number, or one line for all.
+    """
+    width = _line_width(ufunc, inputs, out) if out.size >= SERIAL_SIZE else None
+    if width is None:
         with np.errstate(all="ignore"):
             ufunc(*inputs, out=out)
         return
-    flat = [array.reshape(()) if array.size == 1 else array.reshape(-1) for array in inputs]
-    flat_out = out.reshape(-1)
+    lines = out.reshape(-1, width)
+    numbers = (-1,) if width == 1 and ufunc in _SLOW_WITH_NUMBERS else ()
+    operands = [
+        array.reshape(lines.shape if array.size == out.size else numbers if array.size == 1 else (-1,))
+        for array in inputs
+    ]
 
     def block(start: int, stop: int) -> None:
-        ufunc(*(array[start:stop] if array.ndim else array for array in flat), out=flat_out[start:stop])
+        parts = [array[start:stop] if array.ndim == 2 else array for array in operands]
+        apply_lines(ufunc, parts, lines[start:stop])
 
-    run_blocks(out.size, block, 32 * BLOCK)
+    run_blocks(len(lines), block, max(1, 32 * BLOCK // width), width)
 
 
-def _lie_flat(inputs: Sequence[Array], out: Array) -> bool:
-    return out.flags.c_contiguous and all(
-        array.size == 1 or (array.shape == out.shape and array.flags.c_contiguous) for array in inputs
-    )
+def _line_width(ufunc: Any, inputs: Sequence[Array], out: Array) -> int | None:
+    """Size of the line that operands repeat, 1 where they hold numbers; None when something does not lie flat."""
+    widths = {array.size for array in inputs} - {1, out.size}
+    has_numbers = any(array.size == 1 for array in inputs)
+    fits = len(widths) <= (0 if has_numbers and ufunc in _SLOW_WITH_NUMBERS else 1) and out.flags.c_contiguous
+    for array in inputs:
+        shape = array.shape[next((axis for axis, size in enumerate(array.shape) if size > 1), array.ndim) :]
+        fits = fits and array.flags.c_contiguous and shape == out.shape[out.ndim - len(shape) :]
+    return (widths.pop() if widths else 1) if fits else None
