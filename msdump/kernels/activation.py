@@ -17,10 +17,11 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect, expect_count, expect_dtype
-from msdump.kernels.threads import blocks, split
-from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
+from msdump.kernels.threads import apply_ufunc, run_blocks
+from msdump.kernels.workspace import compute_type, quiet, result_buffer, scratch, store, widened
 
-BLOCK_SIZE = 1 << 16
+# More than a level-2 cache holds: on smaller blocks threads wait longer for the interpreter than for memory.
+BLOCK_SIZE = 1 << 17
 
 Formula = Callable[..., None]
 
@@ -28,12 +29,8 @@ Formula = Callable[..., None]
 # -- one formula, block by block ----------------------------------------------------------------------
 
 
-def _define(op_type: str, names: Sequence[str], formula: Formula, allowed: Collection[str] = FLOATS) -> None:
-    """Register an operator whose operands and result have one type.
-
-    formula   formula(operand, ..., out) on flat blocks in the compute dtype, writing all of `out`
-    allowed   its dtypes
-    """
+def _declare(op_type: str, names: Sequence[str], allowed: Collection[str] = FLOATS) -> None:
+    """An operator whose operands and result have one type, of one of the dtypes `allowed`."""
     def_primitive(op_type, names)
 
     @def_infer(op_type)
@@ -44,41 +41,51 @@ def _define(op_type: str, names: Sequence[str], formula: Formula, allowed: Colle
             expect(type == types[0], f"{name} {types[0]}", type)
         return (types[0],)
 
+
+def _define(op_type: str, names: Sequence[str], formula: Formula) -> None:
+    """Declare an operator and register its kernel.
+
+    formula   formula(operand, ..., out) on flat blocks in the compute dtype, writing all of `out`
+    """
+    _declare(op_type, names)
+
     @def_kernel(op_type)
     @quiet
     def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-        operands = [array.reshape(-1) for array in inputs]
-        result = out[0].reshape(-1)
-        cuts = list(blocks(result.size, BLOCK_SIZE))
+        _in_blocks(formula, inputs, out[0])
 
-        def part(start: int, stop: int) -> None:
-            for cut in cuts[start:stop]:
-                wide = [widened(operand[cut], f"activation.{slot}") for slot, operand in enumerate(operands)]
-                target = result[cut]
-                buffer = result_buffer(target, "activation.result")
-                formula(*wide, buffer)
-                store(buffer, target)
 
-        split(len(cuts), result.size, part)
+def _in_blocks(formula: Formula, inputs: Sequence[Array], out: Array) -> None:
+    operands = [array.reshape(-1) for array in inputs]
+    result = out.reshape(-1)
+
+    def block(start: int, stop: int) -> None:
+        wide = [widened(operand[start:stop], f"activation.{slot}") for slot, operand in enumerate(operands)]
+        target = result[start:stop]
+        buffer = result_buffer(target, "activation.result")
+        formula(*wide, buffer)
+        store(buffer, target)
+
+    run_blocks(result.size, block, BLOCK_SIZE)
 
 
 def _select(condition: Array, values: Array, out: Array) -> None:
-    """`values` where `condition`, else +0, on bits: a product with 0 would turn Inf into NaN."""
+    """`values` where `condition`, else +0: a product of bits, as one of floats would turn Inf into NaN."""
     bits = np.dtype(f"i{values.dtype.itemsize}")
-    np.bitwise_and(values.view(bits), np.negative(condition.view(np.int8)), out=out.view(bits))
+    np.multiply(values.view(bits), condition.view(np.int8), out=out.view(bits))
 
 
 # -- ReLU ---------------------------------------------------------------------------------------------
 
 
 def _relu(x: Array, out: Array) -> None:
-    """Edges: NaN stays; -0 -> +0."""
     np.maximum(x, 0, out=out)
 
 
 def _relu_grad(dy: Array, y: Array, out: Array) -> None:
     """Edges: no gradient where y is 0 or NaN."""
-    _select(np.greater(y, 0), dy, out)
+    condition = scratch("activation.condition", y.shape, np.bool_)
+    _select(np.greater(y, 0, out=condition), dy, out)
 
 
 def _relu6(x: Array, out: Array) -> None:
@@ -159,7 +166,19 @@ def _gelu_grad(dy: Array, x: Array, y: Array, out: Array) -> None:
     np.multiply(out, dy, out=out)
 
 
-_define("ReLU", ("x",), _relu, NUMBERS)
+_declare("ReLU", ("x",), NUMBERS)
+
+
+@def_kernel("ReLU")
+def _relu_of_all(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
+    """Edges: NaN stays; -0 -> +0, which the maximum of float16 and bfloat16 does not make of it."""
+    x, y = inputs[0], out[0]
+    if compute_type(y.dtype) == y.dtype:
+        apply_ufunc(np.maximum, [x, np.zeros((), y.dtype)], y)
+    else:
+        _in_blocks(_relu, inputs, y)
+
+
 _define("ReluGrad", ("y_backprop", "x"), _relu_grad)
 _define("ReLU6", ("x",), _relu6)
 _define("ReLU6Grad", ("y_grad", "x"), _relu6_grad)

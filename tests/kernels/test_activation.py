@@ -66,6 +66,15 @@ def test_edges() -> None:
     np.testing.assert_array_equal(run_op("Tanh", [x])[0], [np.nan, 1, -1, -0.0, 0])
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 5, 17, 63, 140_001])
+def test_zero_has_no_sign_after_relu(dtype: type, size: int) -> None:
+    """Whatever of a vector register the elements fill."""
+    x = np.resize(np.array([-0.0, -1, 0, -np.inf, 2], np.float32), size).astype(dtype)
+    expected = np.resize(np.array([0, 0, 0, 0, 2], np.float32), size).astype(dtype)
+    assert run_op("ReLU", [x])[0].tobytes() == expected.tobytes()
+
+
 def test_gradient_is_cut_where_the_result_is_zero_even_when_infinite() -> None:
     dy = np.array([np.inf, -np.inf, np.nan, np.inf, 3], np.float32)
     y = np.array([0, 0, 0, 1, np.nan], np.float32)
