@@ -25,10 +25,10 @@ def sums(x: Array) -> Array:
     return np.asarray(np.einsum("ij->i", x))
 
 
-def dots(x: Array, y: Array, free: Array) -> Array:
-    """Of each line of `x` (count, width) with its line of `y`; `free` is memory for them, which may be one of both."""
+def dots(x: Array, y: Array) -> Array:
+    """Of each line of `x` (count, width) with its line of `y`."""
     if x.shape[1] > _LONGEST:
-        return np.asarray(np.add.reduce(np.multiply(x, y, out=free), axis=1))
+        return sums(np.multiply(x, y, out=scratch("lines.products", x.shape, x.dtype)))
     return np.asarray(np.einsum("ij,ij->i", x, y))
 
 

@@ -16,11 +16,14 @@ from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape, normal_axis
+from msdump.kernels.lines import apply_lines, dots, sums
 from msdump.kernels.threads import run_blocks
-from msdump.kernels.workspace import compute_type, scratch
+from msdump.kernels.workspace import compute_type, result_buffer, scratch, store
 
 # Elements of a block of samples; a block is at least one sample.
 _BLOCK = 1 << 16
+# More than a level-2 cache holds: on smaller blocks threads wait longer for the interpreter than for memory.
+_LAYER_BLOCK = 1 << 17
 
 
 # -- BatchNorm ----------------------------------------------------------------------------------------
@@ -239,6 +242,12 @@ def _layer_axes(x: TensorType | Array, attrs: Attrs) -> tuple[int, int]:
     return begin_norm, begin_params
 
 
+def _layer_sizes(x: Array, attrs: Attrs) -> tuple[int, int, int]:
+    """Elements that have one mean, that gamma has, and the larger of both: stretches of them stand alone."""
+    width, params = (math.prod(x.shape[begin:]) for begin in _layer_axes(x, attrs))
+    return width, params, max(width, params)
+
+
 def _statistics_shape(shape: tuple[int, ...], begin: int) -> tuple[int, ...]:
     return shape[:begin] + (1,) * (len(shape) - begin)
 
@@ -262,20 +271,34 @@ def _layer_norm_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tensor
 def _layer_norm(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the axes from begin_norm_axis on."""
     x, gamma, beta = inputs
-    begin_norm, _ = _layer_axes(x, attrs)
-    axes, wide = tuple(range(begin_norm, x.ndim)), compute_type(x.dtype)
-    with np.errstate(all="ignore"):
-        count = np.float64(math.prod(x.shape[begin_norm:]))
-        mean = np.add.reduce(x, axis=axes, dtype=wide, keepdims=True) / wide.type(count)
-        centered = np.subtract(x, mean, dtype=wide)
-        square = np.multiply(centered, centered)
-        variance = np.add.reduce(square, axis=axes, keepdims=True) / wide.type(count)
-        inverse = np.reciprocal(np.sqrt(variance + wide.type(float(attrs.get("epsilon", 1e-7)))))
-        np.multiply(centered, inverse, out=centered)
-        np.multiply(centered, gamma.astype(wide), out=centered)
-        np.add(centered, beta.astype(wide), out=centered)
-        for target, result in zip(out, (centered, mean, variance), strict=True):
-            np.copyto(target, result, casting="unsafe")
+    width, params, stretch = _layer_sizes(x, attrs)
+    if x.size == 0:
+        for statistic in out[1:]:
+            statistic.fill(np.nan)
+        return
+    wide = compute_type(x.dtype)
+    x2, y2 = x.reshape(-1, stretch), out[0].reshape(-1, stretch)
+    mean, variance = (statistic.reshape(len(x2), -1) for statistic in out[1:])
+    slope, shift = gamma.reshape(-1).astype(wide), beta.reshape(-1).astype(wide)
+    count, epsilon = wide.type(width), wide.type(float(attrs.get("epsilon", 1e-7)))
+
+    def block(first: int, last: int) -> None:
+        lines = _block_of("x", x2, first, last, wide).reshape(-1, width)
+        target = y2[first:last]
+        result = result_buffer(target, "normalization.result")
+        normal = result.reshape(lines.shape)
+        center = sums(lines) / count
+        np.subtract(lines, center[:, np.newaxis], out=normal)
+        spread = dots(normal, normal) / count
+        np.multiply(normal, np.reciprocal(np.sqrt(spread + epsilon))[:, np.newaxis], out=normal)
+        scaled = result.reshape(-1, params)
+        apply_lines(np.multiply, [scaled, slope], scaled)
+        apply_lines(np.add, [scaled, shift], scaled)
+        store(result, target)
+        for statistic, values in ((mean, center), (variance, spread)):
+            np.copyto(statistic[first:last].reshape(-1), values, casting="unsafe")
+
+    run_blocks(len(x2), block, max(1, _LAYER_BLOCK // stretch), stretch)
 
 
 @def_bprop("LayerNorm")
@@ -310,24 +333,40 @@ def _layer_norm_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[T
 def _layer_norm_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """dgamma = sum(dy * x_hat), dbeta = sum(dy), dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std, g = dy * gamma."""
     x, dy, variance, mean, gamma = inputs
-    begin_norm, begin_params = _layer_axes(x, attrs)
+    width, params, stretch = _layer_sizes(x, attrs)
+    if x.size == 0:
+        for gradient in out[1:]:
+            gradient.fill(0)
+        return
     wide = compute_type(x.dtype)
-    axes, outside = tuple(range(begin_norm, x.ndim)), tuple(range(begin_params))
+    x2, dy2, dx2 = (array.reshape(-1, stretch) for array in (x, dy, out[0]))
+    slope, center = gamma.reshape(-1).astype(wide), mean.reshape(len(x2), -1).astype(wide)
     with np.errstate(all="ignore"):
-        count = wide.type(math.prod(x.shape[begin_norm:]))
         inverse = np.reciprocal(np.sqrt(variance.astype(wide) + wide.type(float(attrs.get("epsilon", 1e-7)))))
-        normal = np.subtract(x, mean, dtype=wide)
-        np.multiply(normal, inverse, out=normal)
-        gradient = dy.astype(wide)
-        product = np.multiply(gradient, normal)
-        np.copyto(out[1], np.add.reduce(product, axis=outside), casting="unsafe")
-        np.copyto(out[2], np.add.reduce(gradient, axis=outside), casting="unsafe")
-        np.multiply(gradient, gamma.astype(wide), out=gradient)
-        np.multiply(gradient, normal, out=product)
-        along = np.add.reduce(product, axis=axes, keepdims=True) / count
-        constant = np.add.reduce(gradient, axis=axes, keepdims=True) / count
-        np.multiply(normal, along, out=normal)
-        np.subtract(gradient, normal, out=gradient)
-        np.subtract(gradient, constant, out=gradient)
-        np.multiply(gradient, inverse, out=gradient)
-        np.copyto(out[0], gradient, casting="unsafe")
+    inverse, count = inverse.reshape(len(x2), -1), wide.type(width)
+    size = max(1, _LAYER_BLOCK // stretch)
+    partial = np.zeros((2, -(-len(x2) // size), params))
+
+    def block(first: int, last: int) -> None:
+        """With everything but dbeta divided by the deviation from the start, no pass is needed for that at the end."""
+        gradient = _block_of("dy", dy2, first, last, wide).reshape(-1, width)
+        deviation = inverse[first:last].reshape(-1, 1)
+        target = dx2[first:last]
+        result = result_buffer(target, "normalization.result")
+        scaled, free = result.reshape(gradient.shape), scratch("normalization.free", gradient.shape, wide)
+        np.subtract(x2[first:last].reshape(-1, width), center[first:last].reshape(-1, 1), out=free, dtype=wide)
+        np.multiply(gradient, deviation, out=scaled)
+        per_param = [array.reshape(-1, params) for array in (scaled, free, gradient)]
+        partial[0, first // size] = np.einsum("ij,ij->j", *per_param[:2])
+        partial[1, first // size] = np.add.reduce(per_param[2], axis=0)
+        apply_lines(np.multiply, [per_param[0], slope], per_param[0])
+        along = dots(scaled, free)[:, np.newaxis] * deviation * deviation / count
+        np.multiply(free, along, out=free)
+        constant = sums(scaled)[:, np.newaxis] / count
+        np.subtract(scaled, free, out=scaled)
+        np.subtract(scaled, constant, out=scaled)
+        store(result, target)
+
+    run_blocks(len(x2), block, size, stretch)
+    for gradient, rows in zip(out[1:], partial, strict=True):
+        np.copyto(gradient, np.add.reduce(rows, axis=0).reshape(gradient.shape), casting="unsafe")
