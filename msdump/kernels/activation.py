@@ -17,11 +17,8 @@ from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect, expect_count, expect_dtype
-from msdump.kernels.threads import apply_ufunc, run_blocks
+from msdump.kernels.threads import CHAIN_BLOCK, apply_ufunc, run_blocks
 from msdump.kernels.workspace import compute_type, quiet, result_buffer, scratch, store, widened
-
-# More than a level-2 cache holds: on smaller blocks threads wait longer for the interpreter than for memory.
-BLOCK_SIZE = 1 << 17
 
 Formula = Callable[..., None]
 
@@ -66,7 +63,7 @@ def _in_blocks(formula: Formula, inputs: Sequence[Array], out: Array) -> None:
         formula(*wide, buffer)
         store(buffer, target)
 
-    run_blocks(result.size, block, BLOCK_SIZE)
+    run_blocks(result.size, block, CHAIN_BLOCK)
 
 
 def _select(condition: Array, values: Array, out: Array) -> None:

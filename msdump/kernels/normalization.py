@@ -17,14 +17,8 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape, normal_axis
 from msdump.kernels.lines import apply_lines, dots, sums
-from msdump.kernels.threads import run_blocks
+from msdump.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.kernels.workspace import compute_type, result_buffer, scratch, store
-
-# Elements of a block of samples; a block is at least one sample.
-_BLOCK = 1 << 16
-# More than a level-2 cache holds: on smaller blocks threads wait longer for the interpreter than for memory.
-_LAYER_BLOCK = 1 << 17
-
 
 # -- BatchNorm ----------------------------------------------------------------------------------------
 
@@ -69,14 +63,14 @@ def _batch_norm_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tensor
 
 def _in_blocks(view: tuple[int, int, int], run: Callable[[int, int], None]) -> None:
     """`run(first, last)` for stretches of the axis before the channels."""
-    run_blocks(view[0], run, max(1, _BLOCK // max(1, view[1] * view[2])), view[1] * view[2])
+    run_blocks(view[0], run, max(1, CHAIN_BLOCK // max(1, view[1] * view[2])), view[1] * view[2])
 
 
 def _channel_sums(
     view: tuple[int, int, int], wide: np.dtype[np.generic], terms: Callable[[int, int], Sequence[Array]], count: int
 ) -> list[Array]:
     """Per channel, in float64: the sums over all samples of the `count` arrays that `terms` gives for a block."""
-    size = max(1, _BLOCK // max(1, view[1] * view[2]))
+    size = max(1, CHAIN_BLOCK // max(1, view[1] * view[2]))
     partial = np.zeros((count, -(-view[0] // size), view[1]))
 
     def block(first: int, last: int) -> None:
@@ -298,7 +292,7 @@ def _layer_norm(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> 
         for statistic, values in ((mean, center), (variance, spread)):
             np.copyto(statistic[first:last].reshape(-1), values, casting="unsafe")
 
-    run_blocks(len(x2), block, max(1, _LAYER_BLOCK // stretch), stretch)
+    run_blocks(len(x2), block, max(1, CHAIN_BLOCK // stretch), stretch)
 
 
 @def_bprop("LayerNorm")
@@ -344,7 +338,7 @@ def _layer_norm_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]
     with np.errstate(all="ignore"):
         inverse = np.reciprocal(np.sqrt(variance.astype(wide) + wide.type(float(attrs.get("epsilon", 1e-7)))))
     inverse, count = inverse.reshape(len(x2), -1), wide.type(width)
-    size = max(1, _LAYER_BLOCK // stretch)
+    size = max(1, CHAIN_BLOCK // stretch)
     partial = np.zeros((2, -(-len(x2) // size), params))
 
     def block(first: int, last: int) -> None:

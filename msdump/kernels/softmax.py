@@ -14,12 +14,11 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, normal_axis
 from msdump.kernels.lines import sums
-from msdump.kernels.threads import run_blocks
+from msdump.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.kernels.workspace import quiet, result_buffer, store, widened
 
-# Elements of a block, a line at least. Threads that take turns at the interpreter for smaller ones wait for each other
-# longer than they compute, and what leaves the level-2 cache is still in the one behind it.
-BLOCK_SIZE = 1 << 18
+# Elements of a block, a line at least.
+BLOCK_SIZE = 2 * CHAIN_BLOCK
 # Sums of exp(x) between which no shift is needed: an element comes near 1, and none near the end of its dtype.
 _LEAST_SUM, _MOST_SUM = 1.0, 1e30
 

@@ -113,6 +113,9 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 
 # Elements per block: four float32 operands of a block and its scratch stay in a 1 MiB level-2 cache.
 BLOCK = 1 << 15
+# Of kernels that are a chain of ufuncs. Threads take turns at the interpreter between any two of them, and on smaller
+# blocks they wait longer for it than for memory, though this much lies in the cache behind that one.
+CHAIN_BLOCK = 1 << 18
 
 
 def run_blocks(n_items: int, fn: Callable[[int, int], None], block_size: int = BLOCK, item_size: int = 1) -> None:

@@ -9,6 +9,7 @@ from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
+from msdump.kernels import normalization, threads
 from tests.kernels.interpreter import run_op
 
 quick = settings(max_examples=25, deadline=None)
@@ -83,6 +84,36 @@ def test_layer_norm(seed: int, begin: int) -> None:
     np.testing.assert_allclose(variance, wide.var(axes, keepdims=True), rtol=1e-4, atol=1e-5)
     normal = (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + 1e-3)
     np.testing.assert_allclose(y, normal * gamma + beta, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("begin_norm", "begin_params"), [(1, 2), (2, 1), (1, 1), (2, 2), (0, 2), (2, 0)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_layer_norm_in_many_blocks(
+    monkeypatch: pytest.MonkeyPatch, begin_norm: int, begin_params: int, dtype: type
+) -> None:
+    """As in one block, but for the order in which the sums of blocks add up."""
+    x, dy = (sample(seed, 5, 6, 7).astype(dtype) for seed in range(2))
+    gamma, beta = (sample(seed, *x.shape[begin_params:]).astype(dtype) for seed in range(2, 4))
+    attrs = {"begin_norm_axis": begin_norm, "begin_params_axis": begin_params}
+
+    def results() -> list[Array]:
+        y, mean, variance = run_op("LayerNorm", [x, gamma, beta], attrs)
+        return [y, mean, variance, *run_op("LayerNormGrad", [x, dy, variance, mean, gamma], attrs)]
+
+    whole, tolerance = results(), 2e-3 if dtype == np.float16 else 1e-12
+    monkeypatch.setattr(normalization, "CHAIN_BLOCK", 1)
+    monkeypatch.setattr(threads, "SERIAL_SIZE", 1)
+    for found, expected in zip(results(), whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3)])
+def test_layer_norm_of_nothing(shape: tuple[int, int]) -> None:
+    x, gamma = np.zeros(shape, np.float32), np.ones(shape[1:], np.float32)
+    y, mean, variance = run_op("LayerNorm", [x, gamma, gamma])
+    assert y.shape == shape and np.isnan(mean).all() and np.isnan(variance).all()
+    dx, dgamma, dbeta = run_op("LayerNormGrad", [x, x, variance, mean, gamma])
+    assert dx.shape == shape and not dgamma.any() and not dbeta.any()
 
 
 def test_operands_that_do_not_fit() -> None:

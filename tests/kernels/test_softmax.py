@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import GraphError
+from msdump.kernels import softmax
 from tests.kernels.interpreter import check_gradient, run_op
 
 
@@ -38,7 +39,8 @@ def test_edges() -> None:
     np.testing.assert_array_equal(run_op("LogSoftmax", [x])[0][:2], [[0, -1000], [-np.inf, 0]])
 
 
-def test_lines_split_over_threads_are_as_if_each_stood_alone() -> None:
+def test_lines_split_over_threads_are_as_if_each_stood_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "BLOCK_SIZE", 1 << 16)
     x = np.random.default_rng(2).standard_normal((700, 300)).astype(np.float32)
     whole = run_op("Softmax", [x])[0]
     for row in (0, 217, 218, 436, 699):
