@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -14,6 +15,8 @@ BATCHES = {"alexnet": 32, "resnet50": 16, "transformer": 16}
 TITLES = {"alexnet": "AlexNet", "resnet50": "ResNet-50", "transformer": "the transformer"}
 PEER = "PyTorch's kernels for the same operators"
 POOLING, WORST, SHARE = "MaxPoolGrad", 5, 0.01
+# Longer than OpenMP's threads spin before they sleep.
+SPINNING_S = 0.03
 # Calls of the kernels of one type: numpy's and PyTorch's.
 Pairs = Mapping[str, list[tuple[Callable[[], Any], Callable[[], Any]]]]
 
@@ -67,13 +70,17 @@ def _call(launch: Any, provider: str) -> Callable[[], Any]:
 
 
 def _seconds(pairs: Pairs, op_type: str) -> tuple[float, float]:
-    """Of all kernels of a type in a step: the shorter of two runs of each, in turns."""
-    total = [0.0, 0.0]
-    for pair in pairs[op_type]:
-        runs = [[timed(call) for call in pair] for _ in range(2)]
-        for index, times in enumerate(zip(*runs, strict=True)):
-            total[index] += min(times)
-    return total[0], total[1]
+    """Of all kernels of a type in a step: the shorter of two runs of each.
+
+    PyTorch's threads go on spinning for a while after a kernel, on the cores that numpy's would need. So neither
+    library's kernels stand between the other's, as in a step of either, and before numpy's the threads fall asleep.
+    """
+    runs = []
+    for _ in range(2):
+        time.sleep(SPINNING_S)
+        runs.append([[timed(pair[side]) for pair in pairs[op_type]] for side in (0, 1)])
+    ours, theirs = (sum(map(min, *(run[side] for run in runs))) for side in (0, 1))
+    return ours, theirs
 
 
 for _model in BATCHES:
