@@ -55,7 +55,9 @@ class WriterPool:
         self._is_closed = False
         # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
         self._lock = threading.RLock()
+        # Threads that write wait for the first, who waits for all jobs for the second: none is woken for nothing.
         self._changed = threading.Condition(self._lock)
+        self._idle = threading.Condition(self._lock)
         self.error: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._work, name=f"msdump-writer-{number}", daemon=True)
@@ -77,14 +79,14 @@ class WriterPool:
                 self._jobs.append(job)
             self._waiting_jobs += 1
             self._waiting_bytes += job.size_bytes
-            self._changed.notify_all()
+            self._changed.notify()
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds."""
         with self._lock:
             # A submit that Ctrl-C interrupted may have queued its job without telling anybody, or counting it.
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._jobs and not self._busy, timeout)
+            return self._idle.wait_for(self._is_idle, timeout)
 
     def close(self) -> None:
         """Write what is queued, then end the threads. Idempotent.
@@ -105,6 +107,7 @@ class WriterPool:
             self._lose(self._jobs)
             self._jobs.clear()
             self._changed.notify_all()
+            self._tell_idle()
 
     def fail(self, error: BaseException) -> None:
         """Stop all writing after a failure that is no job's own: all that waits, and all that comes, is lost."""
@@ -112,7 +115,7 @@ class WriterPool:
             self.error = self.error or error
             self._lose(self._jobs)
             self._jobs.clear()
-            self._changed.notify_all()
+            self._tell_idle()
 
     def state(self) -> PoolState:
         with self._lock:
@@ -157,8 +160,17 @@ class WriterPool:
             self._jobs.clear()
         else:
             self._jobs.extendleft(reversed(job.followers))
+            if job.followers:
+                self._changed.notify(len(job.followers))
         job.followers.clear()
-        self._changed.notify_all()
+        self._tell_idle()
+
+    def _is_idle(self) -> bool:
+        return not self._jobs and not self._busy
+
+    def _tell_idle(self) -> None:
+        if self._is_idle():
+            self._idle.notify_all()
 
     def _lose(self, jobs: Iterable[Job]) -> None:
         for job in _with_followers(jobs):

@@ -80,6 +80,47 @@ def test_what_is_submitted_is_run() -> None:
     assert (len(done), state.written_records, state.lost_records, pool.error) == (5, 7, 1, None)
 
 
+def _wait(event: threading.Event, started: threading.Event | None = None) -> None:
+    if started is not None:
+        started.set()
+    event.wait(60)
+
+
+def test_who_waits_is_woken_once_however_many_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, waiting, looks = WriterPool(1), threading.Event(), []
+    is_idle = pool._is_idle
+
+    def look() -> bool:
+        if threading.current_thread() is threading.main_thread():
+            looks.append(is_idle())
+            waiting.set()
+        return is_idle()
+
+    monkeypatch.setattr(pool, "_is_idle", look)
+    # The first job holds the others up until this thread waits for them.
+    pool.submit(Job(1, 1, partial(_wait, waiting)))
+    for _ in range(50):
+        pool.submit(Job(1, 1, lambda: None))
+    assert pool.drain(60)
+    assert looks == [False, True]
+    pool.close()
+
+
+@pytest.mark.parametrize("end", ["give_up", "fail"])
+def test_who_waits_is_told_that_what_waited_is_lost(end: str) -> None:
+    pool, started, go_on = WriterPool(1), threading.Event(), threading.Event()
+    pool.submit(Job(1, 1, partial(_wait, go_on, started)))
+    pool.submit(Job(1, 1, lambda: None))
+    assert started.wait(60)
+    results: list[bool] = []
+    thread = threading.Thread(target=lambda: results.append(pool.drain(60)))
+    thread.start()
+    pool.give_up() if end == "give_up" else pool.fail(OSError("full"))
+    go_on.set()
+    thread.join(60)
+    assert results == [True] and pool.state().lost_records == 1
+
+
 def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
     for _ in range(ROUNDS):
         pool = WriterPool(2)
