@@ -79,7 +79,9 @@ class AclDump(ProcessOwned):
         self._folders = AclFolders(self.root if callback is None else None, device_id, self._guard.expect_folder)
         # Where data begin matters to files on the disk alone.
         offsets = bin.data_offsets if callback is None and not plan.saved.statistics else None
-        self._delivery = Delivery(self._tally, _budget(plan), data_offsets=offsets)
+        # What is left of statistics is text and small files: a second thread would wait for Python, or for the first.
+        threads = 1 if plan.saved.statistics else 2
+        self._delivery = Delivery(self._tally, _budget(plan), threads, offsets)
         # The folder of the device is made later; nobody else dumps below it.
         self._uploader = None if self._sink is not None else begin_upload(self.root, [self.root])
         self._observers: list[Observer] = []
@@ -157,7 +159,8 @@ class AclDump(ProcessOwned):
                 return NoDumper(self._tally)
             # A call is no iteration: all of them stay.
             writers = [self._writer(folder)]
-            return AclOperatorDumper(watch, begins, writers, self._delivery, self._tally, self._clock)
+            parts = watch, begins, writers, self._delivery, self._tally, self._clock
+            return AclOperatorDumper(*parts, self.plan.saved.statistics)
 
         return self._keep(make)
 
@@ -238,7 +241,7 @@ class AclDump(ProcessOwned):
             return self.may_dump() and folder.begins(iteration)
 
         writers = [self._writer(folder, rotation)]
-        parts = watch, begins, writers, self._delivery, self._tally, self._clock
+        parts = watch, begins, writers, self._delivery, self._tally, self._clock, self.plan.saved.statistics
         if self.plan.trigger.is_watcher:
             return Watcher(self.plan.which, names_before, *parts)
         return AclOperatorDumper(*parts)

@@ -245,6 +245,35 @@ def batches(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
         yield batch
 
 
+class Postponed:
+    """Jobs that wait for the end of the run, whose thread then waits until they are written.
+
+    A library that computes with all cores loses more to a thread that writes beside it than the writing takes. For jobs
+    that keep no tensor alive: nothing bounds what waits here. Any thread may call it.
+    """
+
+    def __init__(self, pool: WriterPool) -> None:
+        self._pool = pool
+        self._jobs: list[Job] | None = []
+        self._lock = threading.Lock()
+
+    def add(self, job: Job) -> None:
+        """Keep a job; one that comes after `end` is queued at once."""
+        with self._lock:
+            if self._jobs is not None:
+                self._jobs.append(job)
+                return
+        self._pool.submit(job)
+
+    def end(self) -> bool:
+        """Queue what waits; whether there was anything."""
+        with self._lock:
+            jobs, self._jobs = self._jobs or [], None
+        for job in jobs:
+            self._pool.submit(job)
+        return bool(jobs)
+
+
 class Turns:
     """Records that wait until there is a turn's worth of them; then the step waits until all of them are written.
 

@@ -66,8 +66,9 @@ class Watcher(AclOperatorDumper):
         delivery: Delivery,
         tally: Tally,
         clock: Clock,
+        measures: bool = False,
     ) -> None:
-        super().__init__(watch, begins, writers, delivery, tally, clock)
+        super().__init__(watch, begins, writers, delivery, tally, clock, measures)
         self._which = which
         self._originals = originals
         self._triggers: WeakKeyDictionary[Graph, frozenset[int]] = WeakKeyDictionary()

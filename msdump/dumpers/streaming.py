@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from msdump import dtypes
 from msdump.arrays import Array
 from msdump.config.plan import Plan
 from msdump.dumpers.capture import (
@@ -23,14 +24,15 @@ from msdump.dumpers.capture import (
     op_records,
     parameter_record,
 )
-from msdump.dumpers.delivery import DataOffsets, Delivery, Round, Turns
+from msdump.dumpers.delivery import DataOffsets, Delivery, Postponed, Round, Turns
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.staging import Staged, staged_size
 from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, INPUT, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
+from msdump.records import AFTER, BEFORE, INPUT, AlreadyWritten, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
+from msdump.stats import MeasuredArray, has_nan, measured_now
 
 # How much waits before statistics are taken in turns with the step.
 _TURN_BYTES = 128 << 20
@@ -41,10 +43,16 @@ _NO_ARRAYS: dict[TensorKey, Array] = {}
 
 @dataclass(eq=False, slots=True)
 class Running(Generic[W]):
-    """A run of a graph that is dumped now."""
+    """A run of a graph that is dumped now.
+
+    postponed  jobs that are written when it has ended
+    measured   statistics in the place of tensors; None: the writer needs the tensor
+    """
 
     watched: W
     round: Round
+    postponed: Postponed
+    measured: AlreadyWritten[Array] = field(default_factory=AlreadyWritten)
 
 
 class StreamingDumper(Dumper, Generic[W]):
@@ -98,7 +106,7 @@ class StreamingDumper(Dumper, Generic[W]):
 
     def _begin(self, graph: Graph, iteration: int) -> bool:
         round_ = self._delivery.begin(self._writers, graph.graph_id, iteration, self._model)
-        self._running[graph.graph_id] = Running(self._watched[graph], round_)
+        self._running[graph.graph_id] = Running(self._watched[graph], round_, Postponed(self._delivery.pool))
         return True
 
     def _close(self) -> None:
@@ -109,7 +117,10 @@ class StreamingDumper(Dumper, Generic[W]):
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
         running = self._running.pop(graph_id, None)
         if running is not None:
+            must_wait = running.postponed.end()
             self._delivery.end(running.round, is_complete)
+            if must_wait:
+                self._delivery.pool.drain()
 
     def _write(
         self,
@@ -308,6 +319,8 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
 
     watch   what is written of a graph
     begins  whether an iteration is dumped; called once, before anything of it is written
+    measures  whether the writers say no more of a tensor than its statistics, which the thread that runs the graph
+              then takes itself: threads beside it would take cores from the library that computes
     Inputs that the operator may overwrite are written before it runs, in a file of their own; other operators have
     one file with inputs and outputs. A failure to write ends the dump of all models, not their runs.
     """
@@ -320,10 +333,12 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
         delivery: Delivery,
         tally: Tally,
         clock: Clock,
+        measures: bool = False,
     ) -> None:
         super().__init__(writers, delivery, tally, clock, self)
         self._watch = watch
         self._begins = begins
+        self._measures = measures
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = self._watched[graph] = self._watch(graph)
@@ -364,8 +379,27 @@ class AclOperatorDumper(StreamingDumper[AclWatchedGraph]):
         self._write(running, OpEvent(op, iteration, (array,), (array,)), data.operands, len(data.operands))
 
     def _submit(self, running: Running[AclWatchedGraph], records: Sequence[TensorRecord]) -> None:
+        if self._measures:
+            records = [self._measured(running, record) for record in records]
         safe, held = self._delivery.staged(running.round, running.watched, records)
-        self._delivery.pool.submit(self._delivery.job(running.round, safe, held))
+        job = self._delivery.job(running.round, safe, held)
+        if self._measures and all(record.is_constant or isinstance(record.data, MeasuredArray) for record in safe):
+            running.postponed.add(job)
+        else:
+            self._delivery.pool.submit(job)
+
+    def _measured(self, running: Running[AclWatchedGraph], record: TensorRecord) -> TensorRecord:
+        """The record with statistics in the place of its tensor, which is measured once in a run."""
+        is_measured = record.data.size and record.dtype in dtypes.MINDSPORE_DUMPED
+        if not is_measured or running.watched.is_constant(record.key):
+            return record
+        found = running.measured.get(record)
+        if found is None and not running.measured.has(record.identity):
+            found = measured_now(record.data, record.dtype)
+            if has_nan(found, record.dtype):
+                found = None  # which element comes first decides what the extremes are
+            running.measured.put(record, found)
+        return record if found is None else replace(record, data=found)
 
 
 def _identity(operand: Operand) -> Identity:

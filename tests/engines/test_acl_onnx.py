@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ pytest.importorskip("onnxruntime")
 import onnx
 
 from msdump.arrays import Array
+from msdump.dumpers import streaming
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.paths.acl import safe_piece
 from msdump.frontends.onnx import load_model
+from msdump.stats import measured_now
 from tests.engines.acl_plans import make_dump, tensors, tree
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
@@ -96,6 +99,43 @@ def test_the_tree_and_the_statistics_of_a_model(tmp_path: Path) -> None:
             assert (row.dtype, row.shape, row.count) == ("float32", array.shape, array.size)
             assert [row.max, row.min, row.avg] == [float(f"{v:g}") for v in (array.max(), array.min(), array.mean())]
             assert (row.nan, row.negative_inf, row.positive_inf) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("first", [1.5, np.nan, np.inf])
+def test_statistics_are_those_of_the_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float) -> None:
+    """A tensor is measured once in a run, by the thread that runs the model."""
+    measured: list[str] = []
+
+    def measure(array: Array, dtype_name: str) -> Array:
+        measured.append(threading.current_thread().name)
+        return measured_now(array, dtype_name)
+
+    monkeypatch.setattr(streaming, "measured_now", measure)
+    proto = model_of("branches")
+    feeds = feeds_of("branches")[0]
+    feeds["x"][0, 0] = first
+    dump = make_dump(tmp_path / "dump", dump_mode="all", dump_data="stats")
+    model = load_model(proto, dump.observe_model(1, ["branches"]))
+    model.run(feeds)
+    dump.close()
+    expected = truth(proto, feeds)
+    files = sorted((tmp_path / "dump").rglob("*.csv"))
+    assert len(files) == len({place[0] for place in expected})
+    # The input and what each operator makes; all of them are read by others as well.
+    assert measured == [threading.main_thread().name] * len(files)
+    for path in files:
+        for row in read_acl_stats(path):
+            array = expected.get((row.op_name, row.io, row.slot))
+            if array is None or array.dtype != np.float32:
+                continue
+            counts = [np.isnan(array).sum(), np.isneginf(array).sum(), np.isposinf(array).sum()]
+            assert [row.nan, row.negative_inf, row.positive_inf] == counts, path
+            found = array.reshape(-1)
+            if np.isnan(found[0]):
+                assert row.max is not None and np.isnan(row.max), path
+            else:
+                # NaN wins only where it comes first.
+                assert row.max == float(f"{np.nanmax(found):g}") and row.min == float(f"{np.nanmin(found):g}"), path
 
 
 def test_original_names_choose_operators(tmp_path: Path) -> None:
