@@ -68,6 +68,12 @@ class Delivery:
             round_.is_complete = is_complete
             self.pool.submit(Job(0, 0, round_.leave))
 
+    def reserve(self, size_bytes: int, own_bytes: int = 0) -> None:
+        """Wait for room, as `Staging.reserve`."""
+        if not self.staging.has_room(size_bytes, own_bytes):
+            with self.pool.hurry():
+                self.staging.reserve(size_bytes, own_bytes)
+
     def stage(self, round_: Round, key: TensorKey, array: Array) -> Staged:
         """A copy of a tensor that is about to be overwritten; `reserve` room for it first."""
         return self.staging.stage((round_, key), array)
@@ -87,7 +93,7 @@ class Delivery:
         """
         movable = [record for record in records if not memory.is_constant(record.key)]
         own = sum(staged.size_bytes for staged in old_inputs.values())
-        self.staging.reserve(sum(staged_size(record.data) for record in movable if record.key not in old_inputs), own)
+        self.reserve(sum(staged_size(record.data) for record in movable if record.key not in old_inputs), own)
         safe: list[TensorRecord] = []
         held: list[object] = []
         for record, offset in zip(records, self._offsets_of(records), strict=True):
@@ -315,13 +321,14 @@ class Turns:
         if round_ is None:
             return
         delivery = self._delivery
-        for batch in batches(records):
-            delivery.pool.submit(delivery.job(round_, batch, list(held)))
-        held.clear()
-        delivery.pool.drain()
-        if repeats:
-            delivery.pool.submit(delivery.job(round_, repeats, []))
+        with delivery.pool.hurry():
+            for batch in batches(records):
+                delivery.pool.submit(delivery.job(round_, batch, list(held)))
+            held.clear()
             delivery.pool.drain()
+            if repeats:
+                delivery.pool.submit(delivery.job(round_, repeats, []))
+                delivery.pool.drain()
 
     def lose(self) -> None:
         """Write nothing of what waits: its memory is somebody else's by now."""

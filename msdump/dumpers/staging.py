@@ -77,13 +77,19 @@ class Staging:
         self._count()
         return self._held
 
+    def has_room(self, size_bytes: int, own_bytes: int = 0) -> bool:
+        """Whether `reserve` would not wait."""
+        with self._lock:
+            self._bury_dead()
+            return not size_bytes or self._held <= own_bytes or self._held + size_bytes <= self._budget
+
     def reserve(self, size_bytes: int, own_bytes: int = 0) -> None:
         """Wait until `size_bytes` more fit into the budget.
 
         own_bytes   of copies that the caller holds itself: no waiting would free them
         What is larger than the whole budget goes through alone, when nothing else waits; nothing goes through always.
         """
-        while not self._has_room(size_bytes, own_bytes):
+        while not self.has_room(size_bytes, own_bytes):
             try:
                 dead = self._deaths.get(timeout=_PATIENCE_S)
             except Empty:
@@ -129,11 +135,6 @@ class Staging:
     def _known(self, name: Hashable) -> Staged | None:
         reference = self._by_name.get(name)
         return reference() if reference is not None else None
-
-    def _has_room(self, size_bytes: int, own_bytes: int) -> bool:
-        with self._lock:
-            self._bury_dead()
-            return not size_bytes or self._held <= own_bytes or self._held + size_bytes <= self._budget
 
     def _open_account(self, staged: Staged, name: Hashable, buffer: Array | None) -> ReferenceType[Staged]:
         reference = ref(staged, self._deaths.put)

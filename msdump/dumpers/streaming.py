@@ -117,10 +117,11 @@ class StreamingDumper(Dumper, Generic[W]):
     def _end(self, graph_id: int, is_complete: bool = False) -> None:
         running = self._running.pop(graph_id, None)
         if running is not None:
-            must_wait = running.postponed.end()
-            self._delivery.end(running.round, is_complete)
-            if must_wait:
-                self._delivery.pool.drain()
+            with self._delivery.pool.hurry():
+                must_wait = running.postponed.end()
+                self._delivery.end(running.round, is_complete)
+                if must_wait:
+                    self._delivery.pool.drain()
 
     def _write(
         self,
@@ -198,7 +199,7 @@ class AsyncDumper(StreamingDumper[WatchedGraph]):
             if overwritten and self._measures_only(watched):
                 # What waits for its turn keeps its share of the budget, and this thread alone ends the turn.
                 self._turns.make_room(round_, sum(array.nbytes for array in overwritten.values()))
-            self.staging.reserve(sum(staged_size(array) for array in overwritten.values()))
+            self._delivery.reserve(sum(staged_size(array) for array in overwritten.values()))
             for key, array in overwritten.items():
                 self._old_inputs[key] = self._delivery.stage(round_, key, array)
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+# The least share of a core that the system gives beside a thread that computes.
+_LEAST_PRIORITY = 19
 
 
 @dataclass(eq=False, slots=True)
@@ -42,6 +49,9 @@ class WriterPool:
 
     The first error stops all writing: waiting jobs are counted as lost, later ones too, and `error` keeps it.
     Threads are daemons, so that a process that forgot to close can still end.
+
+    Threads that write while a step computes take what its threads leave of the cores: on Linux their priority is the
+    least. It can only be lowered, so others of the usual priority take their place as long as somebody waits.
     """
 
     def __init__(self, threads: int) -> None:
@@ -53,14 +63,17 @@ class WriterPool:
         self._written_records = 0
         self._lost = 0
         self._is_closed = False
+        self._hurries = 0  # of those that wait now
         # Entered as it is: a Condition's own `with` runs Python, where Ctrl-C may come between the lock and the block.
         self._lock = threading.RLock()
-        # Threads that write wait for the first, who waits for all jobs for the second: none is woken for nothing.
-        self._changed = threading.Condition(self._lock)
+        # Threads of either kind wait for work at the first, by whether they are patient; who waits for all jobs waits
+        # at the second: none is woken for nothing.
+        self._work_for = {is_patient: threading.Condition(self._lock) for is_patient in (True, False)}
         self._idle = threading.Condition(self._lock)
         self.error: BaseException | None = None
         self._threads = [
-            threading.Thread(target=self._work, name=f"msdump-writer-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(is_patient,), name=f"msdump-{kind}-{number}", daemon=True)
+            for kind, is_patient in (("writer", True), ("hurried-writer", False))
             for number in range(max(1, threads))
         ]
         for thread in self._threads:
@@ -79,14 +92,27 @@ class WriterPool:
                 self._jobs.append(job)
             self._waiting_jobs += 1
             self._waiting_bytes += job.size_bytes
-            self._changed.notify()
+            self._on_duty().notify()
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds."""
-        with self._lock:
-            # A submit that Ctrl-C interrupted may have queued its job without telling anybody, or counting it.
-            self._changed.notify_all()
+        # A submit that Ctrl-C interrupted may have queued its job without telling anybody, which `hurry` does.
+        with self.hurry(), self._lock:
             return self._idle.wait_for(self._is_idle, timeout)
+
+    @contextmanager
+    def hurry(self) -> Iterator[None]:
+        """Somebody waits for what is queued, or will be, inside of the block."""
+        try:
+            with self._lock:
+                self._hurries += 1
+                self._on_duty().notify_all()
+            yield
+        finally:
+            with self._lock:
+                self._hurries -= 1
+                if self._jobs:
+                    self._on_duty().notify_all()
 
     def close(self) -> None:
         """Write what is queued, then end the threads. Idempotent.
@@ -106,7 +132,8 @@ class WriterPool:
             self._is_closed = True
             self._lose(self._jobs)
             self._jobs.clear()
-            self._changed.notify_all()
+            for condition in self._work_for.values():
+                condition.notify_all()
             self._tell_idle()
 
     def fail(self, error: BaseException) -> None:
@@ -123,11 +150,13 @@ class WriterPool:
                 self._waiting_jobs, self._waiting_bytes, self._written_bytes, self._written_records, self._lost
             )
 
-    def _work(self) -> None:
+    def _work(self, is_patient: bool) -> None:
+        if is_patient:
+            _take_the_least_priority()
         while True:
             with self._lock:
-                while not self._jobs and not self._is_closed:
-                    self._changed.wait()
+                while not self._is_closed and (not self._jobs or is_patient == bool(self._hurries)):
+                    self._work_for[is_patient].wait()
                 if not self._jobs:
                     return
                 job = self._jobs.popleft()
@@ -161,9 +190,12 @@ class WriterPool:
         else:
             self._jobs.extendleft(reversed(job.followers))
             if job.followers:
-                self._changed.notify(len(job.followers))
+                self._on_duty().notify(len(job.followers))
         job.followers.clear()
         self._tell_idle()
+
+    def _on_duty(self) -> threading.Condition:
+        return self._work_for[not self._hurries]
 
     def _is_idle(self) -> bool:
         return not self._jobs and not self._busy
@@ -179,6 +211,13 @@ class WriterPool:
             self._waiting_bytes -= job.size_bytes
             job.run = _nothing
             job.held.clear()
+
+
+def _take_the_least_priority() -> None:
+    """Of this thread alone, which only Linux does."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_PRIORITY)
 
 
 def _nothing() -> None:

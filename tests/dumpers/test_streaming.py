@@ -409,7 +409,7 @@ def test_a_wait_can_be_interrupted(tmp_path: Path) -> None:
     case, gate, tally = chain(4, 100_000), Gate(), Tally()
     dumper = AsyncDumper(make_plan(tmp_path, input_output=2), [gate], tally, 1, threads=1)
     executor = Executor(case.graph, [dumper])
-    reserve = dumper.staging.reserve
+    reserve = dumper._delivery.reserve
     calls = itertools.count()
 
     def interrupted(size_bytes: int, own_bytes: int = 0) -> None:
@@ -417,7 +417,7 @@ def test_a_wait_can_be_interrupted(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         reserve(size_bytes, own_bytes)
 
-    dumper.staging.reserve = interrupted  # type: ignore[method-assign]
+    dumper._delivery.reserve = interrupted  # type: ignore[method-assign]
     gate.permits.release(100)
     with pytest.raises(KeyboardInterrupt):
         executor.run(case.inputs, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import signal
 import sys
@@ -15,7 +16,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from msdump.dumpers.delivery import Delivery
 from msdump.dumpers.staging import Staging
+from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
 
 ROUNDS = 60
@@ -119,6 +122,48 @@ def test_who_waits_is_told_that_what_waited_is_lost(end: str) -> None:
     go_on.set()
     thread.join(60)
     assert results == [True] and pool.state().lost_records == 1
+
+
+def _priority() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems know priorities of processes alone")
+def test_threads_leave_the_cores_to_the_step_until_somebody_waits() -> None:
+    pool, own = WriterPool(2), _priority()
+    seen: list[int] = []
+    done = threading.Event()
+
+    def job() -> None:
+        seen.append(_priority())
+        done.set()
+
+    pool.submit(Job(1, 1, job))
+    assert done.wait(60) and seen == [19]
+    with pool.hurry():
+        for _ in range(5):
+            pool.submit(Job(1, 1, job))
+        assert pool.drain(60) and seen[1:] == [own] * 5
+    done.clear()
+    pool.submit(Job(1, 1, job))
+    assert done.wait(60) and seen[6:] == [19] and _priority() == own
+    pool.close()
+
+
+def test_who_waits_for_room_has_the_writers_hurry() -> None:
+    delivery, seen = Delivery(Tally(), 100), list[int]()
+
+    def job() -> None:
+        deadline = time.monotonic() + 60
+        while not delivery.pool._hurries and time.monotonic() < deadline:
+            time.sleep(0.001)
+        seen.append(delivery.pool._hurries)
+
+    held: list[object] = [delivery.staging.stage("value", np.zeros(100, np.uint8))]
+    delivery.pool.submit(Job(100, 1, job, held))
+    assert is_done_in_time(partial(delivery.reserve, 1)) and seen == [1]
+    assert delivery.pool._hurries == 0
+    delivery.pool.close()
 
 
 def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
