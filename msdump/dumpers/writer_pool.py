@@ -51,7 +51,7 @@ class WriterPool:
     Threads are daemons, so that a process that forgot to close can still end.
 
     Threads that write while a step computes take what its threads leave of the cores: on Linux their priority is the
-    least. It can only be lowered, so others of the usual priority take their place as long as somebody waits.
+    least. It can only be lowered, so others of the usual priority, as many, take what is queued while somebody waits.
     """
 
     def __init__(self, threads: int) -> None:
