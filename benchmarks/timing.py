@@ -93,6 +93,11 @@ class BareWriter:
         self._folder = folder / "bare"
         self._source = np.empty(0, np.uint8)
 
+    @property
+    def source_bytes(self) -> int:
+        """What it holds of this process's memory."""
+        return int(self._source.nbytes)
+
     def seconds(self, sizes: Sequence[int]) -> float:
         """Of writing; the files are gone afterwards."""
         if self._source.size < max(sizes):

@@ -46,7 +46,7 @@ def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str
         opened = opening.current()
         if opened is None or opened.pool is None:
             raise RuntimeError("expected an asynchronous dump, got none")
-        budget, before = staging_budget(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        budget, before, added = staging_budget(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
         while True:
             settle()
             began = time.perf_counter()
@@ -55,6 +55,7 @@ def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str
             opened.pool.drain()
             total = (time.perf_counter() - began) / block
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            added = max(added, (peak - before) * 1024 - writer.source_bytes)
             plain = statistics.median(timed(step) for _ in range(pause))
             sizes = distinct_sizes((folder / "dump").rglob("*"))
             _remove_iterations(folder / "dump")
@@ -64,7 +65,7 @@ def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str
             yield {
                 "total": (total, max(plain, bare)),
                 "added": (total, plain, bare),
-                "memory": (peak - before) * 1024 / budget,
+                "memory": added / budget,
             }
 
 

@@ -51,12 +51,13 @@ class WriterPool:
     Threads are daemons, so that a process that forgot to close can still end.
 
     Threads that write while a step computes take what its threads leave of the cores: on Linux their priority is the
-    least. It can only be lowered, so others of the usual priority, as many, take what is queued while somebody waits.
+    least. It can only be lowered, so as long as somebody waits, others of the usual priority take what is queued. No
+    more than `threads` write at a time.
     """
 
     def __init__(self, threads: int) -> None:
         self._jobs: deque[Job] = deque()
-        self._busy = 0  # threads that write now
+        self._busy, self._most_busy = 0, max(1, threads)  # threads that write now
         self._waiting_jobs = 0
         self._waiting_bytes = 0
         self._written_bytes = 0
@@ -74,7 +75,7 @@ class WriterPool:
         self._threads = [
             threading.Thread(target=self._work, args=(is_patient,), name=f"msdump-{kind}-{number}", daemon=True)
             for kind, is_patient in (("writer", True), ("hurried-writer", False))
-            for number in range(max(1, threads))
+            for number in range(self._most_busy)
         ]
         for thread in self._threads:
             thread.start()
@@ -155,7 +156,7 @@ class WriterPool:
             _take_the_least_priority()
         while True:
             with self._lock:
-                while not self._is_closed and (not self._jobs or is_patient == bool(self._hurries)):
+                while not self._is_closed and not (self._jobs and self._is_on_duty(is_patient)):
                     self._work_for[is_patient].wait()
                 if not self._jobs:
                     return
@@ -169,6 +170,8 @@ class WriterPool:
                 error = failure
             with self._lock:
                 self._finish(job, error)
+                if self._jobs and is_patient == bool(self._hurries):
+                    self._on_duty().notify()  # it takes the place of this thread
 
     def _finish(self, job: Job, error: BaseException | None) -> None:
         """Account for a job that has run; its followers are next."""
@@ -193,6 +196,9 @@ class WriterPool:
                 self._on_duty().notify(len(job.followers))
         job.followers.clear()
         self._tell_idle()
+
+    def _is_on_duty(self, is_patient: bool) -> bool:
+        return is_patient != bool(self._hurries) and self._busy < self._most_busy
 
     def _on_duty(self) -> threading.Condition:
         return self._work_for[not self._hurries]
