@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,6 +23,7 @@ SECTION = "Limits of the machine"
     SECTION,
     {
         "read": Line("np.sum of 64 MiB of float32, one core", unit="GB/s"),
+        "read-all": Line("the same by all cores, parts of one array", unit="GB/s"),
         "copy": Line("np.copyto of 64 MiB", unit="GB/s"),
         "fresh": Line("the same into pages that are new", unit="GB/s"),
         "md5": Line("MD5 of hashlib, one core", unit="GB/s"),
@@ -35,7 +37,18 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     def fresh() -> None:
         np.copyto(np.empty(2 * array.size, np.float32)[: array.size], array)
 
-    calls = {"read": lambda: np.sum(array), "copy": lambda: np.copyto(target, array), "fresh": fresh}
+    parts = np.array_split(array, len(os.sched_getaffinity(0)))
+    pool = ThreadPoolExecutor(len(parts))
+
+    def read_all() -> None:
+        list(pool.map(np.sum, parts))
+
+    calls = {
+        "read": lambda: np.sum(array),
+        "read-all": read_all,
+        "copy": lambda: np.copyto(target, array),
+        "fresh": fresh,
+    }
     for call in calls.values():
         call()
     while True:
@@ -49,6 +62,7 @@ def memory(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     {
         **{f"{place}-write": Line(f"write() of 1 GiB as files of 8 MiB, {place}", unit="GB/s") for place in PLACES},
         **{f"{place}-create": Line(f"create, write 256 bytes, close: a file, {place}", unit="µs") for place in PLACES},
+        "whole": Line("the same without a name, which it gets when it is whole, tmpfs", unit="µs"),
         **{f"{place}-link": Line(f"a hard link, {place}", unit="µs") for place in PLACES},
     },
 )
@@ -64,6 +78,7 @@ def files(bench: Bench) -> Iterator[Mapping[str, Sample]]:
                 rates[f"{place}-create"] = writers[place].seconds([256] * count) / count * 1e6
                 rates[f"{place}-link"] = _links(folder, count) / count * 1e6
                 settle()
+            rates["whole"] = _whole_files(folders["tmpfs"], count) / count * 1e6
             yield rates
 
 
@@ -78,5 +93,24 @@ def _links(folder: Path, count: int) -> float:
             os.link(place / "file", name)
 
     seconds = timed(link_all)
+    shutil.rmtree(place)
+    return seconds
+
+
+def _whole_files(folder: Path, count: int) -> float:
+    """Files that are there as a whole or not at all."""
+    place = folder / "whole"
+    place.mkdir()
+    handle, data = os.open(place, os.O_RDONLY | os.O_DIRECTORY), bytes(256)
+
+    def write_all() -> None:
+        for number in range(count):
+            unnamed = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600, dir_fd=handle)
+            os.write(unnamed, data)
+            os.link(f"/proc/self/fd/{unnamed}", str(number), dst_dir_fd=handle, follow_symlinks=True)
+            os.close(unnamed)
+
+    seconds = timed(write_all)
+    os.close(handle)
     shutil.rmtree(place)
     return seconds
