@@ -90,11 +90,12 @@ class GraphFiles:
 
     def __init__(self, dump: DumpDir) -> None:
         self._paths: dict[tuple[int | None, int], list[Path]] = {}
-        for suffix in ("pb", "ir"):
-            for path in dump.graph_files(suffix):
-                match = _GRAPH_FILE.fullmatch(path.name)
-                if match is not None:
-                    self._paths.setdefault((_rank_of(path), int(match[1])), []).append(path)
+        with dump.listed_once():
+            paths = [path for suffix in ("pb", "ir") for path in dump.graph_files(suffix)]
+        for path in paths:
+            match = _GRAPH_FILE.fullmatch(path.name)
+            if match is not None:
+                self._paths.setdefault((_rank_of(path), int(match[1])), []).append(path)
         self._read: dict[tuple[int | None, int], GraphFile | None] = {}
         self.damaged: list[tuple[str, FormatError]] = []
 

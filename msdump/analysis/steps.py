@@ -268,11 +268,13 @@ def read_statistic_steps(
     rows: dict[tuple[str, int], StatisticRow] = {}
     damaged: list[tuple[str, FormatError]] = []
     tensors: dict[StepKey, list[DumpedTensor]] = {}
-    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = [
-        *((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files()),
-        *((place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()),
-        *((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files()),
-    ]
+    readers: list[tuple[Place, Path, Callable[[], list[StatisticRow]]]] = []
+    with dump.listed_once():
+        readers += ((place, path, partial(read_statistic_csv, path)) for place, path in dump.statistic_files())
+        readers += (
+            (place, path, partial(read_acl_stats, path, name)) for place, path, name in dump.statistic_dump_files()
+        )
+        readers += ((place, path, partial(read_msprobe_json, path)) for place, path in dump.msprobe_files())
     for place, path, reader in readers:
         key = StepKey(place.rank_id, place.graph_id, place.iteration)
         if not all(is_selected(value, numbers) for value, numbers in zip(key, (rank, graph, iteration), strict=True)):

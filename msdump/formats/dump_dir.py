@@ -15,6 +15,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ class DumpDir:
         self.path = storage.absolute(path)
         self.is_strict = is_strict
         self._headers: dict[str, list[DumpedTensor]] | None = {} if keeps_headers else None
+        self._walks: list[list[DumpedFolder]] | None = None  # inside of `listed_once`
         self._listed: dict[DumpedFolder, list[DumpedFile]] = {}
         self._damaged: dict[tuple[str, str], FormatError] = {}
         self._foreign: set[str] = set()
@@ -108,6 +110,16 @@ class DumpDir:
     def foreign(self) -> list[str]:
         """Paths below the folder that belong to no dump: unknown names, links that lead out, devices."""
         return sorted(self._foreign)
+
+    @contextmanager
+    def listed_once(self) -> Iterator[None]:
+        """Let all questions asked inside of the block see the folders as the first one finds them, which lists them."""
+        before = self._walks
+        self._walks = [] if before is None else before
+        try:
+            yield
+        finally:
+            self._walks = before
 
     def folders(self) -> Iterator[DumpedFolder]:
         """Every folder that holds files, in the order in which a run fills them."""
@@ -299,6 +311,13 @@ class DumpDir:
         self._damaged.setdefault((path, str(error)), error)
 
     def _walk(self) -> list[DumpedFolder]:
+        if self._walks is None:
+            return self._listed_folders()
+        if not self._walks:
+            self._walks.append(self._listed_folders())
+        return self._walks[0]
+
+    def _listed_folders(self) -> list[DumpedFolder]:
         path = os.fspath(self.path)
         if is_remote(path):
             return sorted(self._remote_folders(path), key=_folder_order)

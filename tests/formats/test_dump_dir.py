@@ -493,3 +493,15 @@ def test_headers_are_read_once_where_they_are_kept(tmp_path: Path) -> None:
     (folder / "Add.Add-op0.0.0.17.output.0.DefaultFormat.npy").write_bytes(b"changed")
     assert list(kept.tensors()) == first and list(other.tensors()) == []
     assert [Path(path).name for path, _ in kept.damaged] == [broken.name]
+
+
+def test_folders_are_listed_once_for_several_questions(tmp_path: Path) -> None:
+    write_npy(tmp_path / plain_name("Add-op1"), np.float32([1]))
+    dump = DumpDir(tmp_path)
+    with dump.listed_once():
+        before = list(dump.files())
+        write_npy(tmp_path / plain_name("Add-op2"), np.float32([1]))
+        with dump.listed_once():
+            assert list(dump.files()) == before and len(before) == 1
+        assert list(dump.files()) == before
+    assert len(list(dump.files())) == 2

@@ -70,8 +70,12 @@ def compare_dumps(
     Raises:  ConfigError when the dumps have no operator in common; FormatError when there is nothing at a path.
     """
     dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
-    graphs = [GraphFiles(dump) for dump in dumps]
-    steps_of_dumps = [_steps(dump, files, rank, graph, iteration) for dump, files in zip(dumps, graphs, strict=True)]
+    graphs: list[GraphFiles] = []
+    steps_of_dumps: list[list[Step]] = []
+    for dump in dumps:
+        with dump.listed_once():
+            graphs.append(GraphFiles(dump))
+            steps_of_dumps.append(_steps(dump, graphs[-1], rank, graph, iteration))
     for dump, steps in zip(dumps, steps_of_dumps, strict=True):
         if not any(step.operators for step in steps):
             raise _no_tensors(dump, rank, graph, iteration)

@@ -39,11 +39,11 @@ TABLE_TITLES = (
 
 def headline(comparison: Comparison) -> list[str]:
     """The finding in a few lines: the operator that goes wrong comes first, then where differences come in at all."""
-    graphs = GraphFiles(DumpDir.open(comparison.mine))
     wrong, differing = comparison.first_wrong, comparison.first_differing
     if differing is None:
         count = sum(1 for _ in comparison.operators)
         return [f"agree: all {count} pairs of operators and parameters agree."]
+    graphs = GraphFiles(DumpDir.open(comparison.mine))
     lines = []
     if wrong is not None:
         lines.append(f"first wrong operator: {_named(wrong, graphs)}")

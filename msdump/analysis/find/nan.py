@@ -232,13 +232,14 @@ def find_non_finite(
     Raises:  ConfigError when there is nothing to look at; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    graphs, health = GraphFiles(dump), HealthTable()
     selected: Any = {"rank": rank, "graph": graph, "iteration": iteration}
-    table, damaged = read_statistic_steps(dump, **selected, every_run=True)
-    measured = list(table.steps)
-    health.add_rows(table.row, _tensors(measured), damaged)
-    keys = {step.key for step in measured}
-    others = [step for step in read_steps(dump, **selected, every_run=True) if step.key not in keys]
+    with dump.listed_once():
+        graphs, health = GraphFiles(dump), HealthTable()
+        table, damaged = read_statistic_steps(dump, **selected, every_run=True)
+        measured = list(table.steps)
+        health.add_rows(table.row, _tensors(measured), damaged)
+        keys = {step.key for step in measured}
+        others = [step for step in read_steps(dump, **selected, every_run=True) if step.key not in keys]
     health.add_tensors(_tensors(others), damaged, thread_count, progress, measurements)
     steps = sorted([*measured, *others], key=_when)
     if not any(step.operators for step in steps):

@@ -62,10 +62,11 @@ def tensor_statistics(
     Raises:  ConfigError when there is nothing to measure; FormatError when there is nothing at the path.
     """
     dump = opened(dump)
-    steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
-    table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    with dump.listed_once():
+        steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
+        graphs = GraphFiles(dump)
     covered = {step.key for step in steps}
-    graphs = GraphFiles(dump)
     roles = Roles(graphs)
     listed = [(step, one) for step in steps for one in _tensors(step, op_type, roles, graphs)]
     measure = partial(_measure_group, has_md5=has_md5, is_raw=is_raw, has_exponents=has_exponents)
