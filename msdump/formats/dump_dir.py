@@ -14,7 +14,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.html_table import html_table
+from msdump.makers import maker
 from msdump.plain_files import SIDE_BYTES, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
@@ -61,6 +62,10 @@ class OperatorOrder:
         operator has that."""
         position = self.position_by_name.get(name)
         return None if position is None or position < 0 else position
+
+
+_NO_ORDER = OperatorOrder()
+_dumped_file = maker(DumpedFile)
 
 
 class DumpDir:
@@ -223,7 +228,8 @@ class DumpDir:
 
     def overflow_files(self) -> list[DumpedFile]:
         """Files that say where an operator overflowed, by time stamp."""
-        found = [file for folder in self._walk() for file in self._named(folder) if file.form == parse.OVERFLOW]
+        files = (file for folder in self._walk() for file in self._named(folder, self._original_names(folder)))
+        found = [file for file in files if file.form == parse.OVERFLOW]
         return sorted(found, key=lambda file: (file.timestamp_us or 0, file.path))
 
     def statistic_files(self) -> list[tuple[Place, Path]]:
@@ -385,16 +391,20 @@ class DumpDir:
                 folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
         return folders
 
-    def _named(self, folder: DumpedFolder) -> Iterator[DumpedFile]:
+    def _named(
+        self, folder: DumpedFolder, names: Iterable[tuple[str, str]], order: OperatorOrder = _NO_ORDER
+    ) -> Iterator[DumpedFile]:
         """Files of a folder whose names are those of data files, with long names restored."""
-        for name, original in self._original_names(folder):
-            is_msprobe = folder.place.layout == MSPROBE
-            parsed = parse.parse_msprobe_name(original) if is_msprobe else parse.parse_dump_name(original)
-            path = os.path.join(folder.path, name)
+        parse_name = parse.parse_msprobe_name if folder.place.layout == MSPROBE else parse.parse_dump_name
+        before, place = os.path.join(folder.path, ""), folder.place
+        for name, original in names:
+            parsed = parse_name(original)
             if parsed is not None:
-                yield DumpedFile(path, folder.place, parsed, original)
+                position = order.find(parsed.op_name)
+                full_name = None if position is None else order.full_names[position]
+                yield _dumped_file(before + name, place, parsed, original, position, full_name)
             elif not _is_side_file(folder, original):
-                self._foreign.add(path)
+                self._foreign.add(before + name)
 
     def _original_names(self, folder: DumpedFolder) -> list[tuple[str, str]]:
         """Names of a folder's files, each with the one that it stands for."""
@@ -406,9 +416,9 @@ class DumpDir:
         """Data files of a folder in execution order."""
         if folder in self._listed:
             return self._listed[folder]
-        files = [file for file in self._named(folder) if file.form != parse.OVERFLOW]
-        order = self.order_in(folder)
-        placed = sorted([_placed(file, order) for file in files], key=_file_order)
+        names = self._original_names(folder)
+        files = self._named(folder, names, self.order_in(folder))
+        placed = sorted((file for file in files if file.name.form != parse.OVERFLOW), key=_file_order)
         if self._headers is not None:
             self._listed[folder] = placed
         return placed
@@ -510,13 +520,6 @@ def _positions(full_names: list[str]) -> dict[str, int]:
     return positions
 
 
-def _placed(file: DumpedFile, order: OperatorOrder) -> DumpedFile:
-    position = order.find(file.op_name)
-    if position is None:
-        return file
-    return replace(file, position=position, known_full_name=order.full_names[position])
-
-
 def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
     """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
     the latest one, as where two runs share a folder the newer one counts."""
@@ -531,9 +534,10 @@ def _file_order(file: DumpedFile) -> tuple[Any, ...]:
     """Operators in execution order, then what is no operator (parameters), each by time; inputs before outputs."""
     last = 1 << 62
     position = last if file.position is None else file.position
-    stamp = 0 if file.position is not None else (last if file.timestamp_us is None else file.timestamp_us)
-    is_output = file.io == "output"
-    return (position, stamp, is_output, file.slot or 0, file.name.part or 0, file.timestamp_us or 0, file.path)
+    name = file.name
+    time = name.timestamp_us
+    stamp = 0 if file.position is not None else (last if time is None else time)
+    return (position, stamp, name.io == "output", name.slot or 0, name.part or 0, time or 0, file.path)
 
 
 def _is_one_of(value: Any, wanted: Any) -> bool:

@@ -18,6 +18,7 @@ from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
 from msdump.frames import optional_package
+from msdump.makers import maker
 from msdump.packing import packed_size
 from msdump.plain_files import unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
@@ -278,11 +279,14 @@ class DumpedTensor:
         raise FormatError(f"{self.where}: expected the tensor that was there a moment ago, got none.")
 
 
+_dumped_tensor = maker(DumpedTensor)
+
+
 def _npy_tensor(file: DumpedFile) -> DumpedTensor:
     header, small = scan_npy(file.path)
     name = file.name
     assert name.io is not None and name.slot is not None  # npy names without them get output 0
-    return DumpedTensor(
+    return _dumped_tensor(
         file,
         name.io,
         name.slot,

@@ -17,6 +17,7 @@ from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.npy import MAGIC, PREFIX_BYTES, dtype_of_mark
+from msdump.makers import maker
 from msdump.records import MAX_NDIM
 from msdump.storage.files import open_file, part_of, read_start, size_of
 
@@ -92,6 +93,9 @@ class SmallNpy:
         return flat.reshape(header.shape, order="F" if header.is_fortran else "C")
 
 
+_small_npy = maker(SmallNpy)
+
+
 def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     """What a file of the right length says; a small one on the disk as a whole.   Raises: as `read_npy`."""
     started = read_start(path, _SMALL_BYTES)
@@ -111,7 +115,7 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
         return read_npy_header(path), None  # which says what is wrong
     if len(start) < status.st_size:
         return header, None
-    return header, SmallNpy(header, start, status.st_dev, status.st_ino)
+    return header, _small_npy(header, start, status.st_dev, status.st_ino)
 
 
 # By the bytes before the data, of version 1.0.

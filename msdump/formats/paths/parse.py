@@ -34,8 +34,9 @@ from dataclasses import dataclass, replace
 from msdump import dtypes
 from msdump.formats.exception import parse_core_file_name
 from msdump.formats.paths.acl import BinFileName, parse_async_path, parse_bin_file_name, parse_overflow_json_name
-from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, parse_data_file_name, parse_sync_path
+from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, data_file_pieces, parse_sync_path
 from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
+from msdump.makers import maker
 from msdump.records import INPUT, OUTPUT
 
 NPY, BIN, RAW, OVERFLOW, PT = "npy", "bin", "raw", "overflow", "pt"
@@ -92,6 +93,9 @@ class DumpName:
     task_part: tuple[int, ...] = ()
     keyword: str | None = None
     is_argument: bool = False
+
+
+_dump_name = maker(DumpName)
 
 
 def parse_dump_name(text: str) -> DumpName | None:
@@ -165,13 +169,14 @@ def _of_bin(name: BinFileName) -> DumpName:
 
 
 def _npy(text: str) -> DumpName:
-    data = parse_data_file_name(text)
-    if data is not None:
-        numbers = data.task_id, data.stream_id, data.timestamp_us
-        tensor_format = None if _SHAPE_FORMAT.fullmatch(data.format) else data.format
-        return DumpName(
-            NPY, data.op_type, data.op_name, *numbers, data.io, data.slot, format=tensor_format, dtype=data.dtype
-        )
+    pieces = data_file_pieces(text)
+    if pieces is not None:
+        op_type, op_name, task, stream, time, io, slot, tensor_format, dtype, _ = pieces
+        is_shape = tensor_format[0] in "0123456789" and _SHAPE_FORMAT.fullmatch(tensor_format)
+        return _dump_name(
+            NPY, op_type, op_name, int(task), int(stream), int(time), io, int(slot), None,
+            None if is_shape else tensor_format, dtype,
+        )  # fmt: skip
     fx = _fx(text)
     if fx is not None:
         return fx

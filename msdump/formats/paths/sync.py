@@ -71,23 +71,23 @@ def format_data_file_name(name: DataFileName) -> str:
     return text
 
 
+def data_file_pieces(text: str) -> tuple[str, str, str, str, str, str, str, str, str | None, str] | None:
+    """Pieces of a data file's name as text, in the order of `DataFileName`, parsed from the right; None when it is not
+    one."""
+    match = _DATA_FILE.fullmatch(text)
+    if match is None or _UNSAFE.search(text) or match[2].startswith("."):
+        return None
+    return match.groups()  # type: ignore[return-value]
+
+
 def parse_data_file_name(text: str) -> DataFileName | None:
     """Pieces of a data file's name, parsed from the right; None when it is not one."""
-    match = _DATA_FILE.fullmatch(text)
-    if match is None or _UNSAFE.search(text) or match["op_name"].startswith("."):
+    pieces = data_file_pieces(text)
+    if pieces is None:
         return None
-    return DataFileName(
-        match["op_type"],
-        match["op_name"],
-        int(match["task_id"]),
-        int(match["stream_id"]),
-        int(match["timestamp"]),
-        match["io"],
-        int(match["slot"]),
-        match["format"],
-        match["dtype"],
-        match["suffix"],
-    )
+    op_type, op_name, task_id, stream_id, timestamp, io, slot, tensor_format, dtype, suffix = pieces
+    numbers = int(task_id), int(stream_id), int(timestamp)
+    return DataFileName(op_type, op_name, *numbers, io, int(slot), tensor_format, dtype, suffix)
 
 
 @functools.lru_cache(maxsize=4096)
