@@ -3,6 +3,7 @@ had them; which ranks, graphs and iterations are selected, and what to say when 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
+from msdump.makers import maker
 from msdump.plain_files import unreadable
 from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
@@ -57,7 +59,7 @@ class StepKey(NamedTuple):
         return f"{iteration} of graph {self.graph_id}" if tells_graph and self.graph_id is not None else iteration
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Operator:
     """One operator of one step with whatever was dumped of it.
 
@@ -163,10 +165,15 @@ def read_steps(
     Edges:  when a run has written into the folder of an earlier one, the newest tensor of each operator counts.
     """
     gathered: dict[StepKey, list[DumpedTensor]] = {}
+    place: Place | None = None
+    step: list[DumpedTensor] = []
     for tensor in dump.tensors(rank=rank, graph=graph, iteration=iteration):
-        if not tensor.file.place.is_constants:
+        # Tensors of one folder come one after the other, and share its place.
+        if tensor.file.place is not place:
+            place = tensor.file.place
             key = StepKey(tensor.rank_id, tensor.graph_id, tensor.iteration)
-            gathered.setdefault(key, []).append(tensor)
+            step = [] if place.is_constants else gathered.setdefault(key, [])
+        step.append(tensor)
     return [
         Step(key, operators_of(run), _time_of(run), _first_time(run))
         for key, tensors in gathered.items()
@@ -185,7 +192,7 @@ def _time_of(tensors: Iterable[DumpedTensor]) -> int | None:
 
 
 def _first_time(tensors: Iterable[DumpedTensor]) -> int | None:
-    return min((tensor.timestamp_us for tensor in tensors if tensor.timestamp_us is not None), default=None)
+    return min((time for tensor in tensors if (time := tensor.file.name.timestamp_us) is not None), default=None)
 
 
 def _runs_of(dump: DumpDir, tensors: list[DumpedTensor]) -> list[list[DumpedTensor]]:
@@ -206,38 +213,55 @@ def _runs_of(dump: DumpDir, tensors: list[DumpedTensor]) -> list[list[DumpedTens
 
 
 def _identity(tensor: DumpedTensor) -> tuple[object, ...]:
-    return (tensor.op_type, tensor.op_name, tensor.task_id, tensor.stream_id, *tensor.file.name.task_part)
+    name = tensor.file.name
+    return (name.op_type, name.op_name, name.task_id, name.stream_id, *name.task_part)
 
 
 def _slot(tensor: DumpedTensor) -> tuple[str, Slot]:
-    return tensor.io, Slot(tensor.slot, tensor.part or 0, tensor.keyword or "")
+    return _known_slot(tensor.io, tensor.slot, tensor.part or 0, tensor.file.name.keyword or "")
+
+
+@functools.lru_cache(maxsize=4096)
+def _known_slot(io: str, number: int, part: int, keyword: str) -> tuple[str, Slot]:
+    """A dump has few of them, and each many times."""
+    return io, Slot(number, part, keyword)
 
 
 def operators_of(tensors: Iterable[DumpedTensor]) -> tuple[Operator, ...]:
     """Operators of one step, by first appearance; parameters last."""
     by_operator: dict[tuple[object, ...], dict[tuple[str, Slot], DumpedTensor]] = {}
     for tensor in tensors:
-        slots = by_operator.setdefault(_identity(tensor), {})
-        slot = _slot(tensor)
+        identity, slot = _identity(tensor), _slot(tensor)
+        slots = by_operator.get(identity)
+        if slots is None:
+            by_operator[identity] = {slot: tensor}
+            continue
         earlier = slots.get(slot)
         if earlier is None or (tensor.timestamp_us or 0) >= (earlier.timestamp_us or 0):
             slots[slot] = tensor
     operators = [_operator(slots) for slots in by_operator.values()]
-    return tuple(sorted(operators, key=lambda operator: operator.is_parameter))
+    return tuple(sorted(operators, key=lambda operator: operator.op_type == PARAMETER))
+
+
+_made_operator = maker(Operator)
 
 
 def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     first = next(iter(tensors.values()))
-    full_names = [tensor.full_name for tensor in tensors.values() if tensor.full_name is not None]
-    return Operator(
-        first.op_type,
-        first.op_name,
-        full_names[0] if full_names else None,
-        first.position,
-        first.task_id,
-        first.stream_id,
-        {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == INPUT},
-        {slot: tensors[io, slot] for io, slot in sorted(tensors) if io == OUTPUT},
+    name = first.file.name
+    sides: dict[str, dict[Slot, DumpedTensor]] = {INPUT: {}, OUTPUT: {}}
+    for io, slot in sorted(tensors):
+        if io in sides:
+            sides[io][slot] = tensors[io, slot]
+    return _made_operator(
+        name.op_type,
+        name.op_name,
+        next((tensor.full_name for tensor in tensors.values() if tensor.full_name is not None), None),
+        first.file.position,
+        name.task_id,
+        name.stream_id,
+        sides[INPUT],
+        sides[OUTPUT],
     )
 
 

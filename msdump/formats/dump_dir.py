@@ -166,7 +166,11 @@ class DumpDir:
         op_name  a glob of the name in the file name or of the full name
         Raises:  FormatError for a damaged file when the dump was opened strictly; otherwise it goes to `damaged`.
         """
+        is_whole = op_type is None and op_name is None and io is None and slot is None
         for file in self.files(rank=rank, graph=graph, iteration=iteration):
+            if is_whole:
+                yield from self.read(file)
+                continue
             if not _is_one_of(file.op_type, op_type) or not (op_name is None or _has_name(file, op_name)):
                 continue
             # Names of files that hold several tensors do not tell these.
