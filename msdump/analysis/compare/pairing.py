@@ -4,6 +4,7 @@ and order."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -13,6 +14,8 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.makers import maker
+from msdump.records import INPUT, OUTPUT
 
 # How a pair was found.
 BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"
@@ -22,13 +25,16 @@ _TRUSTED_SHARE = 0.9
 _MAX_LOOKS = 16  # tensors whose bytes are looked at to find the next operator of a chain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OperatorPair:
     """An operator of mine and its counterpart in golden; either may stand for a chain."""
 
     mine: Operator
     golden: Operator
     how: str
+
+
+_operator_pair = maker(OperatorPair)
 
 
 @dataclass(frozen=True)
@@ -154,16 +160,16 @@ def pair_operators(mine: Sequence[Operator], golden: Sequence[Operator], mapping
         work.join(BY_ORIGINAL, written_name)
     work.join(BY_NAME, lambda operator: operator.safe_name if operator.is_parameter else None)
     names = work.trusted_names()
-    for name_of in names:
-        work.join(BY_NAME, _named(name_of), _is_alike)
+    for name in names:
+        work.join(BY_NAME, name, _is_alike)
     # Of several that would do, one of the very shapes comes before one of as many elements.
     for fits in (_has_equal_shapes, _is_alike):
         work.join(BY_SCOPE, _named(lambda operator: operator.scope), fits)
     work.join(BY_TYPE, _kind_with_inputs, _has_equal_shapes)
     work.join(BY_TYPE, _kind_with_inputs)
     work.join(BY_TYPE, _kind)
-    for name_of in names:
-        work.join(BY_NAME, _named(name_of))
+    for name in names:
+        work.join(BY_NAME, name)
     if mapping is not None:
         work.forgive(mapping)
     work.forgive_what_is_in_between()
@@ -218,15 +224,17 @@ def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
 
 def common_tensors(mine: Operator, golden: Operator) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
     """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
-    for io, slot, tensor in mine.all_tensors():
-        other = golden.tensors(io).get(slot)
-        if other is not None:
-            yield io, slot, tensor, other
+    for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
+        for slot, tensor in tensors.items():
+            other = others.get(slot)
+            if other is not None:
+                yield io, slot, tensor, other
 
 
 def is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
     """True when both have as many elements: two frameworks may see one tensor in two shapes."""
-    return math.prod(host_shape(one)) == math.prod(host_shape(other))
+    shapes = host_shape(one), host_shape(other)
+    return shapes[0] == shapes[1] or math.prod(shapes[0]) == math.prod(shapes[1])
 
 
 def _sizes(tensors: Iterable[DumpedTensor]) -> tuple[int, ...]:
@@ -248,6 +256,23 @@ _KeyOf = Callable[[Operator], Hashable | None]
 _Fits = Callable[[Operator, Operator], bool]
 
 
+def _looked_up(operators: Iterable[Operator], keys: Iterable[Hashable]) -> _KeyOf:
+    """The keys of these operators, which must live as long as the function."""
+    known = dict(zip(map(id, operators), keys, strict=True))
+    return lambda operator: known.get(id(operator))
+
+
+def _keyed(operators: Iterable[Operator], key: _KeyOf) -> tuple[list[Hashable], list[Operator]]:
+    """Keys, and the operators that have them."""
+    pairs = [(name, operator) for operator in operators if (name := key(operator)) is not None]
+    return [name for name, _ in pairs], [operator for _, operator in pairs]
+
+
+def _is_one_to_one(keys: Sequence[Hashable], others: Sequence[Hashable]) -> bool:
+    """Whether both are the same keys in one order, each of them once."""
+    return keys == others and len(set(keys)) == len(keys)
+
+
 class _OperatorPairing:
     """Both sides while their operators find each other."""
 
@@ -257,38 +282,56 @@ class _OperatorPairing:
         self._pairs: list[OperatorPair] = []
         self._expected: list[Operator] = []
 
-    def trusted_names(self) -> list[Callable[[Operator], str]]:
-        """The ways to name an operator by which nearly all of the smaller side mean the same on the larger one."""
-        trusted: list[Callable[[Operator], str]] = []
+    def trusted_names(self) -> list[_KeyOf]:
+        """Name and type of operators in the ways in which nearly all of the smaller side mean the same on the larger
+        one."""
+        trusted: list[_KeyOf] = []
         ways = [_safe_name, _op_name]
         if all(any(operator.originals for operator in side) for side in self._sides):
             # What a compiler calls an operator depends on how many of its kind it made before.
             ways.insert(0, _original_names)
+        sides = [[operator for operator in side if not operator.is_parameter] for side in self._sides]
+        seen: list[list[list[str]]] = []
         for name_of in ways:
-            tables = [
-                {(name_of(item), item.op_type): item for item in side if not item.is_parameter} for side in self._sides
+            names = [list(map(name_of, side)) for side in sides]
+            if names in seen:
+                continue  # where two ways give the same names, the second finds nothing that the first has not
+            seen.append(names)
+            keys = [
+                [(name, operator.op_type) for name, operator in zip(own, side, strict=True)]
+                for own, side in zip(names, sides, strict=True)
             ]
-            smaller, larger = sorted(tables, key=len)
-            equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
-            if equal >= _TRUSTED_SHARE * len(smaller):
-                trusted.append(name_of)
+            if _is_one_to_one(*keys):
+                count, equal = len(keys[0]), sum(map(_is_alike, *sides))
+            else:
+                tables = [dict(zip(own, side, strict=True)) for own, side in zip(keys, sides, strict=True)]
+                smaller, larger = sorted(tables, key=len)
+                count = len(smaller)
+                equal = sum(key in larger and _is_alike(item, larger[key]) for key, item in smaller.items())
+            if equal >= _TRUSTED_SHARE * count:
+                trusted.append(_looked_up(itertools.chain(*sides), itertools.chain(*keys)))
         return trusted
 
     def join(self, how: str, key: _KeyOf, fits: _Fits | None = None) -> None:
         """Pair each operator with the first one that is left of its key, and that fits it; None is no key."""
-        waiting: dict[Hashable, list[Operator]] = defaultdict(list)
-        for operator in self._sides[1]:
-            waiting[key(operator)].append(operator)
-        waiting.pop(None, None)
-        used: set[int] = set()
-        for operator in self._sides[0]:
-            candidates = waiting.get(key(operator), [])
-            match = next((other for other in candidates if fits is None or fits(operator, other)), None)
-            if match is not None:
-                candidates.remove(match)
-                self._pairs.append(OperatorPair(operator, match, how))
-                used |= {id(operator), id(match)}
-        self._drop(used)
+        (names, mine), (others, golden) = (_keyed(side, key) for side in self._sides)
+        found: list[tuple[Operator, Operator]] = []
+        if _is_one_to_one(names, others):
+            found += zip(mine, golden, strict=True)
+            if fits is not None:
+                found = [pair for pair in found if fits(*pair)]
+        else:
+            waiting: dict[Hashable, list[Operator]] = defaultdict(list)
+            for name, operator in zip(others, golden, strict=True):
+                waiting[name].append(operator)
+            for name, operator in zip(names, mine, strict=True):
+                candidates = waiting.get(name, [])
+                match = next((other for other in candidates if fits is None or fits(operator, other)), None)
+                if match is not None:
+                    candidates.remove(match)
+                    found.append((operator, match))
+        self._pairs += [_operator_pair(*pair, how) for pair in found]
+        self._drop({id(operator) for pair in found for operator in pair})
 
     def apply(self, mapping: OperatorMap) -> None:
         """Rules of a mapping file: long chains first, so that they are not eaten up by shorter ones."""
@@ -333,7 +376,7 @@ class _OperatorPairing:
         self._drop({id(operator) for operator in inner})
 
     def _drop(self, used: set[int]) -> None:
-        for side in self._sides:
+        for side in self._sides if used else ():
             side[:] = [operator for operator in side if id(operator) not in used]
 
     def result(self) -> Pairing:

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import msdump
 from msdump.analysis.compare.mapping import OperatorMap, read_mapping
 from msdump.analysis.compare.pairing import Pairing, pair_operators, pair_steps
-from msdump.analysis.steps import Operator, Step, StepKey, read_steps
+from msdump.analysis.steps import Operator, Slot, Step, StepKey, read_steps
 from msdump.errors import ConfigError
+from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
+from msdump.formats.paths.parse import DumpName, Place
 from tests.analysis.small_dump import floats, write_dump
 
 OUT, IN = ("output", 0), ("input", 0)
@@ -258,3 +260,25 @@ def test_wrong_mapping_files_say_where(tmp_path: Path, name: str, text: str | No
         (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_mapping(tmp_path / name)
+
+
+def operator_in_memory(name: str, op_type: str, size: int) -> Operator:
+    place = Place()
+    file = DumpedFile(f"/{name}", place, DumpName("npy", op_type, name, io="output", slot=0), name)
+    return Operator(op_type, name, outputs={Slot(0): DumpedTensor(file, "output", 0, "float32", (size,), "ND", 0, 0)})
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), max_size=12), st.randoms(), st.integers(0, 3))
+def test_the_order_of_the_other_side_changes_no_pair_of_names(sizes: Any, random: Any, missing: int) -> None:
+    mine, golden = (
+        [operator_in_memory(f"op{number}", f"T{number}", pair[side]) for number, pair in enumerate(sizes)]
+        for side in range(2)
+    )
+    kept = golden[missing:]
+    expected = pair_operators(mine, kept)
+    random.shuffle(kept)
+    found = pair_operators(mine, kept)
+    assert [(pair.mine, pair.golden, pair.how) for pair in found.pairs] == [
+        (pair.mine, pair.golden, pair.how) for pair in expected.pairs
+    ]
+    assert found.only_mine == expected.only_mine and set(found.only_golden) == set(expected.only_golden)
