@@ -104,7 +104,8 @@ class Moment:
 
 def slots_of_other_moments(mine: Operator, golden: Operator, moments: tuple[Moment, Moment]) -> tuple[int, ...]:
     """Inputs of two operators of one type that one side shows before they were overwritten and the other after."""
-    if mine.op_type != golden.op_type:
+    slots = mutated_slots(mine.op_type) if mine.op_type == golden.op_type else ()
+    if not slots:
         return ()
     answers = {moment.shows_result(side) for side, moment in zip((mine, golden), moments, strict=True)}
-    return mutated_slots(mine.op_type) if answers == {True, False} else ()
+    return slots if answers == {True, False} else ()

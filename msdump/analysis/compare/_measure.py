@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from msdump.analysis._payload import Key, Progress, available_cores, each_on_all_cores, equal_bytes, identity, key_of
+from msdump.analysis._payload import (
+    Key,
+    Progress,
+    available_cores,
+    equal_bytes,
+    identity,
+    in_runs,
+    is_small_copy,
+    key_of,
+)
 from msdump.analysis.compare.bounds import largest, real_dtype
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.makers import maker
 
 # Larger pairs get all threads to themselves, smaller ones a thread each.
 _LARGE_BYTES = 64 << 20
@@ -21,12 +31,16 @@ _DtypePair = tuple[str, str]
 class Measured:
     """Metrics of one pair; None for tensors of the same bytes. `problem` says why there are none.
 
-    dtypes   of the numbers, which a file may store in a wider dtype
+    dtypes   of the numbers, which a file may store in a wider dtype; None where nobody has looked yet
     """
 
     metrics: PairMetrics | None = None
     problem: str = ""
-    dtypes: _DtypePair = ("", "")
+    dtypes: _DtypePair | None = ("", "")
+
+
+_measured = maker(Measured)
+_SAME_FILES = Measured(dtypes=None)
 
 
 class Measurer:
@@ -60,9 +74,7 @@ class Measurer:
         total, done = sum(sizes.values()), 0
         small = {key: pair for key, pair in waiting.items() if sizes[key] < _LARGE_BYTES}
         results: dict[Key, Measured | FormatError] = {}
-        for key, result in each_on_all_cores(
-            lambda pair: self._measure(*pair, 1), small, self._thread_count, sizes=sizes
-        ):
+        for key, result in in_runs(self._measure_each, small, {key: sizes[key] for key in small}, self._thread_count):
             results[key] = result
             done += sizes[key]
             self._report(done, total)
@@ -79,6 +91,11 @@ class Measurer:
         if key not in self._known:
             self.measure([(mine, golden)])
         return self._known[key]
+
+    def dtypes_of(self, mine: DumpedTensor, golden: DumpedTensor) -> _DtypePair:
+        """Dtypes of the numbers of a pair."""
+        dtypes = self.of(mine, golden).dtypes
+        return _real_dtypes(mine, golden, *_arrays(mine, golden)) if dtypes is None else dtypes
 
     def largest_of(self, tensor: DumpedTensor) -> float:
         """Largest absolute value of a tensor; 0 when it cannot be read."""
@@ -101,12 +118,19 @@ class Measurer:
             self._known[key] = Measured(problem=str(result))
             self.damaged.append((mine.path, result))
 
+    def _measure_each(self, pairs: Sequence[tuple[DumpedTensor, DumpedTensor]]) -> list[Measured | FormatError]:
+        return [self._measure(mine, golden, 1) for mine, golden in pairs]
+
     def _measure(self, mine: DumpedTensor, golden: DumpedTensor, thread_count: int) -> Measured | FormatError:
         try:
-            if identity(mine) == identity(golden) or _has_equal_hash(mine, golden):
+            if identity(mine) == identity(golden):
+                return _measured(dtypes=(mine.true_dtype, golden.true_dtype))
+            if is_small_copy(mine, golden):
+                return _SAME_FILES
+            if _has_equal_hash(mine, golden):
                 return Measured(dtypes=(mine.true_dtype, golden.true_dtype))
             x, y = _arrays(mine, golden)
-            dtypes = real_dtype(x, mine.true_dtype), real_dtype(y, golden.true_dtype)
+            dtypes = _real_dtypes(mine, golden, x, y)
             if x.size != y.size:
                 return FormatError(f"{mine.where}: expected {y.size} elements as in {golden.where}, got {x.size}.")
             if equal_bytes(x, y):
@@ -116,6 +140,10 @@ class Measurer:
             return error
         except OSError as error:
             return FormatError(f"{mine.path} and {golden.path}: expected to read them, got: {error.strerror or error}.")
+
+
+def _real_dtypes(mine: DumpedTensor, golden: DumpedTensor, x: Array, y: Array) -> _DtypePair:
+    return real_dtype(x, mine.true_dtype), real_dtype(y, golden.true_dtype)
 
 
 def _has_equal_hash(mine: DumpedTensor, golden: DumpedTensor) -> bool:

@@ -30,6 +30,7 @@ from msdump.analysis.compare.result import (
     NOT_COMPARED,
     Comparison,
     TensorResult,
+    tensor_result,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
 from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps
@@ -170,9 +171,9 @@ class _TensorJudge:
             return TensorResult(io, slot, mine, golden, NOT_COMPARED, measured.problem)
         remark = _remark(mine, golden)
         if measured.metrics is None:
-            return TensorResult(io, slot, mine, golden, IDENTICAL, remark)
+            return tensor_result(io, slot, mine, golden, IDENTICAL, remark)
         other = self._errors(self._yardstick(pair, io, slot), golden)
-        bounds = bounds_of(*measured.dtypes, self._tolerance)
+        bounds = bounds_of(*self.measurer.dtypes_of(mine, golden), self._tolerance)
         reason = reason_to_differ(measured.metrics, bounds, other)
         if reason and io == OUTPUT and self._is_rounding(pair, measured.metrics, bounds):
             reason, remark = "", f"{reason}, which is rounding of the inputs"
@@ -192,7 +193,7 @@ class _TensorJudge:
         inputs = [
             both for io, _, *both in common_tensors(pair.mine, pair.golden) if io == INPUT and is_of_one_size(*both)
         ]
-        input_bounds = [bounds_of(*self.measurer.of(*both).dtypes, self._tolerance) for both in inputs]
+        input_bounds = [bounds_of(*self.measurer.dtypes_of(*both), self._tolerance) for both in inputs]
         coarsest = max([bounds, *input_bounds], key=lambda one: one.epsilon)
         return is_noise(metrics, coarsest, self._scale(pair.golden))
 

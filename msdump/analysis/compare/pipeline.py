@@ -18,6 +18,7 @@ from msdump.analysis.compare.result import (
     OperatorResult,
     StepResult,
     TensorResult,
+    operator_result,
 )
 from msdump.analysis.graph_info import GraphFiles
 from msdump.analysis.steps import Operator, Slot, Step
@@ -101,17 +102,22 @@ def _operator_result(step: StepPair, pair: OperatorPair, mapping: OperatorMap | 
     for io, slot, mine, golden in common_tensors(pair.mine, pair.golden):
         if io == INPUT and slot.number in blind:
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, OTHER_MOMENT)
-        elif mapping is not None and any(
-            mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair)
-        ):
+        elif mapping is not None and mapping.ignore and _is_ignored(mapping, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, "the mapping file leaves it out")
         else:
             result = judge(pair, io, slot, mine, golden)
-        operators = zip(step.unset, _both(pair), strict=True)
-        if result.status == DIFFERS and any(unset.has(operator, io, slot) for unset, operator in operators):
+        if result.status == DIFFERS and _is_unset(step, pair, io, slot):
             result = TensorResult(io, slot, mine, golden, NOT_COMPARED, UNSET)
         results[io].append(result)
-    return OperatorResult(step.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
+    return operator_result(step.mine.key, pair, tuple(results[INPUT]), tuple(results[OUTPUT]))
+
+
+def _is_ignored(mapping: OperatorMap, pair: OperatorPair, io: str, slot: Slot) -> bool:
+    return any(mapping.ignores(side.names | {side.op_type}, io, slot.number) for side in _both(pair))
+
+
+def _is_unset(step: StepPair, pair: OperatorPair, io: str, slot: Slot) -> bool:
+    return any(unset.has(operator, io, slot) for unset, operator in zip(step.unset, _both(pair), strict=True))
 
 
 def _both(pair: OperatorPair) -> tuple[Operator, Operator]:

@@ -14,6 +14,7 @@ from msdump.analysis.unset import UNSET
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.html_table import html_table
+from msdump.makers import maker
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 
@@ -46,6 +47,9 @@ class TensorResult:
         if self.metrics is None:
             return 0.0 if self.status == IDENTICAL else None
         return math.inf if self.metrics.mismatched else self.metrics.relative_error
+
+
+tensor_result = maker(TensorResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,9 @@ class OperatorResult:
             return False
         input_error, output_error = self.input_error or 0.0, self.output_error
         return output_error is None or output_error > _AMPLIFIED * input_error
+
+
+operator_result = maker(OperatorResult)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.analysis import Comparison, compare_dumps, csv_text, headline, json_text
+from msdump.analysis._payload import is_small_copy
+from msdump.analysis.compare._measure import Measurer
 from msdump.analysis.compare.bounds import BOUNDS, real_dtype
 from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.compare.report import summary, table_rows
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.bin import bin_chunks
+from msdump.formats.dump_dir import DumpDir
 from msdump.records import TensorRecord
 from tests.analysis.small_dump import floats, write_dump
 
@@ -418,3 +422,21 @@ def test_a_perturbed_weight_names_the_first_operator_that_differs(
         assert "input 1 (conv2.weight) differs already" in text
         before = [operator for operator in found.operators if operator is not first][:3]
         assert all(operator.is_agreeing for operator in before)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(["float32", "float16", "bfloat16", "int32"]), st.integers(0, 40), st.booleans())
+def test_files_that_are_copies_say_what_their_numbers_say(
+    tmp_path_factory: pytest.TempPathFactory, dtype: str, size: int, is_coarse: bool
+) -> None:
+    root = tmp_path_factory.mktemp("copies")
+    values = np.arange(size) * 1.7 if is_coarse else np.arange(size) * 1.000123
+    array = values.astype(np.float32).astype(dtype).astype(np.float32 if dtype == "bfloat16" else dtype)
+    mine, golden = (
+        next(iter(DumpDir.open(write_dump(root / side, [("Add-op1", {OUT: array})])))) for side in ("a", "b")
+    )
+    by_files, by_numbers = Measurer(), Measurer()
+    without_files = replace(mine, small=None), replace(golden, small=None)
+    assert is_small_copy(mine, golden) and not is_small_copy(*without_files)
+    assert by_files.of(mine, golden).metrics is None is by_numbers.of(*without_files).metrics
+    assert by_files.dtypes_of(mine, golden) == by_numbers.dtypes_of(*without_files)
