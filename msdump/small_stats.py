@@ -14,10 +14,12 @@ import numpy as np
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.float_bits import FLOATS, keys_of, values_of_keys, widened
+from msdump.makers import maker
 from msdump.stats import LEAST_SQUARES, MeasuredArray, Statistics, statistics
 
 LARGEST = 4096  # elements of a tensor from which on the calls cost little
 _BLOCK = 1 << 15  # elements that are looked at together; their sums in float64 stay in the second-level cache
+_statistics = maker(Statistics)
 _NAMES = frozenset(
     row.name
     for row in dtypes.TABLE
@@ -91,4 +93,4 @@ def _rows(
     size, size_bytes = matrix.shape[1], matrix.shape[1] * matrix.itemsize
     columns = (tops, lows, sums / size + 0.0, np.sqrt(squares), negatives, size - negatives - zeros, zeros)
     for top, low, average, norm, negative, positive, zero in zip(*(column.tolist() for column in columns), strict=True):
-        yield Statistics(top, low, average, norm, size, negative, positive, zero, 0, 0, 0, size_bytes)
+        yield _statistics(top, low, average, norm, size, negative, positive, zero, 0, 0, 0, size_bytes)

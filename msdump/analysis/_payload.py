@@ -16,6 +16,7 @@ import numpy as np
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.formats.npy_reader import small_arrays
 from msdump.plain_files import unreadable
 
 Key = tuple[object, ...]
@@ -78,15 +79,19 @@ def equal_bytes(one: Array, other: Array) -> bool:
     return all(bool((c[start : start + step] == d[start : start + step]).all()) for start in range(0, c.size, step))
 
 
-def loaded_each(
-    tensors: Sequence[DumpedTensor], load: Callable[[DumpedTensor], Array]
-) -> tuple[dict[int, Array], dict[int, FormatError]]:
-    """What `load` gives of each tensor, and what is wrong with those that cannot be read; both by place."""
-    arrays: dict[int, Array] = {}
+def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[int, Array], dict[int, FormatError]]:
+    """Each tensor, and what is wrong with those that cannot be read; both by place.
+
+    is_raw   as it is stored; False: as the host has it
+    """
+    # A small file is an npy file, which is stored as the host has it.
+    arrays = small_arrays({place: tensor.small for place, tensor in enumerate(tensors) if tensor.small is not None})
     problems: dict[int, FormatError] = {}
     for place, tensor in enumerate(tensors):
+        if place in arrays:
+            continue
         try:
-            arrays[place] = load(tensor)
+            arrays[place] = tensor.load() if is_raw else tensor.load_host()
         except FormatError as error:
             problems[place] = error
         except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ from msdump.storage.files import open_file, part_of, read_start, size_of
 
 _MAX_HEADER_BYTES = 1 << 16
 _SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
+_MANY_AXES = 32  # one more than this is more than numpy before 2.0 can have
 _KNOWN_HEADERS = 4096  # that are remembered
 # Blanks are those of Python's source: other characters that Unicode calls blank part no numbers.
 _HEADER = re.compile(
@@ -94,6 +96,26 @@ class SmallNpy:
 
 
 _small_npy = maker(SmallNpy)
+
+
+def small_arrays(small_files: Mapping[int, SmallNpy]) -> dict[int, Array]:
+    """What `array` gives of small files, those of one header by a few calls for all of them; by the same keys.
+
+    Edges:  left out are scalars, tensors that are empty, in Fortran order, or of very many axes.
+    """
+    keys_by_header: dict[int, list[int]] = {}
+    for key, file in small_files.items():
+        header = file.header
+        if header.size_bytes and not header.is_fortran and 0 < len(header.shape) < _MANY_AXES:
+            # Files of equal headers share one object.
+            keys_by_header.setdefault(id(header), []).append(key)
+    arrays: dict[int, Array] = {}
+    for keys in keys_by_header.values():
+        header = small_files[keys[0]].header
+        whole = np.frombuffer(b"".join([small_files[key].content for key in keys]), np.uint8).reshape(len(keys), -1)
+        rows = whole[:, header.offset :].view(header.dtype)
+        arrays.update(zip(keys, rows.reshape(len(keys), *header.shape), strict=True))
+    return arrays
 
 
 def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats import npy_reader
-from msdump.formats.npy import npy_header
-from msdump.formats.npy_reader import read_npy, scan_npy
+from msdump.formats.npy import npy_array, npy_header
+from msdump.formats.npy_reader import read_npy, scan_npy, small_arrays
 from msdump.testing import assert_same_array, shapes, tensors
 
 
@@ -125,6 +125,47 @@ def test_small_files_of_numpy_in_any_order_and_version(array: Array) -> None:
     second = io.BytesIO()
     np.lib.format.write_array(second, array, version=(2, 0))
     assert_same_array(read_bytes(second.getvalue()), array)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        tensors(dtypes=["float32", "float64", "int16", "bool", "bfloat16", "complex64"], shapes=shapes(3, 3)),
+        max_size=6,
+    ),
+    st.integers(1, 3),
+)
+def test_small_files_together_are_those_files_one_by_one(arrays: list[Array], times: int) -> None:
+    files = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, array in enumerate(arrays * times):
+            path = Path(folder, f"{number}.npy")
+            path.write_bytes(npy_header(array.dtype.name, array.shape) + npy_array(array, array.dtype.name).tobytes())
+            _, small = scan_npy(str(path))
+            assert small is not None
+            files[number] = small
+    together = small_arrays(files)
+    assert {number for number, small in files.items() if small.header.shape and small.header.size_bytes} == set(
+        together
+    )
+    for number, array in together.items():
+        alone = files[number].array("x.npy")
+        assert_same_array(array, alone)
+        assert array.dtype == alone.dtype
+        assert array.flags.c_contiguous and not array.flags.writeable
+
+
+def test_what_small_files_together_leave_out() -> None:
+    contents = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, array in {
+            "scalar": np.float32(1), "empty": np.ones((0, 2)), "fortran": np.asfortranarray(np.ones((2, 3))),
+            "axes": np.ones((1,) * 32), "plain": np.ones((2, 3)),
+        }.items():  # fmt: skip
+            np.save(Path(folder, name), array)
+            contents[name] = scan_npy(str(Path(folder, f"{name}.npy")))[1]
+    small = {number: one for number, one in enumerate(contents.values()) if one is not None}
+    assert [list(contents)[number] for number in small_arrays(small)] == ["plain"]
 
 
 def test_a_header_that_is_known_tells_nothing_of_another_length() -> None:

@@ -17,6 +17,7 @@ from msdump.batch_stats import measure_each
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import MSPROBE
+from msdump.makers import maker
 from msdump.stats import Statistics, has_non_finite, statistics
 
 Damaged = list[tuple[str, FormatError]]
@@ -57,6 +58,7 @@ class Health:
         return self.has_nan or self.has_inf
 
 
+_made_health = maker(Health)
 # Of elements that can be NaN or Inf.
 _KINDS = (dtypes.FLOAT, dtypes.COMPLEX, dtypes.OTHER)
 _FINE = Health()
@@ -68,6 +70,7 @@ class HealthTable:
 
     def __init__(self) -> None:
         self._by_key: dict[Key, Health] = {}
+        self._has_bad: bool | None = None  # where nobody has looked since something was added
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -75,10 +78,18 @@ class HealthTable:
     def of(self, tensor: DumpedTensor) -> Health:
         return self._by_key.get(key_of(tensor), _FINE)
 
+    @property
+    def has_bad(self) -> bool:
+        """Whether any tensor holds a value that is not finite."""
+        if self._has_bad is None:
+            self._has_bad = any(health.is_bad for health in self._by_key.values())
+        return self._has_bad
+
     def add_rows(
         self, row_of: Callable[[DumpedTensor], object], tensors: Iterable[DumpedTensor], damaged: Damaged
     ) -> None:
         """Take counts from statistics; a file without counts of NaN and Inf goes to `damaged`."""
+        self._has_bad = None
         reported: set[str] = set()
         for tensor in tensors:
             row = row_of(tensor)
@@ -107,6 +118,7 @@ class HealthTable:
 
         measurements  of others who read the same bytes
         """
+        self._has_bad = None
         distinct = {key_of(tensor): tensor for tensor in tensors}
         problems: dict[Key, FormatError] = {}
         sizes = {key: tensor.size_bytes for key, tensor in distinct.items()}
@@ -127,7 +139,7 @@ def _measured(tensors: Sequence[DumpedTensor]) -> list[Health | FormatError]:
     """Plain floats together, the others one by one; what cannot hold a bad value is not read."""
     rows = [dtypes.BY_NAME.get(tensor.dtype) for tensor in tensors]
     places = [place for place, row in enumerate(rows) if row is not None and row.kind in _KINDS]
-    arrays, problems = loaded_each([tensors[place] for place in places], lambda tensor: tensor.load())
+    arrays, problems = loaded_each([tensors[place] for place in places], is_raw=True)
     results: list[Health | FormatError] = [_FINE] * len(tensors)
     for number, problem in problems.items():
         results[places[number]] = problem
@@ -149,7 +161,7 @@ def _known_of(measurements: Measurements, tensors: Sequence[DumpedTensor]) -> li
 
 
 def _of_numbers(numbers: Statistics) -> Health:
-    return Health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
+    return _made_health(numbers.nan, numbers.negative_inf, numbers.positive_inf, _largest(numbers.max, numbers.min))
 
 
 def _known(measurements: Measurements, tensor: DumpedTensor) -> Health | FormatError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from msdump.analysis._in_place import written_inputs
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
 from msdump.analysis.steps import Operator, Slot, StepKey
+from msdump.makers import maker
 from msdump.records import INPUT
 
 _GRADIENTS = "Gradients/"
@@ -32,6 +33,7 @@ class Role:
     is_gradient: bool = False
 
 
+_role = maker(Role)
 _Output = tuple[str, int]
 
 
@@ -64,9 +66,9 @@ class Roles:
         graph = self._graphs.of(key)
         node = None if graph is None else graph.find(operator.full_name, operator.op_name)
         if graph is None or node is None:
-            return Role(None, layer, io != INPUT and operator.label.startswith(_GRADIENTS))
+            return _role(None, layer, io != INPUT and operator.label.startswith(_GRADIENTS))
         parameter, is_gradient = self._of_node(graph, node, io, slot.number)
-        return Role(parameter, layer, is_gradient)
+        return _role(parameter, layer, is_gradient)
 
     def _of_node(self, graph: GraphFile, node: GraphNode, io: str, slot: int) -> tuple[str | None, bool]:
         roles = self._of_graph(graph)

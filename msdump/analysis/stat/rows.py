@@ -32,6 +32,7 @@ from msdump.frames import (
     optional_package,
     table_of,
 )
+from msdump.makers import maker
 from msdump.stats import Statistics
 
 # Statistics of a row, and whether they count elements.
@@ -101,6 +102,9 @@ class TensorStatistics:
     def bytes_key(self) -> tuple[object, ...]:
         """Tensors of equal keys are the same bytes on the disk, as hard links are."""
         return key_of(self.tensor)
+
+
+tensor_statistics_row = maker(TensorStatistics)
 
 
 @dataclass(frozen=True, slots=True)

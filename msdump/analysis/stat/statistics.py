@@ -17,7 +17,7 @@ from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_o
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
-from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
+from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
 from msdump.arrays import Array
 from msdump.batch_stats import measure_each
@@ -116,7 +116,7 @@ def _row(
     exponents: ExponentHistogram | None,
 ) -> TensorStatistics:
     tensor, role, operator, number, node = listed
-    return TensorStatistics(step, tensor, numbers, md5, shape, role, operator, number, node, exponents)
+    return tensor_statistics_row(step, tensor, numbers, md5, shape, role, operator, number, node, exponents)
 
 
 def _unknown_type(op_type: str | Collection[str], types: Collection[str]) -> ConfigError:
@@ -174,7 +174,7 @@ def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
 def _measure_group(
     tensors: Sequence[DumpedTensor], has_md5: bool, is_raw: bool, has_exponents: bool
 ) -> list[_Measured | FormatError]:
-    arrays, problems = loaded_each(tensors, partial(loaded, is_raw=is_raw))
+    arrays, problems = loaded_each(tensors, is_raw=is_raw)
     results: dict[int, _Measured | FormatError] = {**problems}
     names = [dtypes.dtype_from_numpy(array.dtype).name for array in arrays.values()]
     digests = md5_many(list(arrays.values())) if has_md5 else [None] * len(arrays)

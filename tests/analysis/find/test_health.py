@@ -56,3 +56,12 @@ def test_integers_are_not_read_and_damaged_files_are_named(tmp_path: Path) -> No
     table.add_tensors(listed, damaged)
     assert [Path(path).name.split(".")[5] for path, _ in damaged] == ["output"]
     assert not any(table.of(tensor).is_bad for tensor in listed)
+
+
+def test_a_table_knows_whether_any_tensor_is_bad(tmp_path: Path) -> None:
+    table = HealthTable()
+    assert not table.has_bad
+    for number, (value, expected) in enumerate([(1.0, False), (np.nan, True), (2.0, True)]):
+        write_dump(tmp_path / str(number), [("D/Add-op1", {("output", 0): np.float32([value, 0])})])
+        table.add_tensors(DumpDir.open(tmp_path / str(number)), [])
+        assert table.has_bad == expected
