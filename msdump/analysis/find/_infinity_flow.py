@@ -94,10 +94,13 @@ class InfinityFlow:
         self, step: Step, health: HealthTable, graph: GraphFile | None, unset: UnsetTensors | None = None
     ) -> None:
         self.operators = tuple(operator for operator in step.operators if not operator.is_parameter)
-        moment = Moment(step, graph)
-        self.inputs = [_bad_inputs(operator, health, moment) for operator in self.operators]
-        self.outputs = [_bad(operator, OUTPUT, health) for operator in self.operators]
-        if unset is not None:
+        self.inputs: list[tuple[BadTensor, ...]] = [()] * len(self.operators)
+        self.outputs = list(self.inputs)
+        if health.has_bad:
+            moment = Moment(step, graph)
+            self.inputs = [_bad_inputs(operator, health, moment) for operator in self.operators]
+            self.outputs = [_bad(operator, OUTPUT, health) for operator in self.operators]
+        if unset is not None and health.has_bad:
             for sides in (self.inputs, self.outputs):
                 sides[:] = [
                     tuple(bad for bad in side if not unset.has(operator, bad.io, bad.slot))
@@ -113,8 +116,9 @@ class InfinityFlow:
         self._arrived: dict[object, InfRoot] = {}
         self._roots_read: dict[_Place, tuple[InfRoot, ...]] = {}
         self._is_read: set[_Place] = set()
-        for index in range(len(self.operators)):
-            self._follow(index)
+        for index, bad in enumerate(zip(self.inputs, self.outputs, strict=True)):
+            if any(bad):
+                self._follow(index)
         for place, roots in self._roots_of.items():
             for root in roots:
                 root.is_loose |= place not in self._is_read

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -90,8 +91,12 @@ def find_growth(steps: Iterable[tuple[Step, UnsetTensors]], health: HealthTable,
            does memory that no operator has written yet.
     """
     last: dict[tuple[int | None, int | None], tuple[StepKey, dict[_Name, float]]] = {}
-    for step, unset in steps:
+    listed = list(steps)
+    times = Counter((step.key.rank_id, step.key.graph_id) for step, _ in listed)
+    for step, unset in listed:
         graph = step.key.rank_id, step.key.graph_id
+        if times[graph] == 1:
+            continue
         before, earlier = last.get(graph, (step.key, {}))
         largest: dict[_Name, float] = {}
         for operator, io, slot, tensor in _float_tensors(step):
@@ -311,8 +316,8 @@ class _Search:
         self._before = stages.before(step.key)
         self._stages = stages
         self.benign = tuple(self._benign(root) for root in self._flow.roots if root.is_benign)
-        self._reads = [self._bad(index, bads) for index, bads in enumerate(self._flow.inputs)]
-        self._writes = [self._bad(index, bads) for index, bads in enumerate(self._flow.outputs)]
+        self._reads = [self._bad(index, bads) if bads else () for index, bads in enumerate(self._flow.inputs)]
+        self._writes = [self._bad(index, bads) if bads else () for index, bads in enumerate(self._flow.outputs)]
         nan, inf = self._first_nan(), self._first_inf()
         self.nan = None if nan is None else self._result(nan, NAN)
         self.inf = None if inf is None else self._result(inf, INF)
