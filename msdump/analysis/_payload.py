@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _THREADED_BYTES = 128 << 10  # from here on a thread earns what it costs
 _SMALL_ITEMS, _SMALL_BYTES = 1024, 16 << 10  # items of a run, and bytes of an item that is small
+_TINY_BYTES = 2048  # of a tensor that costs more calls of Python than arithmetic, also as one of a run
 _BLOCK = 1 << 18  # bytes that are compared between two looks at whether the search is over
 
 
@@ -106,15 +107,17 @@ def each_on_all_cores(
     *,
     sizes: Mapping[_Key, int] | None = None,
     progress: Progress | None = None,
+    by_caller: Collection[_Key] = (),
 ) -> Iterator[tuple[_Key, _Result]]:
     """Call `work` with every item; (key, result) in the order in which they end.
 
     thread_count   None for one thread per core that this process may use
     progress       called with (done, in all) by the calling thread; of `sizes`, in bytes
+    by_caller      keys of items that no thread would work on faster, whatever their sizes
     Edges:         items that have not begun when the caller stops are dropped.
     """
     done, total = 0, len(items) if sizes is None else sum(sizes[key] for key in items)
-    for key, result in _results(work, items, thread_count or available_cores(), sizes):
+    for key, result in _results(work, items, thread_count or available_cores(), sizes, by_caller):
         yield key, result
         done += 1 if sizes is None else sizes[key]
         if progress is not None:
@@ -138,7 +141,10 @@ def in_runs(
     runs = {run[0]: run for run in (_runs(sizes) if parts is None else parts)}
     groups = {first: [items[key] for key in run] for first, run in runs.items()}
     group_sizes = {first: sum(sizes[key] for key in run) for first, run in runs.items()}
-    for first, results in each_on_all_cores(work, groups, thread_count, sizes=group_sizes, progress=progress):
+    by_caller = {first for first, run in runs.items() if group_sizes[first] < _TINY_BYTES * len(run)}
+    for first, results in each_on_all_cores(
+        work, groups, thread_count, sizes=group_sizes, progress=progress, by_caller=by_caller
+    ):
         yield from zip(runs[first], results, strict=True)
 
 
@@ -153,10 +159,18 @@ def _runs(sizes: Mapping[_Key, int]) -> Iterator[list[_Key]]:
 
 
 def _results(
-    work: Callable[[_Item], _Result], items: Mapping[_Key, _Item], thread_count: int, sizes: Mapping[_Key, int] | None
+    work: Callable[[_Item], _Result],
+    items: Mapping[_Key, _Item],
+    thread_count: int,
+    sizes: Mapping[_Key, int] | None,
+    by_caller: Collection[_Key],
 ) -> Iterator[tuple[_Key, _Result]]:
     # Small tensors cost what Python does for each, which threads only make slower: they wait for each other.
-    small = [key for key in items if thread_count == 1 or (sizes is not None and sizes[key] < _THREADED_BYTES)]
+    small = [
+        key
+        for key in items
+        if thread_count == 1 or key in by_caller or (sizes is not None and sizes[key] < _THREADED_BYTES)
+    ]
     is_small = set(small)
     pool = ThreadPoolExecutor(thread_count, "msdump-analysis")
     try:
