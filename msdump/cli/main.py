@@ -91,7 +91,7 @@ READERS = frozenset(
     }
 )
 # New objects, and collections of them, and of those that stayed, before the next one.
-_THRESHOLDS = (200_000, 20, 100)
+_THRESHOLDS = (2_000_000, 20, 100)
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
