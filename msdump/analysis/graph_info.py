@@ -96,6 +96,7 @@ class GraphFiles:
             match = _GRAPH_FILE.fullmatch(path.name)
             if match is not None:
                 self._paths.setdefault((_rank_of(path), int(match[1])), []).append(path)
+        self._ranks = list({rank for rank, _ in self._paths})
         self._read: dict[tuple[int | None, int], GraphFile | None] = {}
         self.damaged: list[tuple[str, FormatError]] = []
 
@@ -112,10 +113,9 @@ class GraphFiles:
         return None if graph is None else graph.find(operator.full_name, operator.op_name)
 
     def _graph(self, key: tuple[int | None, int]) -> GraphFile | None:
-        ranks = list({rank for rank, _ in self._paths})
-        if key not in self._paths and len(ranks) == 1:
+        if key not in self._paths and len(self._ranks) == 1:
             # An asynchronous dump tells the device of a process, its graph files the rank.
-            key = ranks[0], key[1]
+            key = self._ranks[0], key[1]
         if key not in self._read:
             self._read[key] = next((graph for graph in map(self._load, self._paths.get(key, ())) if graph), None)
         return self._read[key]

@@ -127,8 +127,8 @@ class Operator:
 
     def all_tensors(self) -> Iterator[tuple[str, Slot, DumpedTensor]]:
         """Side, slot and tensor, inputs first."""
-        for io in (INPUT, OUTPUT):
-            for slot, tensor in self.tensors(io).items():
+        for io, tensors in ((INPUT, self.inputs), (OUTPUT, self.outputs)):
+            for slot, tensor in tensors.items():
                 yield io, slot, tensor
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import sys
 from dataclasses import replace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from msdump.analysis.compare.result import Comparison, OperatorResult
     from msdump.analysis.stat.roles import Role
     from msdump.analysis.stat.rows import TensorStatistics
+    from msdump.analysis.steps import StepKey
     from msdump.frames import Column
 
 FINE, DIFFER, DAMAGED = 0, 1, 4
@@ -229,22 +231,36 @@ def _end(damaged: Any) -> int:
 
 def _cells(row: TensorStatistics, tells_graph: bool) -> tuple[str, ...]:
     numbers, tensor = row.numbers, row.tensor
-    infinities = [number for number in (numbers.negative_inf, numbers.positive_inf) if number is not None]
+    negative, positive = numbers.negative_inf, numbers.positive_inf
     share = "-"
     if numbers.zero is not None and numbers.count:
         share = f"{100 * numbers.zero / numbers.count:.0f} %"
     return (
-        row.step.iteration_text(tells_graph),
+        _iteration_text(row.step, tells_graph),
         tensor.op_name or tensor.op_type,
         f"{tensor.io} {tensor.slot_text}",
         tensor.true_dtype,
-        "x".join(map(str, row.shape)) or "()",
-        *(_number(value) for value in (numbers.max, numbers.min, numbers.avg, numbers.l2norm)),
+        _shape_text(row.shape),
+        _number(numbers.max),
+        _number(numbers.min),
+        _number(numbers.avg),
+        _number(numbers.l2norm),
         _number(numbers.nan),
-        _number(sum(infinities) if infinities else None),
+        _number(negative if positive is None else positive + (negative or 0)),
         share,
         *_role_cells(row.role),
     )
+
+
+# Rows by the thousand share a few steps and shapes.
+@functools.lru_cache(maxsize=1024)
+def _iteration_text(step: StepKey, tells_graph: bool) -> str:
+    return step.iteration_text(tells_graph)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "()"
 
 
 def _number(value: float | int | None) -> str:

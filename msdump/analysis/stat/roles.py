@@ -95,9 +95,9 @@ def layer_of(full_name: str) -> str | None:
 
     `Default/network-WithLossCell/_backbone-Net/fc2-Dense/MatMul-op3` -> "fc2"; the model itself is "".
     """
-    scopes = full_name.split("/")[:-1]
-    if not scopes:
+    if "/" not in full_name:
         return None
+    scopes = full_name.split("/")[:-1]
     return ".".join(scope.rpartition("-")[0] or scope for scope in scopes if not _WRAPPER.fullmatch(scope))
 
 

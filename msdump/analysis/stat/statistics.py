@@ -100,9 +100,10 @@ _Listed = tuple[DumpedTensor, Role, Operator, int, GraphNode | None]
 def _tensors(step: Step, op_type: str | Collection[str] | None, roles: Roles, graphs: GraphFiles) -> Iterator[_Listed]:
     """Tensors of a step, each with its role and its operator, that one's number and what a graph file says of it."""
     types = {op_type} if isinstance(op_type, str) else None if op_type is None else set(op_type)
+    has_graph = graphs.of(step.key) is not None
     for number, operator in enumerate(step.operators):
         if types is None or operator.op_type in types:
-            node = graphs.node(step.key, operator)
+            node = graphs.node(step.key, operator) if has_graph else None
             for io, slot, tensor in operator.all_tensors():
                 yield tensor, roles.of(step.key, operator, io, slot), operator, number, node
 
