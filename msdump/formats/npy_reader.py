@@ -20,7 +20,7 @@ from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.npy import MAGIC, PREFIX_BYTES, dtype_of_mark
 from msdump.makers import maker
 from msdump.records import MAX_NDIM
-from msdump.storage.files import open_file, part_of, read_start, size_of
+from msdump.storage.files import known_start, open_file, part_of, read_start, size_of
 
 _MAX_HEADER_BYTES = 1 << 16
 _SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says
@@ -48,7 +48,7 @@ def read_npy(path: str | os.PathLike[str], mmap: bool = True) -> Array:
     """
     where = os.fspath(path)
     with open_file(path) as file:
-        return _data(where, file, _checked_header(where, file), mmap)
+        return _data(where, file, _header(where, file), mmap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class NpyHeader:
 def read_npy_header(path: str | os.PathLike[str]) -> NpyHeader:
     """What a file of the right length says; no element is read.   Raises: as `read_npy`."""
     with open_file(path) as file:
-        return _checked_header(os.fspath(path), file)
+        return _header(os.fspath(path), file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +124,11 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     if started is None:
         return read_npy_header(path), None
     start, status = started
-    text = start[: PREFIX_BYTES + int.from_bytes(start[8:PREFIX_BYTES], "little")]
+    text = _header_text(start)
     header = _headers.get(text)
     if header is None:
         header = read_npy_header(path)
-        if header.offset == len(text):
-            # Most files of a dump share a few headers.
-            if len(_headers) >= _KNOWN_HEADERS:
-                _headers.clear()
-            _headers[text] = header
+        _remember(text, header)
     if status.st_size != header.offset + header.size_bytes:
         return read_npy_header(path), None  # which says what is wrong
     if len(start) < status.st_size:
@@ -140,8 +136,31 @@ def scan_npy(path: str) -> tuple[NpyHeader, SmallNpy | None]:
     return header, _small_npy(header, start, status.st_dev, status.st_ino)
 
 
-# By the bytes before the data, of version 1.0.
+# By the bytes before the data, of version 1.0: most files of a dump share a few headers.
 _headers: dict[bytes, NpyHeader] = {}
+
+
+def _header_text(start: bytes) -> bytes:
+    return start[: PREFIX_BYTES + int.from_bytes(start[8:PREFIX_BYTES], "little")]
+
+
+def _remember(text: bytes, header: NpyHeader) -> None:
+    if header.offset == len(text):
+        if len(_headers) >= _KNOWN_HEADERS:
+            _headers.clear()
+        _headers[text] = header
+
+
+def _header(where: str, file: IO[bytes]) -> NpyHeader:
+    """As `_checked_header`; nothing is parsed again where the index of a pack has the first bytes of the file."""
+    text = _header_text(known_start(file))
+    header = _headers.get(text)
+    if header is not None and size_of(file) == header.offset + header.size_bytes:
+        file.seek(header.offset)
+        return header
+    header = _checked_header(where, file)
+    _remember(text, header)
+    return header
 
 
 def _checked_header(where: str, file: IO[bytes]) -> NpyHeader:

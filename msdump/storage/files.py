@@ -42,7 +42,7 @@ class _Part(io.RawIOBase):
         self.name = name
         self.size = size
         self.array = array
-        self._head = head
+        self.head = head
         self._at = 0
 
     def readable(self) -> bool:
@@ -54,8 +54,8 @@ class _Part(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         wanted = min(len(buffer), max(0, self.size - self._at))
         end = self._at + wanted
-        if end <= len(self._head):
-            buffer[:wanted] = self._head[self._at : end]
+        if end <= len(self.head):
+            buffer[:wanted] = self.head[self._at : end]
         elif wanted:
             buffer[:wanted] = self.array(self._at, wanted).data
         self._at = end
@@ -132,6 +132,11 @@ def pack_at(path: PathLike) -> Pack:
 def size_of(file: IO[bytes]) -> int:
     """Bytes of an open file."""
     return file.size if isinstance(file, _Part) else os.fstat(file.fileno()).st_size
+
+
+def known_start(file: IO[bytes]) -> bytes:
+    """First bytes of an open file that are known without reading it: those that the index of a pack has."""
+    return file.head if isinstance(file, _Part) else b""
 
 
 def part_of(file: IO[bytes], offset: int, size: int) -> Array:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import io
+import math
 import os
 import tarfile
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msdump.cli.main import main
 from msdump.errors import FormatError, WriteError
+from msdump.formats import npy_reader
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter
 from msdump.formats.pack import Packs
@@ -20,6 +25,7 @@ from msdump.formats.pack_tree import pack_tree, recover_tree, unpack_tree
 from msdump.formats.paths.sync import SyncLayout
 from msdump.records import TensorKey
 from msdump.storage.packs import open_pack
+from tests.analysis.small_dump import write_dump
 from tests.contracts.writer_contract import record
 
 
@@ -243,3 +249,23 @@ def test_a_lock_of_a_reader_is_no_writer(dump: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_SH)
         fcntl.flock(file, fcntl.LOCK_UN)
         assert [one.lost for one in recover_tree(dump)] == [""]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.sampled_from([(2, 3), (3, 2), (6,), (), (0, 2), (400, 2)]), min_size=1, max_size=8))
+def test_members_of_one_header_are_parsed_once(shapes: list[tuple[int, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        arrays = [np.arange(math.prod(shape), dtype=np.float32).reshape(shape) + 1 for shape in shapes]
+        write_dump(Path(folder), [(f"Add-op{place}", {("output", 0): one}) for place, one in enumerate(arrays)])
+        list(pack_tree(folder))
+        patch.setattr(npy_reader, "_headers", {})
+        parsed = []
+        parse = npy_reader._read_header
+        patch.setattr(npy_reader, "_read_header", lambda where, file: parsed.append(where) or parse(where, file))
+        dump = DumpDir.open(folder, strict=True)
+        read = {tensor.op_name: tensor.load() for tensor in dump}
+        # Of a tensor without elements the index has no first bytes.
+        assert len(parsed) == len(set(shapes) - {(0, 2)}) + 2 * shapes.count((0, 2))
+    assert {name: (one.shape, one.tolist()) for name, one in read.items()} == {
+        f"Add-op{place}": (one.shape, one.tolist()) for place, one in enumerate(arrays)
+    }
