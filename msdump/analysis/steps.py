@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.acl_stats_csv import read_acl_stats
-from msdump.formats.dump_dir import DumpDir, DumpedFolder, OperatorOrder
+from msdump.formats.dump_dir import DumpDir, OperatorOrder
+from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text

@@ -14,19 +14,20 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError
+from msdump.formats.dump_folders import DumpedFolder, FolderWalk, is_plain_below
 from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.layout_json import LAYOUT_FILE, RankLayout, read_layout
 from msdump.formats.msprobe_json import MSPROBE_FILE, read_msprobe_records
 from msdump.formats.paths import parse
 from msdump.formats.paths.acl import parse_stats_file_name
-from msdump.formats.paths.parse import FX, MODEL, MSPROBE, OPERATOR, SYNC, Place, parse_place, safe_text
+from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, Place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.html_table import html_table
@@ -34,20 +35,8 @@ from msdump.makers import maker
 from msdump.plain_files import SIDE_BYTES, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
-from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
-from msdump.storage.remote import is_remote
 
-_MAX_DEPTH = 40
 _RANK = re.compile(r"rank_[0-9]{1,19}")
-
-
-@dataclass(frozen=True, slots=True)
-class DumpedFolder:
-    """One folder of a dump and the names of its plain files, sorted."""
-
-    path: str
-    place: Place
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +265,7 @@ class DumpDir:
         found = []
         for rank in self.rank_dirs():
             for path in storage.files_in(rank / "graphs", f".{suffix}"):
-                if _is_plain_below(path, rank):
+                if is_plain_below(path, rank):
                     found.append(Path(path))
                 else:
                     self._foreign.add(path)
@@ -301,7 +290,7 @@ class DumpDir:
             rank = int(folder.name.removeprefix("rank_"))
             if rank in layouts or not (os.path.islink(path) or storage.exists(path)):
                 continue
-            if not _is_plain_below(path, folder):
+            if not is_plain_below(path, folder):
                 self._foreign.add(os.fspath(path))
                 continue
             try:
@@ -321,79 +310,12 @@ class DumpDir:
         self._damaged.setdefault((path, str(error)), error)
 
     def _walk(self) -> list[DumpedFolder]:
+        walk = FolderWalk(self.path, self._damage, self._foreign)
         if self._walks is None:
-            return self._listed_folders()
+            return walk.folders()
         if not self._walks:
-            self._walks.append(self._listed_folders())
+            self._walks.append(walk.folders())
         return self._walks[0]
-
-    def _listed_folders(self) -> list[DumpedFolder]:
-        path = os.fspath(self.path)
-        if is_remote(path):
-            return sorted(self._remote_folders(path), key=_folder_order)
-        if not storage.is_folder(path):
-            parent = os.fspath(self.path.parent)
-            return [DumpedFolder(parent, _place(parent), (self.path.name,))]
-        if not os.path.isdir(path):
-            return sorted(self._packed_folders(path), key=_folder_order)
-        return sorted(self._local_folders(), key=_folder_order)
-
-    def _packed_folders(self, path: str) -> list[DumpedFolder]:
-        """Folders in a pack, or below one of its folders; none where it is damaged."""
-        pack, below = split_pack_path(path) or (path, "")
-        try:
-            listed = storage.list_pack(pack, below)
-        except FormatError as error:
-            self._damage(path, error)
-            return []
-        except OSError as error:
-            self._damage(path, unreadable(path, error))
-            return []
-        self._foreign.update(listed.foreign)
-        return _folders(listed.names_by_folder)
-
-    def _remote_folders(self, path: str) -> list[DumpedFolder]:
-        places = split_pack_path(path)
-        if places is not None and places[1]:
-            return self._packed_folders(path)
-        found: list[DumpedFolder] = []
-        names_by_folder: dict[str, list[str]] = {}
-        for folder, name in storage.list_remote(path):
-            if is_pack_name(name):
-                found += self._packed_folders(f"{folder}/{name}")
-            else:
-                names_by_folder.setdefault(folder, []).append(name)
-        return [*found, *_folders(names_by_folder)]
-
-    def _local_folders(self) -> list[DumpedFolder]:
-        root = os.path.realpath(self.path)
-        folders: list[DumpedFolder] = []
-        seen: set[tuple[int, int]] = set()
-        waiting = [(os.fspath(self.path), 0)]
-        while waiting:
-            path, depth = waiting.pop()
-            names = []
-            try:
-                status = os.stat(path)
-                if (status.st_dev, status.st_ino) in seen or depth > _MAX_DEPTH:
-                    continue
-                seen.add((status.st_dev, status.st_ino))
-                with os.scandir(path) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append((entry.path, depth + 1))
-                        elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
-                            if is_pack_name(entry.name):
-                                folders += self._packed_folders(entry.path)
-                            else:
-                                names.append(entry.name)
-                        else:
-                            self._foreign.add(entry.path)
-            except OSError as error:
-                self._damage(path, unreadable(path, error))
-            if names:
-                folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
-        return folders
 
     def _named(
         self, folder: DumpedFolder, names: Iterable[tuple[str, str]], order: OperatorOrder = _NO_ORDER
@@ -441,7 +363,7 @@ class DumpDir:
         path = os.path.join(rank_dir, "execution_order", f"ms_execution_order_graph_{graph_id}.csv")
         if not (os.path.islink(path) or storage.exists(path)):
             return OperatorOrder()
-        if not _is_plain_below(path, rank_dir):
+        if not is_plain_below(path, rank_dir):
             self._foreign.add(path)
             return OperatorOrder()
         try:
@@ -476,12 +398,6 @@ class DumpDir:
             for name in folder.names
             if is_wanted(name)
         ]
-
-
-def _folders(names_by_folder: Mapping[str, Sequence[str]]) -> list[DumpedFolder]:
-    return [
-        DumpedFolder(folder, _place(folder), tuple(sorted(names))) for folder, names in names_by_folder.items() if names
-    ]
 
 
 def _rank_beside(folder: DumpedFolder) -> str | None:
@@ -524,16 +440,6 @@ def _positions(full_names: list[str]) -> dict[str, int]:
     return positions
 
 
-def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
-    """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
-    the latest one, as where two runs share a folder the newer one counts."""
-    stamps = []
-    if folder.place.layout == FX:
-        stamps = [stamp for name in folder.names if (stamp := name.rpartition(".npy")[0].rpartition(".")[2]).isdigit()]
-    rank, time, *rest = folder.place.sort_key
-    return (rank, max(stamps, default=time), *rest, folder.path)
-
-
 def _file_order(file: DumpedFile) -> tuple[Any, ...]:
     """Operators in execution order, then what is no operator (parameters), each by time; inputs before outputs."""
     last = 1 << 62
@@ -571,34 +477,6 @@ def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     if parent in ("graphs", "execution_order", METADATA_FOLDER, INDEX_FOLDER):
         return True
     return name.endswith((".csv", ".json", ".txt", ".core", ".o", ".l1buffer.0.bin")) or ".space." in name
-
-
-def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:
-    """True for a link to a plain file below the root."""
-    return entry.is_symlink() and os.path.exists(entry.path) and _is_plain_below(entry.path, root)
-
-
-def _is_plain_below(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """True for a plain file that lies below the root, links resolved; packs and stores lead nowhere else."""
-    target = os.path.realpath(path)
-    if not os.path.isfile(target):
-        return storage.exists(path) and not os.path.lexists(path)
-    real = os.path.realpath(root)
-    return os.path.commonpath((real, target)) == real
-
-
-def _place(path: str) -> Place:
-    """What a folder's path says; packs on the way stand for nothing."""
-    parts = path.split(os.sep)
-    plain = without_packs(parts)
-    place = parse_place(plain)
-    if len(plain) == len(parts) or not place.rank_depth:
-        return place
-    depth = place.rank_depth
-    # The path itself has the packs in it.
-    while len(without_packs(parts[:depth])) < place.rank_depth:
-        depth += 1
-    return replace(place, rank_depth=depth)
 
 
 def _whole_rows(path: str) -> dict[str, str]:

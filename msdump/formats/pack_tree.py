@@ -14,7 +14,8 @@ from pathlib import Path
 from msdump.errors import FormatError, WriteError
 from msdump.formats.append_file import append_text
 from msdump.formats.atomic import Folder, make_dirs
-from msdump.formats.dump_dir import DumpDir, DumpedFolder
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedFile
 from msdump.formats.folders import write_error
 from msdump.formats.pack import PackFolder, described

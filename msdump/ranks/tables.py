@@ -22,7 +22,8 @@ from msdump.analysis.steps import Slot, StepKey, is_selected, read_steps
 from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
 from msdump.formats.atomic import make_dirs
-from msdump.formats.dump_dir import DumpDir, DumpedFolder
+from msdump.formats.dump_dir import DumpDir
+from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER

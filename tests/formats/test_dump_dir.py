@@ -16,7 +16,8 @@ from msdump import testing
 from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import bin_chunks
-from msdump.formats.dump_dir import DumpDir, DumpedFolder, _rank_beside
+from msdump.formats.dump_dir import DumpDir, _rank_beside
+from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array, npy_header
 from msdump.formats.paths.parse import (
@@ -367,22 +368,6 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     assert "'|O'" in str(dump.damaged[0][1])
 
 
-def test_links_that_lead_out_are_foreign_and_cycles_end(tmp_path: Path) -> None:
-    outside = write_npy(tmp_path / "outside" / plain_name(), np.zeros(1))
-    root = tmp_path / "root"
-    inside = write_npy(root / "a" / plain_name(), np.zeros(2))
-    (root / "a" / "loop").symlink_to(root)
-    (root / "out").symlink_to(outside.parent)
-    (root / "secret.npy").symlink_to(outside)
-    (root / "dangling.npy").symlink_to(root / "nothing")
-    (root / "own.npy").symlink_to(inside)
-    os.mkfifo(root / "pipe.npy")
-    dump = DumpDir.open(root)
-    assert sorted(t.op_name for t in dump) == ["Add-op1", "own"]
-    foreign = [os.path.relpath(path, root) for path in dump.foreign]
-    assert foreign == ["a/loop", "dangling.npy", "out", "pipe.npy", "secret.npy"]
-
-
 def test_a_graph_file_that_leads_out_of_its_rank_is_foreign(tmp_path: Path) -> None:
     (tmp_path / "outside.pb").write_bytes(b"")
     graphs = tmp_path / "dump" / "rank_0" / "graphs"
@@ -394,30 +379,6 @@ def test_a_graph_file_that_leads_out_of_its_rank_is_foreign(tmp_path: Path) -> N
         dump = DumpDir.open(tmp_path / opened)
         assert dump.graph_files() == [graphs / "own.pb"]
         assert str(graphs / "secret.pb") in dump.foreign
-
-
-def test_folders_are_walked_to_a_bounded_depth(tmp_path: Path) -> None:
-    folder = tmp_path
-    for depth in range(44):
-        write_npy(folder / plain_name(f"Add-op{depth}"), np.zeros(1))
-        folder /= "d"
-    assert {tensor.op_name for tensor in DumpDir.open(tmp_path)} == {f"Add-op{depth}" for depth in range(41)}
-
-
-def test_a_folder_that_cannot_be_read_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_npy(tmp_path / "a" / plain_name("Add-op1"), np.zeros(1))
-    write_npy(tmp_path / "b" / plain_name("Add-op2"), np.zeros(1))
-    scandir = os.scandir
-
-    def refuse(path: str) -> object:
-        if os.path.basename(path) == "a":
-            raise PermissionError(13, os.strerror(13), path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    dump = DumpDir.open(tmp_path)
-    assert [tensor.op_name for tensor in dump] == ["Add-op2"]
-    assert [path for path, _ in dump.damaged] == [str(tmp_path / "a")]
 
 
 @pytest.mark.parametrize("steps", ["", "7"])
@@ -493,15 +454,3 @@ def test_headers_are_read_once_where_they_are_kept(tmp_path: Path) -> None:
     (folder / "Add.Add-op0.0.0.17.output.0.DefaultFormat.npy").write_bytes(b"changed")
     assert list(kept.tensors()) == first and list(other.tensors()) == []
     assert [Path(path).name for path, _ in kept.damaged] == [broken.name]
-
-
-def test_folders_are_listed_once_for_several_questions(tmp_path: Path) -> None:
-    write_npy(tmp_path / plain_name("Add-op1"), np.float32([1]))
-    dump = DumpDir(tmp_path)
-    with dump.listed_once():
-        before = list(dump.files())
-        write_npy(tmp_path / plain_name("Add-op2"), np.float32([1]))
-        with dump.listed_once():
-            assert list(dump.files()) == before and len(before) == 1
-        assert list(dump.files()) == before
-    assert len(list(dump.files())) == 2

@@ -1,0 +1,156 @@
+"""Which folders of a dump hold files: on the disk, in packs, and below an address of an object store.
+
+Links that lead out of a dump are not followed, and cycles of links end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msdump.errors import FormatError
+from msdump.formats.paths.parse import FX, Place, parse_place
+from msdump.plain_files import unreadable
+from msdump.storage import files as storage
+from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
+from msdump.storage.remote import is_remote
+
+_MAX_DEPTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedFolder:
+    """One folder of a dump and the names of its plain files, sorted."""
+
+    path: str
+    place: Place
+    names: tuple[str, ...]
+
+
+class FolderWalk:
+    """The folders at a path, which may be that of one file.
+
+    damage   told the path of a folder or pack that cannot be listed, and why
+    foreign  takes the paths that belong to no dump
+    """
+
+    def __init__(self, path: Path, damage: Callable[[str, FormatError], None], foreign: set[str]) -> None:
+        self._path = path
+        self._damage = damage
+        self._foreign = foreign
+
+    def folders(self) -> list[DumpedFolder]:
+        """Every folder that holds files, in the order in which a run fills them. They are listed now."""
+        path = os.fspath(self._path)
+        if is_remote(path):
+            return sorted(self._remote_folders(path), key=_folder_order)
+        if not storage.is_folder(path):
+            parent = os.fspath(self._path.parent)
+            return [DumpedFolder(parent, _place(parent), (self._path.name,))]
+        if not os.path.isdir(path):
+            return sorted(self._packed_folders(path), key=_folder_order)
+        return sorted(self._local_folders(), key=_folder_order)
+
+    def _packed_folders(self, path: str) -> list[DumpedFolder]:
+        """Folders in a pack, or below one of its folders; none where it is damaged."""
+        pack, below = split_pack_path(path) or (path, "")
+        try:
+            listed = storage.list_pack(pack, below)
+        except FormatError as error:
+            self._damage(path, error)
+            return []
+        except OSError as error:
+            self._damage(path, unreadable(path, error))
+            return []
+        self._foreign.update(listed.foreign)
+        return _folders(listed.names_by_folder)
+
+    def _remote_folders(self, path: str) -> list[DumpedFolder]:
+        places = split_pack_path(path)
+        if places is not None and places[1]:
+            return self._packed_folders(path)
+        found: list[DumpedFolder] = []
+        names_by_folder: dict[str, list[str]] = {}
+        for folder, name in storage.list_remote(path):
+            if is_pack_name(name):
+                found += self._packed_folders(f"{folder}/{name}")
+            else:
+                names_by_folder.setdefault(folder, []).append(name)
+        return [*found, *_folders(names_by_folder)]
+
+    def _local_folders(self) -> list[DumpedFolder]:
+        root = os.path.realpath(self._path)
+        folders: list[DumpedFolder] = []
+        seen: set[tuple[int, int]] = set()
+        waiting = [(os.fspath(self._path), 0)]
+        while waiting:
+            path, depth = waiting.pop()
+            names = []
+            try:
+                status = os.stat(path)
+                if (status.st_dev, status.st_ino) in seen or depth > _MAX_DEPTH:
+                    continue
+                seen.add((status.st_dev, status.st_ino))
+                with os.scandir(path) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((entry.path, depth + 1))
+                        elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
+                            if is_pack_name(entry.name):
+                                folders += self._packed_folders(entry.path)
+                            else:
+                                names.append(entry.name)
+                        else:
+                            self._foreign.add(entry.path)
+            except OSError as error:
+                self._damage(path, unreadable(path, error))
+            if names:
+                folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
+        return folders
+
+
+def _folders(names_by_folder: Mapping[str, Sequence[str]]) -> list[DumpedFolder]:
+    return [
+        DumpedFolder(folder, _place(folder), tuple(sorted(names))) for folder, names in names_by_folder.items() if names
+    ]
+
+
+def _folder_order(folder: DumpedFolder) -> tuple[Any, ...]:
+    """Ranks, then time. Where each graph counts steps of its own, only the time stamps of files tell what came first;
+    the latest one, as where two runs share a folder the newer one counts."""
+    stamps = []
+    if folder.place.layout == FX:
+        stamps = [stamp for name in folder.names if (stamp := name.rpartition(".npy")[0].rpartition(".")[2]).isdigit()]
+    rank, time, *rest = folder.place.sort_key
+    return (rank, max(stamps, default=time), *rest, folder.path)
+
+
+def _stays_inside(entry: os.DirEntry[str], root: str) -> bool:
+    """True for a link to a plain file below the root."""
+    return entry.is_symlink() and os.path.exists(entry.path) and is_plain_below(entry.path, root)
+
+
+def is_plain_below(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+    """True for a plain file that lies below the root, links resolved; packs and stores lead nowhere else."""
+    target = os.path.realpath(path)
+    if not os.path.isfile(target):
+        return storage.exists(path) and not os.path.lexists(path)
+    real = os.path.realpath(root)
+    return os.path.commonpath((real, target)) == real
+
+
+def _place(path: str) -> Place:
+    """What a folder's path says; packs on the way stand for nothing."""
+    parts = path.split(os.sep)
+    plain = without_packs(parts)
+    place = parse_place(plain)
+    if len(plain) == len(parts) or not place.rank_depth:
+        return place
+    depth = place.rank_depth
+    # The path itself has the packs in it.
+    while len(without_packs(parts[:depth])) < place.rank_depth:
+        depth += 1
+    return replace(place, rank_depth=depth)
