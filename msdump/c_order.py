@@ -25,7 +25,12 @@ def in_c_order(array: Array) -> Array:
 
 
 def c_copy(array: Array) -> Array:
-    """A contiguous copy, in memory of its own."""
+    """A contiguous copy, in memory of its own.
+
+    Edges:  an array of a class of its own, as one that has statistics and no values, is copied as that class does.
+    """
+    if type(array) is not np.ndarray:
+        return array.copy()
     copy = np.empty(array.shape, array.dtype)
     copy_elements(copy, array)
     return copy

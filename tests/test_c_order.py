@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msdump import c_order, tiles
 from msdump.arrays import Array
 from msdump.c_order import c_copy, copy_elements, in_c_order
+from msdump.stats import measured_now, statistics
 
 pytest.importorskip("numba")
 
@@ -84,6 +85,11 @@ def test_targets_of_another_form_are_numpys() -> None:
     for target in (np.zeros((64, 64), np.float64), np.zeros((64, 128), np.float32)[:, ::2], np.zeros((64, 64), "f4").T):
         copy_elements(target, array)
         assert np.array_equal(target, array)
+
+
+def test_what_has_statistics_alone_keeps_them() -> None:
+    array = measured_now(np.arange(5, dtype=np.float32), "float32")
+    assert statistics(c_copy(array), "float32").max == 4
 
 
 def test_objects_keep_their_references() -> None:

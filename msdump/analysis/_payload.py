@@ -80,6 +80,11 @@ def equal_bytes(one: Array, other: Array) -> bool:
     return all(bool((c[start : start + step] == d[start : start + step]).all()) for start in range(0, c.size, step))
 
 
+def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
+    """A tensor as the host has it, or as it is stored.   Raises: as DumpedTensor.load."""
+    return tensor.load() if is_raw else tensor.load_host()
+
+
 def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[int, Array], dict[int, FormatError]]:
     """Each tensor, and what is wrong with those that cannot be read; both by place.
 
@@ -92,7 +97,7 @@ def loaded_each(tensors: Sequence[DumpedTensor], *, is_raw: bool) -> tuple[dict[
         if place in arrays:
             continue
         try:
-            arrays[place] = tensor.load() if is_raw else tensor.load_host()
+            arrays[place] = loaded(tensor, is_raw)
         except FormatError as error:
             problems[place] = error
         except OSError as error:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from msdump import dtypes
-from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded_each
+from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded, loaded_each
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
@@ -165,11 +165,6 @@ def _md5_groups(sizes: Mapping[Key, int]) -> Iterator[list[Key]]:
         filled += sizes[key]
     if group:
         yield group
-
-
-def loaded(tensor: DumpedTensor, is_raw: bool) -> Array:
-    """A tensor as the host has it, or as it is stored.   Raises: as DumpedTensor.load."""
-    return tensor.load() if is_raw else tensor.load_host()
 
 
 def _measure_group(
