@@ -38,6 +38,7 @@ _ATEN_MOVE = re.compile(rf"aten_(?:{_MOVES.replace(' ', '|')})_(?!\w+_default$)\
 _GE_MOVE = frozenset(_GE_MOVES.split())
 
 
+@functools.lru_cache(maxsize=4096)
 def makes_unset(op_type: str) -> bool:
     """True for an operator that returns memory without writing it; the type may be spelt as in the name of a file."""
     return _UNSET.fullmatch(op_type.replace(".", "_")) is not None

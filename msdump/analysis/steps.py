@@ -251,13 +251,16 @@ def _operator(tensors: Mapping[tuple[str, Slot], DumpedTensor]) -> Operator:
     first = next(iter(tensors.values()))
     name = first.file.name
     sides: dict[str, dict[Slot, DumpedTensor]] = {INPUT: {}, OUTPUT: {}}
-    for io, slot in sorted(tensors):
+    for io, slot in sorted(tensors) if len(tensors) > 1 else tensors:
         if io in sides:
             sides[io][slot] = tensors[io, slot]
+    full_name = first.full_name
+    if full_name is None and len(tensors) > 1:
+        full_name = next((tensor.full_name for tensor in tensors.values() if tensor.full_name is not None), None)
     return _made_operator(
         name.op_type,
         name.op_name,
-        next((tensor.full_name for tensor in tensors.values() if tensor.full_name is not None), None),
+        full_name,
         first.file.position,
         name.task_id,
         name.stream_id,

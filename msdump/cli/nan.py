@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msdump.cli.options import add_json_option, add_step_options, selected_steps, write_json
 from msdump.cli.printing import complain_of_damaged, progress_bar, say
@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look; the result is the exit status that `--help` explains."""
     from msdump.analysis.find.nan import find_non_finite
-    from msdump.analysis.overview.answers import non_finite_value
 
     with progress_bar("nan", sys.stderr) as advance:
         report = find_non_finite(
@@ -51,10 +50,17 @@ def run(args: argparse.Namespace) -> int:
             thread_count=args.threads,
             progress=advance,
         )
-    if not write_json(args, lambda: non_finite_value(report)):
+    if not write_json(args, lambda: _value(report)):
         _print_report(report, args)
     complain_of_damaged(report.damaged)
     return FOUND if report.steps else DAMAGED if report.damaged else FINITE
+
+
+def _value(report: NonFiniteReport) -> dict[str, Any]:
+    # All of analysis, which only a document needs.
+    from msdump.analysis.overview.answers import non_finite_value
+
+    return non_finite_value(report)
 
 
 def _print_report(report: NonFiniteReport, args: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from msdump.analysis.compare.result import Comparison, OperatorResult
     from msdump.analysis.stat.roles import Role
-    from msdump.analysis.stat.rows import TensorStatistics
+    from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
     from msdump.analysis.steps import StepKey
     from msdump.frames import Column
 
@@ -185,7 +185,6 @@ def _write_csv(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from msdump.analysis.overview.answers import statistics_value
     from msdump.analysis.stat.rows import write_parquet
     from msdump.analysis.stat.selection import columns_named, select_rows
     from msdump.analysis.stat.statistics import tensor_statistics
@@ -201,12 +200,19 @@ def _measure(args: argparse.Namespace) -> int:
     rows = select_rows(report.rows, **selected)
     if args.parquet is not None:
         write_parquet(replace(report, rows=rows), args.parquet)
-    if not write_json(args, lambda: statistics_value(report, rows)) and args.parquet is None:
+    if not write_json(args, lambda: _value(report, rows)) and args.parquet is None:
         _print_rows(rows, columns)
     # Complex numbers have no statistics but their count.
     if any(row.numbers.l2norm is None and "complex" not in row.tensor.true_dtype for row in report.rows):
         complain(_NO_NORM)
     return _end(report.damaged)
+
+
+def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[str, Any]:
+    # All of analysis, which only a document needs.
+    from msdump.analysis.overview.answers import statistics_value
+
+    return statistics_value(report, rows)
 
 
 def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None) -> None:

@@ -196,6 +196,8 @@ def gathered(sides: Sequence[Sequence[Step]], graphs: Mapping[str, GraphOriginal
     """
     original_of = _lookup(graphs)
     names = [_original_names(steps, original_of) for steps in sides]
+    if not any(names):
+        return [list(steps) for steps in sides]
     plain = {
         operator.op_name
         for steps, originals in zip(sides, names, strict=True)
