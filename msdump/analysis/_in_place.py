@@ -3,18 +3,18 @@ CPU), and values of different moments cannot be compared."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import msdump.kernels  # noqa: F401  fills the registry
 from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.graph.primitive import REGISTRY
+from msdump.graph.primitive import REGISTRY, PrimitiveDef
 
 OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
 SameBytes = Callable[[DumpedTensor, DumpedTensor], bool]
@@ -22,9 +22,17 @@ SameBytes = Callable[[DumpedTensor, DumpedTensor], bool]
 _ATEN_IN_PLACE = re.compile(r"aten[._](?!_)\w*[a-z0-9]_[._][A-Za-z]\w*")
 
 
+@functools.cache
+def _registry() -> Mapping[str, PrimitiveDef]:
+    # The kernels fill it. They are a fourth of the time that a command takes to begin, and few dumps make it look.
+    import msdump.kernels  # noqa: F401
+
+    return REGISTRY
+
+
 def mutated_slots(op_type: str) -> tuple[int, ...]:
     """Input slots that operators of a type write.   Source: `mutates` of the kernels; the schema names of ATen."""
-    definition = REGISTRY.get(op_type)
+    definition = _registry().get(op_type)
     if definition is not None:
         return definition.mutates
     return (0,) if _ATEN_IN_PLACE.fullmatch(op_type) else ()
@@ -32,7 +40,7 @@ def mutated_slots(op_type: str) -> tuple[int, ...]:
 
 def written_inputs(op_type: str) -> Mapping[int, int]:
     """Output slot -> input slot whose memory it is, written in place."""
-    definition = REGISTRY.get(op_type)
+    definition = _registry().get(op_type)
     if definition is not None:
         return definition.aliases
     return {0: 0} if mutated_slots(op_type) else {}

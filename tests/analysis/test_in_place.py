@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import msdump.analysis
+import msdump.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
 from msdump.analysis._in_place import mutated_slots
 from msdump.graph.primitive import REGISTRY
