@@ -142,18 +142,22 @@ def plain_table(
     keeps: str = "",
 ) -> str:
     """The table as aligned lines; indented below a heading."""
-    cells = _printable_cells(rows, keeps)
-    lines = [tuple(titles), *cells] if titles else cells
-    form = "  ".join(
-        f"%{width}s" if column in numbers else f"%-{width}s" for column, width in enumerate(_widths(lines))
-    )
-    texts = [(form % line).rstrip() for line in lines]
+    columns = _printable_columns(rows, keeps) or [[]] * len(titles)
+    if titles:
+        columns = [[title, *column] for title, column in zip(titles, columns, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    form = "  ".join(f"%{width}s" if column in numbers else f"%-{width}s" for column, width in enumerate(widths))
+    texts = [(form % line).rstrip() for line in zip(*columns, strict=True)]
     return "\n".join([heading, *(f"  {text}" for text in texts)] if heading else texts)
 
 
 def _printable_cells(rows: Sequence[Sequence[str]], keeps: str) -> list[tuple[str, ...]]:
-    """Looked at by column: most hold nothing that has to be written out, and all their cells at once tell that."""
-    return list(zip(*(_printable_column(column, keeps) for column in zip(*rows, strict=True)), strict=True))
+    return list(zip(*_printable_columns(rows, keeps), strict=True))
+
+
+def _printable_columns(rows: Sequence[Sequence[str]], keeps: str) -> list[Sequence[str]]:
+    """Most columns hold nothing that has to be written out, and all their cells at once tell that."""
+    return [_printable_column(column, keeps) for column in zip(*rows, strict=True)]
 
 
 def _printable_column(cells: Sequence[str], keeps: str) -> Sequence[str]:

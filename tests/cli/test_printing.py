@@ -26,6 +26,7 @@ from msdump.cli.printing import (
     LINE_ENDS,
     is_terminal,
     log_printable,
+    plain_table,
     print_table,
     printable,
     progress_bar,
@@ -247,3 +248,26 @@ def test_a_table_writes_out_what_each_cell_alone_would(rows: list[tuple[str, str
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
     # `put` looks at the whole once more, as it does with any text.
     assert stream.getvalue() == printable("\n".join(lines), LINE_ENDS) + "\n"
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda count: st.lists(st.tuples(*[st.text("ab c\x1b", max_size=5)] * count), max_size=4)
+    ),
+    st.sets(st.integers(0, 3)),
+    st.booleans(),
+)
+def test_cells_of_a_plain_table_stand_below_each_other(
+    rows: list[tuple[str, ...]], numbers: set[int], has_titles: bool
+) -> None:
+    titles = tuple(f"t{number}" for number in range(len(rows[0]) if rows else 2)) if has_titles else ()
+    lines = [[printable(cell) for cell in line] for line in ([titles] if titles else []) + rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    expected = [
+        "  ".join(
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    assert plain_table(titles, rows, tuple(numbers)) == "\n".join(expected)
