@@ -33,7 +33,7 @@ from msdump.analysis.compare.result import (
     tensor_result,
 )
 from msdump.analysis.graph_info import GraphFiles, with_inputs
-from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps
+from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened, read_steps, with_own_operators
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
@@ -73,7 +73,13 @@ def compare_dumps(
     dumps = [opened(dump) for dump in (mine, golden, *(() if reference is None else (reference,)))]
     graphs: list[GraphFiles] = []
     steps_of_dumps: list[list[Step]] = []
-    for dump in dumps:
+    for place, dump in enumerate(dumps):
+        twin = next((earlier for earlier, other in enumerate(dumps[:place]) if _is_same_dump(dump, other)), None)
+        if twin is not None:
+            dumps[place] = dumps[twin]
+            graphs.append(graphs[twin])
+            steps_of_dumps.append([with_own_operators(step) for step in steps_of_dumps[twin]])
+            continue
         with dump.listed_once():
             graphs.append(GraphFiles(dump))
             steps_of_dumps.append(_steps(dump, graphs[-1], rank, graph, iteration))
@@ -99,6 +105,11 @@ def compare_dumps(
     return compare_pairs(
         [dump.path for dump in dumps], (sides[0], sides[-1]), pairs, operator_map, tensors.judge, damaged
     )
+
+
+def _is_same_dump(one: DumpDir, other: DumpDir) -> bool:
+    """Whether reading one tells what reading the other would."""
+    return one.path == other.path and one.is_strict == other.is_strict
 
 
 def _yardsticks(mine: Side, other: Side, mapping: OperatorMap) -> dict[int, Operator]:

@@ -440,3 +440,32 @@ def test_files_that_are_copies_say_what_their_numbers_say(
     assert is_small_copy(mine, golden) and not is_small_copy(*without_files)
     assert by_files.of(mine, golden).metrics is None is by_numbers.of(*without_files).metrics
     assert by_files.dtypes_of(mine, golden) == by_numbers.dtypes_of(*without_files)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["A/Add-op1", "B/Add-op1", "A/Mul-op2", "Parameter.w"]), st.integers(0, 3)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_a_dump_against_itself_is_what_it_is_against_its_copy(
+    tmp_path_factory: pytest.TempPathFactory, operators: list[tuple[str, int]], is_damaged: bool
+) -> None:
+    root = tmp_path_factory.mktemp("twice")
+    mine = write_dump(root / "mine", [(name, {IN: np.ones(size), OUT: np.ones(size)}) for name, size in operators])
+    if is_damaged:
+        file = next(mine.rglob("*.npy"))
+        file.write_bytes(file.read_bytes()[:-1])
+    shutil.copytree(mine, root / "copy")
+
+    def told(golden: Path) -> Any:
+        try:
+            found = compare_dumps(mine, golden)
+        except ConfigError as error:
+            return str(error).replace(str(root / "copy"), str(mine))
+        return json.loads(json_text(found).replace(str(root / "copy"), str(mine))), list(table_rows(found, True))
+
+    assert told(mine) == told(root / "copy")
