@@ -9,7 +9,7 @@ from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.operator_traits import is_unset
+from msdump.operator_traits import is_unset, makes_unset
 from msdump.records import INPUT, OUTPUT
 
 UNSET = "memory that no operator has written yet"
@@ -39,6 +39,8 @@ class UnsetTensors:
         return (id(operator), io, slot) in self._places
 
     def _add(self, operator: Operator) -> None:
+        if not self._results and not self._tensors and not makes_unset(operator.op_type):
+            return  # nothing is there that it could have read
         node = None if self._graph is None else self._graph.find(operator.full_name, operator.op_name)
         unset = {slot for slot, tensor in operator.inputs.items() if self._is_input(slot, tensor, node)}
         self._put(operator, INPUT, unset)
