@@ -17,7 +17,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mix-core": _statistics("mix", common={"risk_level": "CORE"}),
     "odd": _statistics("L1", "odd", common={"risk_level": "ALL"}),
     "precise": _statistics("L1", common={"precision": "high"}),
-    "xor": _statistics("L0", "late", summary_mode="xor"),
+    # Only numbers that every processor computes to the same bits: exact ones, before the first update.
+    "xor": _statistics("L0", "late", common={"step": [0]}, summary_mode="xor", list=["block"]),
     "forward-input": _statistics("mix", data_mode=["forward", "input"]),
     "backward": _statistics("mix", data_mode=["backward"]),
     "list": _statistics("L1", list=["relu", "Tensor.reshape"]),
