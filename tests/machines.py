@@ -106,8 +106,8 @@ def variant_of_commit() -> Variant:
     return VARIANTS[int(done.stdout.strip() or "0", 16) % len(VARIANTS)]
 
 
-def run_machines(variants: Sequence[Variant], processes: str) -> int:
-    """Run the tests under each variant; 0 when none failed."""
+def run_machines(variants: Sequence[Variant], processes: str, has_slow: bool = True) -> int:
+    """Run the tests under each variant, those marked slow too; 0 when none failed."""
     results: dict[str, str] = {}
     for variant in variants:
         print(f"== {variant.name}", flush=True)
@@ -116,7 +116,7 @@ def run_machines(variants: Sequence[Variant], processes: str) -> int:
         if reason:
             results[variant.name] = f"not run: {reason}"
             continue
-        status = _run(variant, processes)
+        status = _run(variant, processes, has_slow)
         if isinstance(status, str):
             results[variant.name] = f"not run: {status}"
             continue
@@ -126,13 +126,13 @@ def run_machines(variants: Sequence[Variant], processes: str) -> int:
     return 1 if any(result.startswith("FAILED") for result in results.values()) else 0
 
 
-def _run(variant: Variant, processes: str) -> int | str:
+def _run(variant: Variant, processes: str, has_slow: bool) -> int | str:
     """Status of the tests; the reason where they cannot run."""
     if variant.has_lowest_versions:
         with tempfile.TemporaryDirectory() as folder:
             reason = _install_lowest(Path(folder))
-            return reason or _run_tests(variant, [f"{folder}/bin/python"], processes)
-    return _run_tests(variant, [sys.executable], processes)
+            return reason or _run_tests(variant, [f"{folder}/bin/python"], processes, has_slow)
+    return _run_tests(variant, [sys.executable], processes, has_slow)
 
 
 def _install_lowest(folder: Path) -> str:
@@ -151,11 +151,13 @@ def _install_lowest(folder: Path) -> str:
     return ""
 
 
-def _run_tests(variant: Variant, python: Sequence[str], processes: str) -> int:
+def _run_tests(variant: Variant, python: Sequence[str], processes: str, has_slow: bool) -> int:
     environment: dict[str, str | None] = {**os.environ, **variant.environment}
     if variant.processor is not None:
         environment |= variant.processor.environment()
     command = [*python, "-m", "pytest", "-q", "-n", processes, "--dist", "loadfile", *_TESTS]
+    if not has_slow:
+        command += ["-m", "not slow"]
     if variant.is_shuffled:
         seed = random.SystemRandom().randrange(2**32)
         command += ["-p", "randomly", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
