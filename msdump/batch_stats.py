@@ -11,6 +11,7 @@ from functools import partial
 from msdump import dtypes
 from msdump.arrays import Array
 from msdump.errors import DtypeError
+from msdump.makers import maker
 from msdump.md5 import md5_many
 from msdump.small_stats import equal_statistics, is_small
 from msdump.stats import Statistics, can_be_joined, joined_statistics, statistics
@@ -34,6 +35,9 @@ class Measured:
 
     numbers: Statistics | None
     md5: str = ""
+
+
+_measured = maker(Measured)
 
 
 def measure_all(
@@ -64,12 +68,19 @@ def measure_all(
             elif dtypes.dtype(dtype_names[place]).kind != dtypes.COMPLEX:
                 raise found
 
-    sizes = [int(array.nbytes) for array in arrays]
-    # Digests first: their shares are the longest.
-    tasks = [partial(digest, places) for places in _digest_shares(sizes, thread_count)] if has_md5 else []
-    tasks += [partial(measure, places) for places in _statistic_shares(sizes)]
-    _run_all(tasks, pool, thread_count)
-    return [Measured(*each) for each in zip(numbers, digests, strict=True)]
+    if pool is None:
+        every = range(len(arrays))
+        if has_md5:
+            digest(every)
+        measure(every)
+    else:
+        sizes = [int(array.nbytes) for array in arrays]
+        # Digests first: their shares are the longest.
+        shares = _digest_shares(sizes, thread_count) if has_md5 else []
+        tasks = [partial(digest, places) for places in shares]
+        tasks += [partial(measure, places) for places in _statistic_shares(sizes)]
+        _run_all(tasks, pool, thread_count)
+    return list(map(_measured, numbers, digests))
 
 
 def measure_each(arrays: Sequence[Array], dtype_names: Sequence[str]) -> list[Statistics | DtypeError]:
@@ -146,7 +157,7 @@ def _statistic_shares(sizes: Sequence[int]) -> Iterator[list[int]]:
         yield share
 
 
-def _run_all(tasks: Sequence[Callable[[], None]], pool: Executor | None, thread_count: int) -> None:
+def _run_all(tasks: Sequence[Callable[[], None]], pool: Executor, thread_count: int) -> None:
     """Run tasks in the caller's thread and in others; after a failure none is begun."""
     waiting = deque(tasks)
 
@@ -160,7 +171,7 @@ def _run_all(tasks: Sequence[Callable[[], None]], pool: Executor | None, thread_
             waiting.clear()
             raise
 
-    helpers = [in_thread(pool, work) for _ in range(min(thread_count, len(tasks)) - 1)] if pool is not None else []
+    helpers = [in_thread(pool, work) for _ in range(min(thread_count, len(tasks)) - 1)]
     try:
         work()
     finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from msdump.arrays import Array, filled_memory
+from msdump.makers import maker
 
 T = TypeVar("T")
 
@@ -96,6 +97,10 @@ class TensorRecord:
         return None if memory is None else (*memory, self.dtype)
 
 
+made_record = maker(TensorRecord)
+"""As `TensorRecord`, where there is one for each tensor of a step."""
+
+
 class AlreadyWritten(Generic[T]):
     """Which tensors an iteration of a graph has handed over or has on disk, and what stands for each: a job, a file...
 
@@ -178,3 +183,7 @@ class OpEvent:
     iteration: int
     inputs: Sequence[Array]
     outputs: Sequence[Array]
+
+
+made_event = maker(OpEvent)
+"""As `OpEvent`, where there is one for each operator of a step."""

@@ -20,20 +20,21 @@ from msdump.stats import LEAST_SQUARES, MeasuredArray, Statistics, statistics
 LARGEST = 4096  # elements of a tensor from which on the calls cost little
 _BLOCK = 1 << 15  # elements that are looked at together; their sums in float64 stay in the second-level cache
 _statistics = maker(Statistics)
-_NAMES = frozenset(
-    row.name
+_DTYPE_BY_NAME = {
+    row.name: row.numpy
     for row in dtypes.TABLE
     if row.name in FLOATS or (row.kind in (dtypes.INT, dtypes.UINT) and row.bits >= 8 and row.numpy_type is not None)
-)
+}
 
 
 def is_small(array: Array, dtype_name: str) -> bool:
     """Whether `equal_statistics` takes the tensor."""
+    wanted = _DTYPE_BY_NAME.get(dtype_name)
     return (
-        0 < array.size <= LARGEST
-        and dtype_name in _NAMES
+        wanted is not None
+        and array.dtype == wanted
+        and 0 < array.size <= LARGEST
         and array.flags.c_contiguous
-        and array.dtype == dtypes.dtype(dtype_name).numpy
         and not isinstance(array, MeasuredArray)
     )
 

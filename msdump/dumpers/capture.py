@@ -20,7 +20,18 @@ from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selection import Choice, Operator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorKey, TensorRecord
+from msdump.records import (
+    AFTER,
+    BEFORE,
+    INPUT,
+    OUTPUT,
+    OpEvent,
+    OpInfo,
+    TensorInfo,
+    TensorKey,
+    TensorRecord,
+    made_record,
+)
 
 
 class Clock:
@@ -35,9 +46,14 @@ class Clock:
         self._lock = threading.Lock()
 
     def next_us(self) -> int:
+        return next(self.stamps(1))
+
+    def stamps(self, count: int) -> Iterator[int]:
+        """For so many records at once."""
         with self._lock:
-            self._last = max(self._now_us(), self._last + 1)
-            return self._last
+            first = max(self._now_us(), self._last + 1)
+            self._last = first + count - 1 if count else self._last
+        return iter(range(first, first + count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +93,45 @@ def op_records(
     event: OpEvent,
     operands: Sequence[Operand],
     graph_id: int,
-    clock: Clock,
+    stamps: Iterator[int],
     kept: Mapping[TensorKey, Array],
     task_id: int = 0,
     stream_id: int = 0,
-) -> Iterator[TensorRecord]:
+) -> list[TensorRecord]:
     """Records of one operator; an operand that was copied before a mutation comes from `kept`."""
     op = event.op
+    op_type, full_name, iteration = op.op_type, op.full_name, event.iteration
+    records = []
     for operand in operands:
-        info = operand.info
-        array = kept.get(info.key)
+        info, io, slot = operand.info, operand.io, operand.slot
+        array = kept.get(info.key) if kept else None
         if array is None:
-            array = (event.inputs if operand.io == INPUT else event.outputs)[operand.slot]
-        yield TensorRecord(
-            op.op_type,
-            op.full_name,
-            task_id,
-            stream_id,
-            clock.next_us(),
-            operand.io,
-            operand.slot,
-            info.dtype or _dtype_name(array.dtype),
-            # A shape that only the data decide (-1) is the array's own.
-            array if array.shape == info.shape or -1 in info.shape or not array.size else array.reshape(info.shape),
-            info.format,
-            event.iteration,
-            graph_id,
-            info.key,
-            sub_format=info.sub_format,
-            original=info.original if operand.io == OUTPUT else None,
+            array = (event.inputs if io == INPUT else event.outputs)[slot]
+        # A shape that only the data decide (-1) is the array's own.
+        if array.shape != info.shape and -1 not in info.shape and array.size:
+            array = array.reshape(info.shape)
+        records.append(
+            made_record(
+                op_type,
+                full_name,
+                task_id,
+                stream_id,
+                next(stamps),
+                io,
+                slot,
+                info.dtype or _dtype_name(array.dtype),
+                array,
+                info.format,
+                iteration,
+                graph_id,
+                info.key,
+                False,
+                info.sub_format,
+                False,
+                info.original if io == OUTPUT else None,
+            )
         )
+    return records
 
 
 @functools.cache

@@ -88,7 +88,8 @@ class _RaisedDumper(Dumper):
         if self._is_over() or not (operands or self.saves_without_operands):
             return
         kept = self._copies.arrays if op.mutates else {}
-        every = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
+        stamps = self._clock.stamps(len(operands))
+        every = op_records(event, operands, op.graph_id, stamps, kept, op.task_id, op.stream_id)
         # An output without elements that should have some was not made.
         records = [
             record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT
@@ -75,18 +76,8 @@ class ImmediateDumper(Dumper):
             return
         with self._dumping(len(operands)) as attempt:
             op = event.op
-            stamp = _Stamp(self._stamps[op.graph_id, event.iteration])
-            for record in op_records(event, operands, op.graph_id, stamp, {}, op.task_id, op.stream_id):
+            stamps = itertools.repeat(self._stamps[op.graph_id, event.iteration])
+            for record in op_records(event, operands, op.graph_id, stamps, {}, op.task_id, op.stream_id):
                 for writer in self._writers:
                     writer.write([record])
                 attempt.count_written(1)
-
-
-class _Stamp(Clock):
-    """One moment."""
-
-    def __init__(self, stamp_us: int) -> None:
-        self._stamp_us = stamp_us
-
-    def next_us(self) -> int:
-        return self._stamp_us

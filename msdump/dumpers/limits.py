@@ -174,11 +174,13 @@ class Footprint:
     size_of      bytes of a record, never fewer than it takes; True for one whose tensor the iteration has on disk
     is_deferred  whether it is written when the iteration ends, not when the writer gets the record
     names        of the files in which a record may be
+    are_repeats_alike  whether `size_of` says the same of both
     """
 
     size_of: Callable[[TensorRecord, bool], int]
     is_deferred: Callable[[TensorRecord], bool] = lambda _: False
     names: Callable[[TensorRecord], Sequence[str]] = names_of
+    are_repeats_alike: bool = False
 
 
 class LimitedWriter:
@@ -220,10 +222,13 @@ class LimitedWriter:
         footprint = self._footprint
         with self._lock:
             iteration = self._open.setdefault((records[0].graph_id, records[0].iteration), _OpenIteration())
-            sizes = [footprint.size_of(record, iteration.repeats(record)) for record in records]
+            if footprint.are_repeats_alike:
+                sizes = [footprint.size_of(record, False) for record in records]
+            else:
+                sizes = [footprint.size_of(record, iteration.repeats(record)) for record in records]
         size = sum(sizes)
         self._guard.reserve(size)
-        late = sum(size for record, size in zip(records, sizes, strict=True) if footprint.is_deferred(record))
+        late = sum([size for record, size in zip(records, sizes, strict=True) if footprint.is_deferred(record)])
         if late:
             with self._lock:
                 iteration.promised_bytes += late
@@ -309,9 +314,9 @@ def row_size(record: TensorRecord, is_repeat: bool = False) -> int:
 
 NPY_FOOTPRINT = Footprint(npy_size)
 DEVICE_NPY_FOOTPRINT = Footprint(device_npy_size)
-BIN_FOOTPRINT = Footprint(bin_size)
-ACL_STATS_FOOTPRINT = Footprint(row_size)
-STATISTIC_FOOTPRINT = Footprint(row_size, is_deferred=lambda _: True)
+BIN_FOOTPRINT = Footprint(bin_size, are_repeats_alike=True)
+ACL_STATS_FOOTPRINT = Footprint(row_size, are_repeats_alike=True)
+STATISTIC_FOOTPRINT = Footprint(row_size, are_repeats_alike=True, is_deferred=lambda _: True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,8 @@ class Watcher(AclOperatorDumper):
         )
         with self._dumping(len(made.operands)):
             event = OpEvent(op, trigger.iteration, (), made.arrays)
-            records = list(op_records(event, made.operands, op.graph_id, self._clock, {}, op.task_id, op.stream_id))
+            stamps = self._clock.stamps(len(made.operands))
+            records = op_records(event, made.operands, op.graph_id, stamps, {}, op.task_id, op.stream_id)
             delivery.reserve(sum(staged_size(record.data) for record in records))
             held = [
                 delivery.staging.stage((round_, trigger.op.index, made.op.index, record.slot), record.data)

@@ -262,7 +262,8 @@ class OverflowDumper(OverflowFinder):
             self._has_dumped = True
             self._tally.count_dumped(event.iteration, self._model_id)
         with self._tally.stop_on_failure(len(operands)) as attempt:
-            records = list(op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id))
+            stamps = self._clock.stamps(len(operands))
+            records = op_records(event, operands, op.graph_id, stamps, kept, op.task_id, op.stream_id)
             for writer in self._writers:
                 writer.write(records)
             attempt.count_written(len(records))

@@ -137,7 +137,8 @@ class StreamingDumper(Dumper, Generic[W]):
         elif operands:
             with self._dumping(lost):
                 op = event.op
-                records = op_records(event, operands, op.graph_id, self._clock, kept, op.task_id, op.stream_id)
+                stamps = self._clock.stamps(len(operands))
+                records = op_records(event, operands, op.graph_id, stamps, kept, op.task_id, op.stream_id)
                 self._submit(running, list(records))
 
 

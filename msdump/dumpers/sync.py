@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from msdump.c_order import c_copy, copy_elements
 from msdump.config.plan import DUMP_INPUT, Plan
-from msdump.dumpers.capture import Clock, Operand, WatchedGraph, op_records, parameter_record
+from msdump.dumpers.capture import Clock, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
 from msdump.dumpers.dumper import Dumper
 from msdump.dumpers.recorders import GraphRecorder
@@ -109,15 +109,10 @@ class SyncDumper(Dumper):
             return
         graph_id, iteration = step.graph.graph_id, step.iteration
         watched = self._watched[graph_id]
-        records_of = sum(watched.op_size(event.op.index) for event in step.events) + len(watched.parameters)
-        with self._dumping(records_of if step.graph.is_open else _records_of(watched)) as attempt:
+        with self._dumping(_records_of(watched, step if step.graph.is_open else None)) as attempt:
             self._record_open(step.graph)
             self._write_constants(watched, graph_id, iteration, attempt)
-            records = [
-                record
-                for event in step.events
-                for record in self._op_records(event, watched.operands[event.op.index], watched)
-            ]
+            records = self._step_records(step, watched)
             self._write([*records, *self._parameter_records(watched, step)], attempt)
             for writer in (*self._writers, self._constants):
                 writer.end_iteration(graph_id, iteration)
@@ -142,24 +137,32 @@ class SyncDumper(Dumper):
             with self._tally.stop_on_failure():
                 writer.close()
 
-    def _op_records(self, event: OpEvent, operands: Sequence[Operand], watched: WatchedGraph) -> Iterator[TensorRecord]:
-        """Records of one operator.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
-        for record in op_records(event, operands, event.op.graph_id, self._clock, watched.kept):
-            if self._plan.saved.is_host_layout and record.format != DEFAULT_FORMAT:
-                yield replace(record, format=DEFAULT_FORMAT, sub_format=0)
-            else:
-                yield record
+    def _step_records(self, step: FinishedStep, watched: WatchedGraph) -> list[TensorRecord]:
+        """Of all operators.   Source: MindSpore, `trans_flag` true: every tensor as on the host."""
+        operands = [watched.operands[event.op.index] for event in step.events]
+        stamps = self._clock.stamps(sum(map(len, operands)))
+        records: list[TensorRecord] = []
+        for event, some in zip(step.events, operands, strict=True):
+            if some:
+                records += op_records(event, some, step.graph.graph_id, stamps, watched.kept)
+        if self._plan.saved.is_host_layout:
+            for place, record in enumerate(records):
+                if record.format != DEFAULT_FORMAT:
+                    records[place] = replace(record, format=DEFAULT_FORMAT, sub_format=0)
+        return records
 
     def _write(self, records: Sequence[TensorRecord], attempt: Attempt) -> None:
         """All records of a step: those without elements, every distinct tensor once, over all threads, then those
         that repeat one.
         """
         written: AlreadyWritten[None] = AlreadyWritten()
+        # Writers of whole steps know by themselves what repeats.
+        has_shared = bool(self._shared)
         first: list[TensorRecord] = []
         repeats: list[TensorRecord] = []
         for record in records:
             if record.data.size:
-                (first if written.is_new(record) else repeats).append(record)
+                (repeats if has_shared and not written.is_new(record) else first).append(record)
                 continue
             takers = takers_of(record, self._writers)
             for writer in takers:
@@ -231,6 +234,11 @@ class SyncDumper(Dumper):
                 log.error("%s: a string cannot be dumped; its tensors are.", node.full_name)
 
 
-def _records_of(watched: WatchedGraph) -> int:
-    """How many records a step has, with those of the constants where they are not written yet."""
+def _records_of(watched: WatchedGraph, of_open: FinishedStep | None = None) -> int:
+    """How many records a step has, with those of the constants where they are not written yet.
+
+    of_open   of an open graph, the operators that ran
+    """
+    if of_open is not None:
+        return sum(watched.op_size(event.op.index) for event in of_open.events) + len(watched.parameters)
     return watched.size + (0 if watched.has_constants_on_disk else len(watched.constants))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
+from msdump.arrays import Array
 from msdump.batch_stats import Measured, measure_all
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
-from msdump.formats.paths.sync import STATISTIC_FILE, record_op_name, safe_op_type
+from msdump.formats.paths.sync import STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES
 from msdump.records import INPUT, OUTPUT, TensorRecord
@@ -43,6 +44,8 @@ SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in S
 _MD5 = "md5"
 _NULL = "null"
 _LARGE_BYTES = 256 << 10  # from here on it pays to ask a second thread, or for the memory of a tensor
+_TINY_BYTES = 16 << 10  # up to here a tensor takes Python's time alone, which two threads cannot share
+_CACHED = 1 << 18  # texts of so many operators: the largest graph must fit, or none is found again
 
 
 def format_number(value: float | int | None) -> str:
@@ -51,14 +54,11 @@ def format_number(value: float | int | None) -> str:
 
 
 def _text_of(category: StatisticCategory) -> Callable[[Measured], str]:
-    value = attrgetter(_attribute(category))
-    form = str if category.is_count or category.name == _MD5 else format_number
+    if category.name == _MD5:
+        return attrgetter(_MD5)
+    value = attrgetter(f"numbers.{category.attribute}")
+    form = str if category.is_count else format_number
     return lambda measured: form(value(measured))
-
-
-def _attribute(category: StatisticCategory) -> str:
-    """Of `Measured`."""
-    return _MD5 if category.name == _MD5 else f"numbers.{category.attribute}"
 
 
 _CATEGORY_BY_NAME = {category.name: category for category in STATISTIC_CATEGORIES}
@@ -68,13 +68,18 @@ _TEXT_BY_CATEGORY = {category.name: _text_of(category) for category in STATISTIC
 def _columns_text(categories: Sequence[str]) -> Callable[[Measured], str]:
     """Function that makes the text of these columns of a tensor with numbers."""
     chosen = [_CATEGORY_BY_NAME[name] for name in categories]
-    values = attrgetter(*map(_attribute, chosen)) if len(chosen) > 1 else None
-    form = ",".join("%s" if each.is_count or each.name == _MD5 else "%g" for each in chosen)
+    attributes = [each.attribute for each in chosen if each.name != _MD5]
+    values = attrgetter(*attributes) if len(attributes) > 1 else None
+    # Of the numbers; what it leaves is the format of the MD5.
+    form = ",".join("%%s" if each.name == _MD5 else "%s" if each.is_count else "%g" for each in chosen)
+    has_md5 = _MD5 in categories
 
     def text(measured: Measured) -> str:
         # Nearly all tensors have finite values: one format for all columns takes a third of the time.
-        if values is not None and measured.numbers is not None and measured.numbers.max is not None:
-            return form % values(measured)
+        numbers = measured.numbers
+        if values is not None and numbers is not None and numbers.max is not None:
+            line = form % values(numbers)
+            return line % measured.md5 if has_md5 else line
         return ",".join([_TEXT_BY_CATEGORY[category](measured) for category in categories])
 
     return text
@@ -87,14 +92,6 @@ def _quoted(text: str) -> str:
     return text
 
 
-class _Line(NamedTuple):
-    """A row that waits."""
-
-    timestamp_us: int
-    file: AppendFile | MemberText
-    text: str
-
-
 class _Iteration:
     """What is known of one iteration: texts of measured tensors, and lines that wait for their turn.
 
@@ -105,7 +102,8 @@ class _Iteration:
     def __init__(self) -> None:
         self.measured: dict[Hashable, str] = {}
         self.files: dict[Path, AppendFile | MemberText] = {}
-        self.lines: list[_Line] = []
+        # Of each file: time stamps and texts of rows.
+        self.lines: dict[AppendFile | MemberText, list[tuple[int, str]]] = {}
         self.lock = threading.Lock()
 
 
@@ -136,6 +134,7 @@ class StatisticWriter:
         self._directory = directory
         self._categories = SEED_CATEGORIES if categories is None else _ordered(categories)
         self._columns_text = _columns_text(self._categories)
+        self._has_md5 = _MD5 in self._categories
         titles = [*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in self._categories)]
         self._header = ",".join(titles)
         # Versions that let columns be chosen end each row, but not the header, with one more comma.
@@ -164,10 +163,7 @@ class StatisticWriter:
             ended = self._iterations.pop((graph_id, iteration), None)
         if ended is None:
             return
-        lines_by_file: dict[AppendFile | MemberText, list[_Line]] = {file: [] for file in ended.files.values()}
-        for line in sorted(ended.lines, key=attrgetter("timestamp_us")):
-            lines_by_file[line.file].append(line)
-        finish_all([functools.partial(self._finish, file, lines) for file, lines in lines_by_file.items()])
+        finish_all([functools.partial(self._finish, file, ended.lines[file]) for file in ended.files.values()])
 
     def close(self) -> None:
         ends = [functools.partial(self.end_iteration, *place) for place in list(self._iterations)]
@@ -180,7 +176,7 @@ class StatisticWriter:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _finish(self, file: AppendFile | MemberText, lines: Sequence[_Line]) -> None:
+    def _finish(self, file: AppendFile | MemberText, lines: list[tuple[int, str]]) -> None:
         """Append the rows that wait and close the file.
 
         Raises: WriteError; where closing fails, no row is sure to be there.
@@ -188,7 +184,8 @@ class StatisticWriter:
         try:
             try:
                 if lines:
-                    size = file.append("".join(line.text for line in lines))
+                    lines.sort(key=itemgetter(0))
+                    size = file.append("".join([text for _, text in lines]))
                     self._counter.add(bytes_named=size, bytes_written=size)
             finally:
                 file.close()
@@ -198,67 +195,82 @@ class StatisticWriter:
     def _write_iteration(self, records: Sequence[TensorRecord]) -> None:
         with self._lock:
             iteration = self._iterations.setdefault(_place(records[0]), _Iteration())
-        files = [self._file(iteration, self._directory(record)) for record in records]
-        lines: list[_Line] = []
-        for record, file, measured in zip(records, files, self._measure_all(iteration, records), strict=True):
-            line = f"{_identity_text(record)},{measured}" if measured else _identity_text(record)
-            lines.append(_Line(record.timestamp_us, file, line + self._row_end))
+        # Before anything is measured: a file that cannot be opened ends the dump.
+        files = self._files(iteration, records)
+        texts, end = self._measure_all(iteration, records), self._row_end
         with iteration.lock:
-            iteration.lines += lines
+            for record, file, text in zip(records, files, texts, strict=True):
+                identity = _identity_text(record)
+                row = f"{identity},{text}{end}" if text else identity + end
+                iteration.lines[file].append((record.timestamp_us, row))
 
     def _measure_all(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[str]:
         """Text of the chosen columns for each record."""
         known = iteration.measured
-        names = [self._names(record) for record in records]
-        fresh: list[int] = []
-        claimed: set[Hashable] = set()
-        for place, own in enumerate(names):
-            if claimed.isdisjoint(own) and not any(name in known for name in own):
-                _check_is_first(records[place])
-                fresh.append(place)
-            claimed.update(own)
-        texts = dict(zip(fresh, self._texts([records[place] for place in fresh]), strict=True))
-        text_by_name: dict[Hashable, str] = {}
-        for place, own in enumerate(names):
-            if place not in texts:
-                name = next(name for name in own if name in text_by_name or name in known)
-                texts[place] = text_by_name[name] if name in text_by_name else known[name]
-            for name in own:
-                text_by_name[name] = texts[place]
-            if records[place].key is not None:
-                known[own[0]] = texts[place]
-        return [texts[place] for place in range(len(records))]
+        names = [None if record.key is None else (record.key, record.dtype) for record in records]
+        # Where the text of a record is from: a place in `fresh`, or the text itself where it is known from before.
+        owners: dict[Hashable, int | str] = {}
+        fresh: list[TensorRecord] = []
+        sources: list[int | str] = []
+        for record, name, memory in zip(records, names, self._memories(records), strict=True):
+            source: int | str | None = None
+            if name is not None:
+                source = owners.get(name)
+                if source is None and known:
+                    source = known.get(name)
+            if source is None and memory is not None:
+                source = owners.get(memory)
+            if source is None:
+                _check_is_first(record)
+                source = len(fresh)
+                fresh.append(record)
+            if name is not None:
+                owners[name] = source
+            if memory is not None:
+                owners[memory] = source
+            sources.append(source)
+        measured = self._texts(fresh)
+        texts = [measured[source] if isinstance(source, int) else source for source in sources]
+        known.update((name, text) for name, text in zip(names, texts, strict=True) if name is not None)
+        return texts
 
-    def _names(self, record: TensorRecord) -> tuple[Hashable, ...]:
-        """Records with a name in common have the same text: the key of a tensor first, where it has one.
-
-        So have large ones of the same elements in any order, if it is only numbers: an MD5 depends on the order.
-        """
-        names: tuple[Hashable, ...] = () if record.key is None else ((record.key, record.dtype),)
-        if _MD5 not in self._categories and record.size_bytes > _LARGE_BYTES:
-            memory = record.filled_memory
-            return names if memory is None else (*names, memory)
-        return names
+    def _memories(self, records: Sequence[TensorRecord]) -> Iterable[Hashable | None]:
+        """Large ones of the same elements in any order have the same numbers; an MD5 depends on the order."""
+        if self._has_md5:
+            return itertools.repeat(None, len(records))
+        return (record.filled_memory if record.size_bytes > _LARGE_BYTES else None for record in records)
 
     def _texts(self, records: Sequence[TensorRecord]) -> list[str]:
         arrays, names = [record.data for record in records], [record.dtype for record in records]
-        is_large = self._thread_count > 1 and sum(record.size_bytes for record in records) > _LARGE_BYTES
-        pool = self._threads() if is_large else None
-        measured = measure_all(arrays, names, _MD5 in self._categories, pool, self._thread_count)
-        return [self._text(record, each) for record, each in zip(records, measured, strict=True)]
+        pool = self._threads() if self._thread_count > 1 and _gain_from_threads(arrays) else None
+        measured = measure_all(arrays, names, self._has_md5, pool, self._thread_count)
+        text_of = self._columns_text
+        return [
+            self._unordered_text(record, each) if each.numbers is None else text_of(each)
+            for record, each in zip(records, measured, strict=True)
+        ]
 
-    def _text(self, record: TensorRecord, measured: Measured) -> str:
-        if measured.numbers is None:
-            # Complex numbers have neither order nor sign: nothing but their count and their bytes can be said.
-            known = {"count": str(record.data.size), _MD5: measured.md5}
-            return ",".join(known.get(category, _NULL) for category in self._categories)
-        return self._columns_text(measured)
+    def _unordered_text(self, record: TensorRecord, measured: Measured) -> str:
+        """Complex numbers have neither order nor sign: nothing but their count and their bytes can be said."""
+        known = {"count": str(record.data.size), _MD5: measured.md5}
+        return ",".join(known.get(category, _NULL) for category in self._categories)
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._thread_count - 1, "msdump-statistics")
             return self._pool
+
+    def _files(self, iteration: _Iteration, records: Sequence[TensorRecord]) -> list[AppendFile | MemberText]:
+        folder = self._directory(records[0])
+        file = self._file(iteration, folder)
+        files = []
+        for record in records:
+            own = self._directory(record)
+            if own is not folder:
+                folder, file = own, self._file(iteration, own)
+            files.append(file)
+        return files
 
     def _file(self, iteration: _Iteration, folder: Path) -> AppendFile | MemberText:
         """The open file of a folder, with its header."""
@@ -267,7 +279,8 @@ class StatisticWriter:
             return found
         with iteration.lock:
             if folder not in iteration.files:
-                iteration.files[folder] = self._open(folder)
+                file = iteration.files[folder] = self._open(folder)
+                iteration.lines[file] = []
             return iteration.files[folder]
 
     def _open(self, folder: Path) -> AppendFile | MemberText:
@@ -289,6 +302,11 @@ class StatisticWriter:
             file.close()
             raise
         return file
+
+
+def _gain_from_threads(arrays: Sequence[Array]) -> bool:
+    sizes = [array.nbytes for array in arrays]
+    return sum(size for size in sizes if size > _TINY_BYTES) > _LARGE_BYTES
 
 
 def _ordered(categories: Sequence[str]) -> tuple[str, ...]:
@@ -316,15 +334,17 @@ def _place(record: TensorRecord) -> tuple[int, int]:
 
 
 def _identity_text(record: TensorRecord) -> str:
-    op = _op_text(record.op_type, record_op_name(record), record.task_id, record.stream_id)
-    tensor = _tensor_text(record.io, record.slot, record.size_bytes, record.dtype, record.data.shape)
+    op = _op_text(record.op_type, record.op_name, record.is_parameter, record.task_id, record.stream_id)
+    data = record.data
+    tensor = _tensor_text(record.io, record.slot, data.nbytes, record.dtype, data.shape)
     return f"{op},{record.timestamp_us},{tensor}"
 
 
 # Operators and shapes come back in every iteration.
-@functools.lru_cache(maxsize=8192)
-def _op_text(op_type: str, op_name: str, task_id: int, stream_id: int) -> str:
-    return f"{_quoted(safe_op_type(op_type))},{_quoted(op_name)},{task_id},{stream_id}"
+@functools.lru_cache(maxsize=_CACHED)
+def _op_text(op_type: str, full_name: str, is_parameter: bool, task_id: int, stream_id: int) -> str:
+    name = op_name_in_files(full_name, is_parameter)
+    return f"{_quoted(safe_op_type(op_type))},{_quoted(name)},{task_id},{stream_id}"
 
 
 @functools.lru_cache(maxsize=8192)

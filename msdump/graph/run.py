@@ -16,7 +16,7 @@ from typing import Protocol
 from msdump.arrays import Array
 from msdump.c_order import c_copy
 from msdump.graph.graph import Graph, Value
-from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey
+from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey, made_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +179,16 @@ class Calls(ABC):
 
 
 class ObservedGraph:
-    """A graph that observers know.   Attributes: `graph`; `ops`, one per operator; `masks`, what each observer said."""
+    """A graph that observers know.
+
+    Attributes: `graph`; `ops`, one per operator; `masks`, what each observer said; `overwrites`, whether an operator
+    may overwrite what another one was given.
+    """
 
     def __init__(self, graph: Graph, observers: Sequence[Observer]) -> None:
         self.graph = graph
         self.ops = graph.op_infos()
+        self.overwrites = graph.is_open or any(op.mutates for op in self.ops)
         self._parameters: list[Value] = []
         self._versions = {observer: observer.version for observer in observers if isinstance(observer, Gate)}
         self.masks = {observer: self._tell(observer) for observer in observers}
@@ -303,7 +308,7 @@ class WatchedRun:
             if self._saved:
                 inputs = [self._saved.get(info.key, array) for info, array in zip(op.inputs, inputs, strict=False)]
                 outputs = [self._saved.get(info.key, array) for info, array in zip(op.outputs, outputs, strict=False)]
-            events.append(OpEvent(op, self._iteration, inputs, outputs))
+            events.append(made_event(op, self._iteration, inputs, outputs))
         step = FinishedStep(self._seen.graph, self._iteration, events, calls.array, calls.key)
         for observer in self._watching:
             observer.on_iteration_end(step)
@@ -319,8 +324,9 @@ class WatchedRun:
         outputs = calls.outputs(number)
         if union & KEEP:
             self._kept[op.index] = inputs, outputs
-            for info, array in (*zip(op.inputs, inputs, strict=True), *zip(op.outputs, outputs, strict=True)):
-                self._kept_by_key.setdefault(info.key, array)
+            if self._seen.overwrites:
+                for info, array in (*zip(op.inputs, inputs, strict=True), *zip(op.outputs, outputs, strict=True)):
+                    self._kept_by_key.setdefault(info.key, array)
         if union & AFTER:
             event = OpEvent(op, self._iteration, inputs, outputs)
             if calls.is_late:

@@ -23,15 +23,18 @@ def test_a_stamp_is_the_time_in_microseconds() -> None:
     assert before <= stamp <= time.time_ns() // 1000
 
 
-@given(st.lists(st.integers(1, 50), min_size=1))
-def test_stamps_rise_and_are_never_ahead_without_need(times: list[int]) -> None:
-    moments = iter(times)
-    clock = Clock(lambda: next(moments))
-    stamps = [clock.next_us() for _ in times]
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 4)), min_size=1))
+def test_stamps_rise_and_are_never_ahead_without_need(calls: list[tuple[int, int]]) -> None:
+    moments = iter(calls)
+    clock = Clock(lambda: next(moments)[0])
     last = 0
-    for moment, stamp in zip(times, stamps, strict=True):
-        assert stamp == max(moment, last + 1)
-        last = stamp
+    for moment, count in calls:
+        # One is asked for alone.
+        stamps = [clock.next_us()] if count == 1 else list(clock.stamps(count))
+        assert len(stamps) == count
+        for stamp in stamps:
+            assert stamp == max(moment, last + 1)
+            last = stamp
 
 
 def test_a_parameter_is_an_output_of_no_task() -> None:

@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 from msdump import layouts
 from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size, parse_size
 from msdump.dumpers.limits import (
+    ACL_STATS_FOOTPRINT,
+    BIN_FOOTPRINT,
     NPY_FOOTPRINT,
+    STATISTIC_FOOTPRINT,
     DiskGuard,
     DiskUsage,
     LimitedWriter,
@@ -170,6 +173,15 @@ def test_padding_counts_in_npy_files_too_and_a_repeat_is_no_file(device_format: 
     assert npy_size(each) - each.data.nbytes + padded.nbytes <= device_npy_size(each)
     assert device_npy_size(each) - npy_size(each) < padded.nbytes - each.data.nbytes + 4096
     assert npy_size(each, True) == device_npy_size(each, True) == 0
+
+
+@settings(max_examples=50)
+@given(records())
+def test_sizes_that_are_said_to_be_alike_are(batch: list[TensorRecord]) -> None:
+    for footprint in (BIN_FOOTPRINT, ACL_STATS_FOOTPRINT, STATISTIC_FOOTPRINT):
+        assert footprint.are_repeats_alike
+        assert all(footprint.size_of(each, True) == footprint.size_of(each, False) for each in batch)
+    assert not NPY_FOOTPRINT.are_repeats_alike
 
 
 def test_links_cost_nothing(tmp_path: Path) -> None:

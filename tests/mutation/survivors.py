@@ -149,8 +149,8 @@ SURVIVORS = (
     ),
     Survivor(
         "msdump/md5.py",
-        "return hashlib.md5(raw_bytes(array), usedforsecurity=False).hexdigest()",
-        "return hashlib.md5(raw_bytes(array), usedforsecurity=True).hexdigest()",
+        "return hashlib.md5(data, usedforsecurity=False).hexdigest()",
+        "return hashlib.md5(data, usedforsecurity=True).hexdigest()",
         "the flag matters only where the system forbids MD5 for security, as in FIPS mode",
     ),
     Survivor(

@@ -114,8 +114,15 @@ def short_op_name(full_name: str) -> str:
 
 
 def record_op_name(record: TensorRecord) -> str:
-    """`op_name` piece of a record: parameters keep their whole name, operators the last part of theirs."""
-    return safe_op_name(record.op_name if record.is_parameter else short_op_name(record.op_name))
+    """`op_name` piece of a record."""
+    return op_name_in_files(record.op_name, record.is_parameter)
+
+
+# The largest graph must fit, or none of its names is found again.
+@functools.lru_cache(maxsize=1 << 18)
+def op_name_in_files(full_name: str, is_parameter: bool) -> str:
+    """`op_name` piece: parameters keep their whole name, operators the last part of theirs."""
+    return safe_op_name(full_name if is_parameter else short_op_name(full_name))
 
 
 def data_file_name(record: TensorRecord) -> str:
