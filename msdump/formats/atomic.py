@@ -199,41 +199,37 @@ class Folder:
         fill: Callable[[int, Sequence[Buffer]], int],
     ) -> int:
         fd = os.open(".", _O_TMPFILE | os.O_WRONLY | _O_CLOEXEC | flags, mode, dir_fd=self._fd)
-        with contextlib.ExitStack() as stack:
+        # A hidden name on the way, and the descriptor that holds its lock: one that was killed leaves it behind.
+        sibling, lock = "", -1
+        # Only with a folder descriptor does Python ask the kernel to follow the link in /proc.
+        unnamed = f"/proc/self/fd/{fd}"
+        try:
             try:
                 size = fill(fd, chunks)
                 set_mode(fd, mode)
                 if replace:
                     self._remove_leftovers()
-                linked = self._link_unnamed(fd, name, stack if replace else None)
+                try:
+                    os.link(unnamed, name, dst_dir_fd=self._fd, follow_symlinks=True)
+                except FileExistsError:
+                    if not replace:
+                        raise
+                    lock, sibling = _lock(fd), _sibling_name()
+                    os.link(unnamed, sibling, dst_dir_fd=self._fd, follow_symlinks=True)
             except BaseException:
                 os.close(fd)
                 raise
             try:
                 os.close(fd)  # where some filesystems report what they could not write
             except OSError:
-                self._discard(linked)
+                self._discard(sibling or name)
                 raise
-            if linked != name:
-                self._rename(linked, name)
+            if sibling:
+                self._rename(sibling, name)
+        finally:
+            if lock >= 0:
+                os.close(lock)
         return size
-
-    def _link_unnamed(self, fd: int, name: str, lock: contextlib.ExitStack | None) -> str:
-        """Name that an open file got: this one where it is free. Where it is taken and `lock` says that the file is to
-        replace the other, a hidden one, whose lock is held as long as `lock`: one that was killed leaves it behind."""
-        # Only with a folder descriptor does Python ask the kernel to follow the link in /proc.
-        unnamed = f"/proc/self/fd/{fd}"
-        try:
-            os.link(unnamed, name, dst_dir_fd=self._fd, follow_symlinks=True)
-        except FileExistsError:
-            if lock is None:
-                raise
-        else:
-            return name
-        lock.callback(os.close, _lock(fd))
-        sibling = _sibling_name()
-        os.link(unnamed, sibling, dst_dir_fd=self._fd, follow_symlinks=True)
-        return sibling
 
     def _write_spare(self, spare: str, name: str, chunks: Sequence[Buffer], mode: int) -> int:
         """Over a file of the very size, which then gets its name."""
@@ -370,7 +366,7 @@ def _size(chunks: Sequence[Buffer]) -> int:
 def _write_all(fd: int, chunks: Sequence[Buffer]) -> int:
     """Write every byte without copying; one call may take less than all, 2 GiB at most on Linux."""
     views = [memoryview(chunk).cast("B") for chunk in chunks if memoryview(chunk).nbytes]
-    size = sum(view.nbytes for view in views)
+    size = sum([view.nbytes for view in views])
     left = size
     while left:
         written = os.writev(fd, views[:_MAX_BUFFERS])

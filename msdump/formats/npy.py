@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import struct
 import threading
 from collections.abc import Callable, Sequence
@@ -178,7 +177,8 @@ class NpyWriter:
         """As `write`, under this name."""
         iteration = self._iteration_of(record)
         folder = iteration.folders.of(record)
-        name = folder.fitting_name(file_name, os.path.splitext(file_name)[1])
+        _, dot, kind = file_name.rpartition(".")
+        name = folder.fitting_name(file_name, dot + kind if dot else "")
         written = iteration.written.get(record)
         if written is None:
             size = self._publish(folder, name, record)
