@@ -26,6 +26,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,9 @@ def _lookup(graphs: Mapping[str, GraphOriginals]) -> OriginalOf:
         for graph, originals in graphs.items()
     }
 
+    if not tables:
+        return attrgetter("original")
+
     def original_of(tensor: DumpedTensor) -> tuple[str, int] | None:
         if tensor.original is not None or tensor.io != OUTPUT or tensor.model not in tables:
             return tensor.original
@@ -226,13 +230,8 @@ def _lookup(graphs: Mapping[str, GraphOriginals]) -> OriginalOf:
 
 
 def _original_names(steps: Sequence[Step], original_of: OriginalOf) -> set[str]:
-    return {
-        original[0]
-        for step in steps
-        for operator in step.operators
-        for tensor in operator.outputs.values()
-        if (original := original_of(tensor)) is not None
-    }
+    tensors = [tensor for step in steps for operator in step.operators for tensor in operator.outputs.values()]
+    return {original[0] for original in map(original_of, tensors) if original is not None}
 
 
 def _gathered(step: Step, original_of: OriginalOf) -> Step:

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msdump.analysis._payload import has_same_bytes
@@ -222,17 +222,21 @@ def _has_equal_shapes(mine: Operator, golden: Operator) -> bool:
     return all(host_shape(one) == host_shape(other) for _, _, one, other in common_tensors(mine, golden))
 
 
-def common_tensors(mine: Operator, golden: Operator) -> Iterator[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
+def common_tensors(mine: Operator, golden: Operator) -> list[tuple[str, Slot, DumpedTensor, DumpedTensor]]:
     """Side, slot, mine and golden of the tensors that both operators have, inputs first."""
+    found = []
     for io, tensors, others in ((INPUT, mine.inputs, golden.inputs), (OUTPUT, mine.outputs, golden.outputs)):
         for slot, tensor in tensors.items():
             other = others.get(slot)
             if other is not None:
-                yield io, slot, tensor, other
+                found.append((io, slot, tensor, other))
+    return found
 
 
 def is_of_one_size(one: DumpedTensor, other: DumpedTensor) -> bool:
     """True when both have as many elements: two frameworks may see one tensor in two shapes."""
+    if one is other:
+        return True
     shapes = host_shape(one), host_shape(other)
     return shapes[0] == shapes[1] or math.prod(shapes[0]) == math.prod(shapes[1])
 
