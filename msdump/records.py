@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 INPUT, OUTPUT = "input", "output"
 DEFAULT_FORMAT = "DefaultFormat"
+TINY_BYTES = 16 << 10  # up to here a tensor takes Python's time, which threads cannot share but would fight for
 MAX_NDIM = 64  # axes of an array that numpy, from 2.0 on, or torch can have
 # Bits of the per-node mask that an observer returns from `on_graph`. KEEP: its operands are looked at when the
 # iteration ends, so their memory is no other value's before; without it an executor that does not keep all memory may

@@ -14,7 +14,7 @@ from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
 from msdump.errors import DumpError, unwritten
 from msdump.formats.writer import Writer
-from msdump.records import AlreadyWritten, TensorKey, TensorRecord
+from msdump.records import TINY_BYTES, AlreadyWritten, TensorKey, TensorRecord
 
 # Below this it does not matter how a copy lies.
 _ALIGNED_BYTES = 1 << 20
@@ -235,10 +235,19 @@ _BATCH_BYTES = 4 * 2**20
 
 
 def batches(records: Sequence[TensorRecord]) -> Iterator[list[TensorRecord]]:
-    """Groups of records; those that fill the same memory stay together, so that it is looked at once."""
+    """Groups of records; those that fill the same memory stay together, so that it is looked at once.
+
+    All tiny ones are the first group: one thread has them done before two have.
+    """
+    tiny: list[TensorRecord] = []
     by_memory: dict[Hashable, list[TensorRecord]] = {}
     for number, record in enumerate(records):
-        by_memory.setdefault(record.filled_memory or number, []).append(record)
+        if record.size_bytes <= TINY_BYTES:
+            tiny.append(record)
+        else:
+            by_memory.setdefault(record.filled_memory or number, []).append(record)
+    if tiny:
+        yield tiny
     batch: list[TensorRecord] = []
     size = 0
     for group in by_memory.values():

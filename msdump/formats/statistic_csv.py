@@ -22,7 +22,7 @@ from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES
-from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
 from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
 
@@ -44,7 +44,6 @@ SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in S
 _MD5 = "md5"
 _NULL = "null"
 _LARGE_BYTES = 256 << 10  # from here on it pays to ask a second thread, or for the memory of a tensor
-_TINY_BYTES = 16 << 10  # up to here a tensor takes Python's time alone, which two threads cannot share
 _CACHED = 1 << 18  # texts of so many operators: the largest graph must fit, or none is found again
 
 
@@ -306,7 +305,7 @@ class StatisticWriter:
 
 def _gain_from_threads(arrays: Sequence[Array]) -> bool:
     sizes = [array.nbytes for array in arrays]
-    return sum(size for size in sizes if size > _TINY_BYTES) > _LARGE_BYTES
+    return sum(size for size in sizes if size > TINY_BYTES) > _LARGE_BYTES
 
 
 def _ordered(categories: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import msdump.dumpers.sync as sync_module
 from msdump.arrays import Array
 from msdump.dumpers.capture import GraphMemory
-from msdump.dumpers.delivery import Delivery, Turns
+from msdump.dumpers.delivery import Delivery, Turns, batches
 from msdump.dumpers.staging import Staged, Staging, staged_size
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.sync import SyncDumper
@@ -29,7 +29,7 @@ from msdump.formats.writer import WriteCounts
 from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
-from msdump.records import TensorKey, TensorRecord
+from msdump.records import TINY_BYTES, TensorKey, TensorRecord
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.dumpers.test_streaming import chain
 from tests.engines.acl_plans import chain as acl_chain
@@ -395,6 +395,19 @@ def test_tensors_that_fill_one_memory_come_together() -> None:
     assert ["m", "m.T"] in writer.calls
     assert len(writer.calls) == 4
     delivery.close([writer])
+
+
+@given(st.lists(st.sampled_from([0, 1, 64, TINY_BYTES, TINY_BYTES + 1, 1 << 20]), max_size=30))
+def test_batches_hold_each_record_once_and_the_tiny_ones_together(sizes: list[int]) -> None:
+    made = [
+        TensorRecord("Mul", f"Mul-op{number}", 0, 0, number, "output", 0, "uint8", np.zeros(size, np.uint8))
+        for number, size in enumerate(sizes)
+    ]
+    found = list(batches(made))
+    assert sorted(record.timestamp_us for batch in found for record in batch) == list(range(len(made)))
+    tiny = [record for record in made if record.size_bytes <= TINY_BYTES]
+    assert not tiny or found[0] == tiny
+    assert all(batch for batch in found)
 
 
 def test_what_is_lost_is_counted_and_never_read() -> None:
