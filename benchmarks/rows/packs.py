@@ -190,6 +190,8 @@ def index(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     most=7,
 )
 def statistics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
+    from joblib.externals.loky import get_reusable_executor
+
     from msdump.ranks.tables import units_of, write_part
     from msdump.ranks.work import each_unit
 
@@ -206,5 +208,9 @@ def statistics(bench: Bench) -> Iterator[Mapping[str, Sample]]:
             parts = each_unit(functools.partial(write_part, folder=str(folder / "tables")), units, jobs=jobs)
             assert not any(part.problem for part in parts)
 
-        for one, two in in_turns(lambda: measure(1), lambda: measure(2), warm=2):
-            yield {"speed": one / two}
+        try:
+            for one, two in in_turns(lambda: measure(1), lambda: measure(2), warm=2):
+                yield {"speed": one / two}
+        finally:
+            # Processes that wait for more work would hold the pipe to whoever asked for the row.
+            get_reusable_executor().shutdown()
