@@ -209,7 +209,7 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
     code = conclude(reports, may_be_empty, sys.stderr)
     status = status or code
     if status == 0 and os.environ.get(DUMP_CONFIG) and not is_graph_dumped and not may_be_empty:
-        print_warning(_NO_GRAPH, sys.stderr)
+        print_warning(_why_no_graph(), sys.stderr)
         return NOTHING_DUMPED
     return status
 
@@ -246,6 +246,19 @@ def _conclude_children(children: Sequence[ChildReport], status: int) -> int:
         print_warning("\n".join(["The dump is not complete.", *errors]), sys.stderr)
         return status or DUMP_FAILED
     return status
+
+
+def _why_no_graph() -> str:
+    """What to say where a dump is configured and no graph was compiled. The first graph reads the configuration, so
+    that without one nobody has seen yet whether it is wrong."""
+    from msdump.config.environment import Environment
+    from msdump.config.mindspore import plan_mindspore
+
+    try:
+        plan_mindspore(Environment.from_os(), "CPU")
+    except ConfigError as error:
+        return f"Nothing was dumped: no graph was compiled, and the configuration of the dump is wrong.\n{error}"
+    return _NO_GRAPH
 
 
 _NO_GRAPH = """\

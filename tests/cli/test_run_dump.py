@@ -121,6 +121,15 @@ def test_a_wrong_configuration_stops_the_script_before_the_first_step(folder: Pa
     assert "launch.py" not in done.stderr
 
 
+def test_a_wrong_configuration_is_told_where_no_graph_was_compiled(folder: Path) -> None:
+    configure(folder, iteration="x")
+    done = train(folder, "0")
+    assert done.returncode == 3
+    assert "!! Nothing was dumped: no graph was compiled" in done.stderr
+    assert "common_dump_settings.iteration" in done.stderr
+    assert "GRAPH_MODE" not in done.stderr
+
+
 def test_an_error_of_ours_shows_the_scripts_frames_only(folder: Path) -> None:
     configure(folder, net_name="a b")
     done = train(folder, "1")
