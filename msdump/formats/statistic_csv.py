@@ -19,7 +19,7 @@ from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
-from msdump.formats.paths.sync import STATISTIC_FILE, op_name_in_files, safe_op_type
+from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
 from msdump.plain_files import GRAPH_BYTES
 from msdump.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
@@ -44,7 +44,6 @@ SEED_TITLES = (*IDENTITY_TITLES, *(TITLE_BY_CATEGORY[category] for category in S
 _MD5 = "md5"
 _NULL = "null"
 _LARGE_BYTES = 256 << 10  # from here on it pays to ask a second thread, or for the memory of a tensor
-_CACHED = 1 << 18  # texts of so many operators: the largest graph must fit, or none is found again
 
 
 def format_number(value: float | int | None) -> str:
@@ -340,7 +339,7 @@ def _identity_text(record: TensorRecord) -> str:
 
 
 # Operators and shapes come back in every iteration.
-@functools.lru_cache(maxsize=_CACHED)
+@functools.lru_cache(maxsize=KEPT_NAMES)
 def _op_text(op_type: str, full_name: str, is_parameter: bool, task_id: int, stream_id: int) -> str:
     name = op_name_in_files(full_name, is_parameter)
     return f"{_quoted(safe_op_type(op_type))},{_quoted(name)},{task_id},{stream_id}"

@@ -118,8 +118,11 @@ def record_op_name(record: TensorRecord) -> str:
     return op_name_in_files(record.op_name, record.is_parameter)
 
 
-# The largest graph must fit, or none of its names is found again.
-@functools.lru_cache(maxsize=1 << 18)
+# Names of so many operators are kept: the largest graph must fit, or none of its names is found again.
+KEPT_NAMES = 1 << 18
+
+
+@functools.lru_cache(maxsize=KEPT_NAMES)
 def op_name_in_files(full_name: str, is_parameter: bool) -> str:
     """`op_name` piece: parameters keep their whole name, operators the last part of theirs."""
     return safe_op_name(full_name if is_parameter else short_op_name(full_name))
