@@ -1,11 +1,38 @@
-"""Machine code of loops over arrays, where numba is there to make it."""
+"""Machine code of loops over arrays, where numba is there to make it.
+
+It is kept in the user's cache for the next process, never beside the source: a package manager does not know files that
+it has not installed, and would leave the folder of the package behind.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from msdump.errors import WriteError
+from msdump.user_cache import cache_folder
+
+_PACKAGE = Path(__file__).parent
+# All that machine code is made from, below the package: what was compiled from other text is not used.
+SOURCES = (
+    "analysis/compare/_pair_rows.py",
+    "compiling.py",
+    "float_bits.py",
+    "md5_lanes.py",
+    "stats_kernels.py",
+    "stats_lanes.py",
+    "tiles.py",
+    "vector_code.py",
+)
+MOST_VERSIONS = 8  # folders of 1 to 2 MB; the one used longest ago goes first
 
 
 def has_compiler() -> bool:
@@ -18,15 +45,99 @@ def has_compiler() -> bool:
 
 
 def compiled(source: Callable[..., Any], signature: Any, **options: Any) -> Callable[..., Any]:
-    """Machine code of loops over blocks, kept on disk for the next process."""
+    """Machine code of loops over blocks, kept on disk for the next process where there is a folder for it."""
     import numba
 
     options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, **options}
     try:
-        return numba.njit(signature, cache=True, **options)(source)  # type: ignore[no-any-return]
-    except (RuntimeError, OSError):
-        # Nowhere to keep the machine code (read-only home, full disk): compile for this process alone.
+        cache = _cache_of(source)
+        dispatcher = numba.njit(**options)(source)
+        dispatcher._cache = cache
+        dispatcher.compile(signature)
+    except Exception:  # noqa: BLE001
+        # A full disk, a damaged file in the cache: compile for this process alone. Errors of the code are raised here.
         return numba.njit(signature, **options)(source)  # type: ignore[no-any-return]
+    dispatcher.disable_compile()
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def _cache_of(source: Callable[..., Any]) -> Any:
+    """numba's cache of one function, in the folder of this text and this numba."""
+    from numba.core import caching
+
+    folder, line = code_folder(), source.__code__.co_firstlineno
+
+    class Locator:
+        """Where the files of the function lie; the folder stands for the source."""
+
+        _py_file = source.__code__.co_filename  # named in numba's warnings
+
+        @classmethod
+        def from_function(cls, function: Any, file: str) -> Locator:
+            return cls()
+
+        def ensure_cache_path(self) -> None:
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+        def get_cache_path(self) -> str:
+            return str(folder)
+
+        def get_source_stamp(self) -> str:
+            return folder.name
+
+        def get_disambiguator(self) -> str:
+            return str(line)
+
+    class Files(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Locator,)
+
+    class Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Files
+
+    return Cache(source)
+
+
+@functools.cache
+def code_folder() -> Path:
+    """The folder of machine code of this version: `NUMBA_CACHE_DIR` where it is set, else in the user's cache.
+
+    Its name is a digest of the sources and of numba's version, so versions that stand side by side do not share it.
+
+    Raises: WriteError where no folder can be written.
+    """
+    import numba
+
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name in SOURCES:
+        digest.update((_PACKAGE / name).read_bytes())
+    given = os.environ.get("NUMBA_CACHE_DIR", "")
+    root = Path(given, "msdump") if given else cache_folder("code")
+    folder = root / digest.hexdigest()[:16]
+    try:
+        is_new = not folder.is_dir()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError as error:
+        raise WriteError(f"{folder}: expected a folder for machine code, got: {error}.") from error
+    if is_new:
+        _remove_old(root)
+    return folder
+
+
+def _remove_old(root: Path) -> None:
+    """Keep the folders used last, and remove what earlier versions of msdump wrote beside their source."""
+    with contextlib.suppress(OSError):
+        folders = sorted(
+            (entry for entry in os.scandir(root) if entry.is_dir()), key=lambda entry: entry.stat().st_mtime
+        )
+        for entry in folders[:-MOST_VERSIONS]:
+            shutil.rmtree(entry.path, ignore_errors=True)
+    for name in SOURCES:
+        source = _PACKAGE / name
+        for ending in ("nbi", "nbc"):
+            for file in (source.parent / "__pycache__").glob(f"{source.stem}.*-*.{ending}"):
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
 
 def array_type(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:

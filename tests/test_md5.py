@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -148,26 +147,3 @@ assert "numba" not in sys.modules, "small tensors must not wait for a compiler"
 def test_small_arrays_wait_for_no_compiler() -> None:
     run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-
-
-CACHED = """
-import os, numba.core.caching
-from msdump.md5_lanes import lane_kernel
-saved = []
-save = numba.core.caching.Cache.save_overload
-numba.core.caching.Cache.save_overload = lambda self, *more: (saved.append(1), save(self, *more))
-lane_kernel()
-print(len(saved))
-"""
-
-
-def test_machine_code_is_kept_on_disk(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    made = [
-        subprocess.run(
-            [sys.executable, "-c", CACHED], capture_output=True, text=True, env=environment, check=True
-        ).stdout
-        for _ in range(2)
-    ]
-    assert made == ["1\n", "0\n"]

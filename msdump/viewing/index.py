@@ -24,6 +24,7 @@ from msdump.analysis.measurements import Measurement, StoreKey
 from msdump.errors import WriteError
 from msdump.exponents import ExponentHistogram
 from msdump.stats import Statistics
+from msdump.user_cache import cache_folder
 
 # Number of the tables below and of what stands in them; another number means another file.
 FORM = 1
@@ -74,16 +75,13 @@ class TensorPlace:
     offset: int
 
 
-def cache_folder() -> Path:
-    """Where indexes lie: XDG_CACHE_HOME, or ~/.cache."""
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(root if os.path.isabs(root) else Path.home() / ".cache", "msdump", "index")
-
-
 def place_of(dump: str | os.PathLike[str], golden: str | os.PathLike[str] | None, *more: object) -> Path:
     """The file for a dump (and a golden one, and what else decides about the answers)."""
     parts = [str(FORM), os.path.realpath(dump), "" if golden is None else os.path.realpath(golden), repr(more)]
-    return cache_folder() / f"{hashlib.sha256(chr(0).join(parts).encode(errors='surrogateescape')).hexdigest()}.sqlite"
+    return (
+        cache_folder("index")
+        / f"{hashlib.sha256(chr(0).join(parts).encode(errors='surrogateescape')).hexdigest()}.sqlite"
+    )
 
 
 class Index:

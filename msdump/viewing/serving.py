@@ -28,7 +28,7 @@ from msdump.formats.atomic import write_file
 from msdump.storage import files as storage
 from msdump.viewing.filling import Wanted, fill, program
 from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
-from msdump.viewing.index import Index, cache_folder, place_of, remove_old
+from msdump.viewing.index import Index, place_of, remove_old
 
 if TYPE_CHECKING:
     import uvicorn
@@ -73,8 +73,8 @@ class Viewing:
         self.url = f"http://{shown}:{self.port}/?token={self._token}"
         self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
         if self._temporary is None:
-            remove_old(cache_folder(), time.time())
             path = place_of(wanted.dump, wanted.golden, wanted.mapping, sorted(wanted.selected.items(), key=str))
+            remove_old(path.parent, time.time())
         else:
             path = self._temporary / "index.sqlite"
         self.index = Index(path)

@@ -116,7 +116,8 @@ OTHERS = {
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",
     ("cli/view.py", "SSH_CONNECTION"): "OpenSSH's own",
-    ("viewing/index.py", "XDG_CACHE_HOME"): "the user's folder for caches, by the XDG base directory specification",
+    ("compiling.py", "NUMBA_CACHE_DIR"): "numba's own: where its users keep machine code",
+    ("user_cache.py", "XDG_CACHE_HOME"): "the user's folder for caches, by the XDG base directory specification",
     ("frontends/msprobe/seeding.py", "PYTHONHASHSEED"): "Python's own; seed_all sets it as msprobe does",
     ("frontends/msprobe/seeding.py", "CUBLAS_WORKSPACE_CONFIG"): "cuBLAS's own; seed_all sets it as msprobe does",
 }
