@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from msdump.config.acl_file import CHOICE, CONTENT, VALUE, AclConfigError, conflict, item_refusal, missing_item
 from msdump.config.environment import BRIEF, DETAIL, NORM
+from msdump.config.json_file import expanded_advice
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.errors import did_you_mean
 from msdump.stats import STATISTIC_CATEGORIES
@@ -283,7 +284,9 @@ def _check_folder(path: str) -> None:
         real_path = Path(os.path.realpath(path, strict=True))
     except (OSError, ValueError):
         fix = "Make the folder first: it is not made for you."
-        if not os.path.isabs(path):
+        if advice := expanded_advice(path):
+            fix = advice
+        elif not os.path.isabs(path):
             fix += f" A relative path begins at the current folder, {os.getcwd()}."
         raise item_refusal(VALUE, item, "the path does not exist", "a folder that exists", path, fix) from None
     if not real_path.is_dir():

@@ -126,6 +126,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
 
+def expanded_advice(path: str) -> str:
+    """What to write in place of a path that a shell would change; "" for any other path."""
+    expanded = os.path.expanduser(os.path.expandvars(path))
+    if expanded == path:
+        return ""
+    return f'"~" and variables are not replaced here; write "{os.path.abspath(expanded)}".'
+
+
 def json_type(value: Any) -> str:
     """Name of a value's JSON type."""
     if value is None:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from msdump import stats
 from msdump.config.environment import CONTAINERS
-from msdump.config.json_file import json_type, shown
+from msdump.config.json_file import expanded_advice, json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.config.selectors import parse_selectors
@@ -245,11 +245,7 @@ def _check_path(value: str, info: ValidationInfo) -> str:
 
 
 def _absolute_path_advice(path: str) -> str:
-    """What only a shell replaces stands in the path as it is."""
-    written_out = os.path.expanduser(os.path.expandvars(path))
-    if written_out != path:
-        return f'"~" and variables are not replaced here; write "{os.path.abspath(written_out)}".'
-    return f'Write "{os.path.abspath(path)}" if it is meant from the current directory.'
+    return expanded_advice(path) or f'Write "{os.path.abspath(path)}" if it is meant from the current directory.'
 
 
 def _is_path_text(path: str, is_strict: bool) -> bool:

@@ -5,7 +5,7 @@ MindSpore's `kernels` is one list for every model; each element of ACL's `dump_l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -201,13 +201,14 @@ class Which:
         lists = self.matching(model_names)
         if self.lists and not lists:
             models = sorted({each.model_name for each in self.lists})
-            near = did_you_mean(model_names[0], models) if model_names else ""
+            near = next(filter(None, (did_you_mean(name, model_names) for name in models)), "")
             return [
                 f"dump_list: it names the models {', '.join(models)}, not {' or '.join(model_names) or 'this one'}, "
                 f"so nothing of this model is dumped. {near}".rstrip()
             ]
         fused = {operator.op_name for operator in operators}
         names = fused.union(*(operator.original_names for operator in operators))
+        types = {operator.op_type for operator in operators}
         data = {operator.op_name for operator in operators if operator.is_data}
         sentences: dict[str, None] = {}
         for each in lists:
@@ -217,14 +218,20 @@ class Which:
                 (fused, sorted(each.watcher_nodes)),
                 (fused, ends),
             ):
-                for name in written:
-                    if name not in possible:
-                        near = did_you_mean(name, sorted(possible))
-                        sentences[f"dump_list: the model has no operator {name}. {near}".rstrip()] = None
+                _note_missing(sentences, "dump_list: the model has no operator", written, possible)
+            _note_missing(sentences, "opname_blacklist: the model has no operator", each.skipped_by_name, fused)
+            _note_missing(sentences, "optype_blacklist: the model has no operator of type", each.skipped_by_type, types)
             for name in ends:
                 if name in data:
                     sentences[f"opname_range: {name} hands in data, so no range may begin or end at it."] = None
         return list(sentences)
+
+
+def _note_missing(sentences: dict[str, None], lack: str, written: Iterable[str], possible: Collection[str]) -> None:
+    """Add a sentence for each name that is not among the possible ones."""
+    for name in written:
+        if name not in possible:
+            sentences[f"{lack} {name}. {did_you_mean(name, sorted(possible))}".rstrip()] = None
 
 
 def _choose_data(operators: Sequence[Operator], chosen: list[bool], is_everything: bool) -> None:

@@ -82,6 +82,14 @@ def test_every_rule_has_a_mistake():
     assert {mistake.row for mistake in ACL_MISTAKES} == {"A", "B", *map(str, range(1, 26))}
 
 
+def test_a_path_that_a_shell_would_expand_is_written_out(monkeypatch):
+    """As CANN's samples have it."""
+    monkeypatch.setenv("HOME", "/home/me")
+    error = refusal({"dump_path": "$HOME/output", "dump_list": [{}]})
+    assert (error.ep_code, error.item) == ("EP0003", "dump_path")
+    assert str(error).splitlines()[1].endswith('variables are not replaced here; write "/home/me/output".')
+
+
 def test_a_section_that_is_no_object():
     for value in (None, [], "text", 3, True):
         error = refusal(value)

@@ -172,6 +172,20 @@ def test_advice_names_what_the_model_does_not_have():
     assert plan.which.advice(NETWORK, ["n"]) == [
         "dump_list: it names the models m, not n, so nothing of this model is dumped."
     ]
+    misspelt = acl_plan(dump_list=[{"model_name": "resnet5O"}])
+    assert misspelt.which.advice(NETWORK, ["resnet50", "torch_jit"])[0].endswith('Did you mean "resnet50"?')
     watcher = acl_plan(dump_scene="watcher", dump_list=[{"layer": ["conv"], "watcher_nodes": ["conv_bias"]}])
     assert "no operator conv_bias" in watcher.which.advice(NETWORK)[0]
     assert acl_plan(dump_list=[{}]).which.advice(NETWORK) == []
+
+
+def test_advice_names_blacklists_that_match_nothing():
+    positions = {"pos": ["input0"]}
+    item = {
+        "optype_blacklist": [{"name": "Conv", **positions}, {"name": "Add", **positions}],
+        "opname_blacklist": [{"name": "conv", **positions}, {"name": "add", **positions}],
+    }
+    assert acl_plan(dump_list=[item], dump_level="op").which.advice(NETWORK) == [
+        'opname_blacklist: the model has no operator conv. Did you mean "conv1"?',
+        'optype_blacklist: the model has no operator of type Conv. Did you mean "Conv2D"?',
+    ]
