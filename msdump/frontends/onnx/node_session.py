@@ -61,6 +61,7 @@ class SessionMaker:
         is_optimized: bool,
     ) -> None:
         self._opset_imports = tuple(opset_imports)
+        self._version_by_domain = {_short(entry.domain): entry.version for entry in opset_imports}
         self._constants = constants
         self._is_optimized = is_optimized
         self._values: dict[str, Any] = {}
@@ -107,7 +108,8 @@ class SessionMaker:
         for name, local in inside.items():
             constant = self._constants.get(name)
             if constant is None:
-                graph.input.append(onnx.ValueInfoProto(name=local, type=_type_of(node, name, types)))
+                type_ = _type_of(node, name, types, self._is_expanded_by_shapes(node))
+                graph.input.append(onnx.ValueInfoProto(name=local, type=type_))
             elif constant.array is None or constant.array.nbytes <= _SMALL_BYTES:
                 tensor = graph.initializer.add()
                 tensor.CopyFrom(constant.proto)
@@ -137,10 +139,20 @@ class SessionMaker:
             # Every class of onnxruntime's errors derives from Exception alone.
             if not is_ort_error(error):
                 raise
-            raise GraphError(
-                f"{node.where}: expected an operator that onnxruntime {onnxruntime.__version__} knows, "
-                f"got {error_text(error)} Export the model with another opset_version, or as other operators."
-            ) from error
+            version = onnxruntime.__version__
+            if self._is_expanded_by_shapes(node):
+                expected = f"operands of known shapes, by which onnxruntime {version} expands {node.op_type}"
+                fix = "Run onnx.shape_inference over the model, or export it with fixed shapes."
+            else:
+                expected = f"an operator that onnxruntime {version} knows"
+                fix = "Export the model with another opset_version, or as other operators."
+            raise GraphError(f"{node.where}: expected {expected}, got {error_text(error)} {fix}") from error
+
+    def _is_expanded_by_shapes(self, node: ModelNode) -> bool:
+        """True for an operator that is a function of others, made anew for the types and shapes of its operands."""
+        domain = _short(node.proto.domain)
+        version = self._version_by_domain.get(domain)
+        return version is not None and _has_function_of_shapes(node.op_type, version, domain)
 
     def _value(self, name: str) -> Any:
         if name not in self._values:
@@ -148,6 +160,19 @@ class SessionMaker:
             assert constant.array is not None
             self._values[name] = value_of(constant.array, dtypes.dtype_from_numpy(constant.array.dtype).name)
         return self._values[name]
+
+
+def _short(domain: str) -> str:
+    """ONNX's own domain has two names."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@functools.cache
+def _has_function_of_shapes(op_type: str, version: int, domain: str) -> bool:
+    try:
+        return bool(onnx.defs.get_schema(op_type, version, domain).has_context_dependent_function)
+    except onnx.defs.SchemaError:
+        return False
 
 
 def run_options() -> Any:
@@ -169,8 +194,8 @@ def error_text(error: BaseException) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto]) -> onnx.TypeProto:
-    """The type of an operand, fit for any shape that the model allows."""
+def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto], has_shape: bool) -> onnx.TypeProto:
+    """The type of an operand, fit for any shape that the model allows; `has_shape`: with all that is known of it."""
     type_ = types.get(name)
     if type_ is None:
         raise GraphError(
@@ -178,7 +203,7 @@ def _type_of(node: ModelNode, name: str, types: Mapping[str, onnx.TypeProto]) ->
         )
     type = onnx.TypeProto()
     type.CopyFrom(type_)
-    if type.HasField("tensor_type") and not node.has_subgraphs:
+    if type.HasField("tensor_type") and not node.has_subgraphs and not has_shape:
         # So that operators on other shapes share the session. Scan needs what is known of its operands.
         sizes = type.tensor_type.shape.dim
         if node.proto.op_type in _POOLS and len(sizes) > 1:

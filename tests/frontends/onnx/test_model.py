@@ -398,6 +398,40 @@ def test_operators_beyond_onnx() -> None:
     assert seen.graphs[0].nodes[0].primitive.attrs["domain"] == "com.microsoft"
 
 
+OPSET_OF_EXPANDED = 27
+
+
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < OPSET_OF_EXPANDED, reason="this onnx has no such operators")
+@pytest.mark.parametrize("op_type", ["LinearAttention", "CausalConvWithState"])
+def test_operators_that_the_runtime_expands_by_their_shapes(op_type: str) -> None:
+    """Behind another operator, so that their shapes are inferred."""
+    if op_type == "LinearAttention":
+        names, shape = ["m", "m", "m"], [2, 3, 8]
+        operator = node(op_type, names, ["y", "state"], name="it", q_num_heads=2, kv_num_heads=2, update_rule="linear")
+        constants: dict[str, Any] = {"two": np.float32(2)}
+    else:
+        shape = [2, 4, 9]
+        operator = node(op_type, ["m", "w"], ["y", "state"], name="it")
+        constants = {"two": np.float32(2), "w": floats(4, 1, 3)}
+    nodes = [node("Mul", ["x", "two"], ["m"], name="twice"), operator]
+    outputs = [value("y"), value("state")]
+    proto = model_of(nodes, [value("x", np.float32, shape)], outputs, constants, opset=OPSET_OF_EXPANDED)
+    x = floats(*shape)
+    truth = true_values(proto, {"x": x})
+    seen = Recorder()
+    load_model(proto, [seen]).run({"x": x})
+    assert all(same_bits(seen.by_value[name], truth[name]) for name in ("m", "y", "state"))
+
+
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < OPSET_OF_EXPANDED, reason="this onnx has no such operators")
+def test_an_operator_that_needs_shapes_says_so() -> None:
+    operator = node("CausalConvWithState", ["x", "w"], ["y", "state"], name="it")
+    inputs = [value("x", np.float32, None), value("w", np.float32, None)]
+    proto = model_of([operator], inputs, [value("y"), value("state")], opset=OPSET_OF_EXPANDED)
+    with pytest.raises(GraphError, match=r"expected operands of known shapes, .* expands CausalConvWithState, got"):
+        load_model(proto, []).run({"x": floats(2, 4, 9), "w": floats(4, 1, 3)})
+
+
 def test_what_is_no_tensor_of_numbers_passes_unseen() -> None:
     nodes = [
         node("SequenceConstruct", ["x", "x"], ["pair"], name="pack"),
