@@ -132,12 +132,9 @@ def _remove_old(root: Path) -> None:
         )
         for entry in folders[:-MOST_VERSIONS]:
             shutil.rmtree(entry.path, ignore_errors=True)
-    for name in SOURCES:
-        source = _PACKAGE / name
-        for ending in ("nbi", "nbc"):
-            for file in (source.parent / "__pycache__").glob(f"{source.stem}.*-*.{ending}"):
-                with contextlib.suppress(OSError):
-                    file.unlink()
+    for file in _PACKAGE.rglob("__pycache__/*.nb[ic]"):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def array_type(dtype_name: str, readonly: bool = True, ndim: int = 1) -> Any:
