@@ -115,7 +115,11 @@ TABLE: tuple[Dtype, ...] = (
 )
 
 BY_NAME = {row.name: row for row in TABLE}
-BY_ACL_NUMBER = {row.acl_number: row for row in TABLE if row.acl_number is not None}
+# RESOURCE in both enumerations: a handle. The files of a dump hold it as int64.   Source: CANN, msaccucmp.
+RESOURCE_NUMBER = 23
+BY_ACL_NUMBER = {row.acl_number: row for row in TABLE if row.acl_number is not None} | {
+    RESOURCE_NUMBER: BY_NAME["int64"]
+}
 BY_GE_NUMBER = {row.ge_number: row for row in TABLE if row.ge_number is not None}
 BY_ONNX_NUMBER = {row.onnx_number: row for row in TABLE if row.onnx_number is not None}
 BY_DEBUG_NUMBER = {row.debug_number: row for row in TABLE if row.debug_number is not None}

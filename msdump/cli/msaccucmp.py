@@ -72,7 +72,7 @@ def _add_file_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-m", "--my_dump_path", dest="mine", required=True, type=path_argument, help="my file, .npy")
     add("-g", "--golden_dump_path", dest="golden", required=True, type=path_argument, help="the golden file, .npy")
-    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the result (.)")
+    add("-out", "--output", dest="output", required=True, type=path_argument, help="folder for the result")
 
 
 def _compare_files(args: argparse.Namespace) -> int:
@@ -96,7 +96,7 @@ def _compare_files(args: argparse.Namespace) -> int:
 def _add_overflow_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-d", "--dump_path", dest="dump_path", required=True, type=path_argument, help="folder of the dump")
-    add("-out", "--output", dest="output", default="", type=path_argument, help="folder for the results (.)")
+    add("-out", "--output", dest="output", required=True, type=path_argument, help="folder for the results")
     add("-n", "--top_n", dest="top_num", type=int, choices=range(1, 6), default=1, help="how many overflows (1)")
 
 

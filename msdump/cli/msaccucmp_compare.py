@@ -55,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-r", "--range", dest="range", help="operators start,end,step of the json")
     add("-s", "--select", dest="select", help="operators i,j,... of the json")
     add("-p", "--post_process", dest="post_process", type=int, choices=(0, 1), help="of .h5 files, which are not read")
-    add("-max", "--max_cmp_size", dest="max_count", type=int, default=0, help="only so many first elements (all)")
+    add("-max", "--max_cmp_size", dest="max_count", type=int, default=0,
+        help="only so many first elements (all); with -f")  # fmt: skip
     add("-advisor", dest="has_advisor", action="store_true", help="write advisor_summary.txt")
     add("-op", "--op_name", dest="op_name", help="detail of one tensor of this operator")
     side = parser.add_mutually_exclusive_group()
@@ -143,11 +144,13 @@ def _request(args: argparse.Namespace) -> Request:
         parse_range(args.range)
     if args.select:
         parse_selection(args.select)
+    if args.max_count and not args.fusion:
+        log("WARNING", "-max: expected -f with it, got none. All elements are compared.")
     has_formats = bool(args.custom) and os.path.isdir(os.path.join(args.custom, "format_convert"))
     return Request(
         metrics,
         arguments,
-        args.max_count or None,
+        (args.max_count or None) if args.fusion else None,
         args.overflow or _has_advisor(args),
         CustomFormats(args.custom) if has_formats else None,
     )

@@ -32,11 +32,10 @@ _INPUT_HEAD = struct.Struct("<3i3QI")
 _OUTPUT_HEAD = struct.Struct("<6i3QI")
 _PAIR = struct.Struct("<2I")
 _MAX_TENSORS = 1 << 16
-_UNDEFINED, _RESOURCE = 28, 23
-# msaccucmp shows a RESOURCE of a Nano file byte by byte.
+_UNDEFINED = 28
 _ACL_BY_GE = {number: row.acl_number for number, row in dtypes.BY_GE_NUMBER.items()} | {
     _UNDEFINED: 0,
-    _RESOURCE: dtypes.dtype("uint8").acl_number,
+    dtypes.RESOURCE_NUMBER: dtypes.RESOURCE_NUMBER,
 }
 
 

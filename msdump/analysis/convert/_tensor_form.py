@@ -25,7 +25,6 @@ from msdump.stats import raw_bytes
 
 Chunk: TypeAlias = "bytes | memoryview"
 
-_RESOURCE, _INT64 = 23, 8
 _HIFLOAT8 = "hifloat8"
 # Dtypes that PyTorch has and numpy has not.
 _TORCH_NATIVE = frozenset(row.name for row in dtypes.TABLE if row.is_widened and row.safetensors_name)
@@ -51,11 +50,6 @@ def decode(tensor: BinTensor, is_raw: bool = False) -> Value:
     """
     if tensor.dtype_number == 0:
         return Value(tensor.array().view(np.int8), "int8")
-    if tensor.dtype_number == _RESOURCE:
-        tensor = BinTensor(
-            tensor.io, tensor.slot, _INT64, tensor.format, tensor.shape, tensor.original_shape, tensor.sub_format,
-            tensor.payload, tensor.offset, tensor.where,
-        )  # fmt: skip
     row = dtypes.BY_ACL_NUMBER.get(tensor.dtype_number)
     if row is None or row.numpy_type is None:
         raise UnknownDtypeError(f"{tensor.where}: expected a dtype that an array can have, got {tensor.dtype_text}.")

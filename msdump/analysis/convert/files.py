@@ -311,7 +311,9 @@ class _Job:
             self._publish_named(tensor, shown_format, value, suffix)
         elif options.file_type == BIN:
             raw = raw_value(value)
-            shape = "_".join(map(str, value.array.shape)) if options.format is not None else str(value.array.size)
+            # Source: msaccucmp names the elements of a tensor that it has not reshaped, and it reshapes none but these.
+            has_shape = options.format is not None or not value.array.size
+            shape = "_".join(map(str, value.array.shape)) if has_shape else str(value.array.size)
             self._publish(f"{suffix}.{shape}.{raw.dtype}.{short_format(shown_format)}", ".bin", raw_chunks(raw))
         else:
             shape = "" if options.format is None else "." + "x".join(map(str, value.array.shape))

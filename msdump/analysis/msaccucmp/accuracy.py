@@ -271,19 +271,28 @@ def advise(rows: Sequence[AdvisorRow]) -> Advice:
         if row.overflow == "YES":
             text = (
                 f"{row.op_name} holds float16 values at or past 65504. Look at its inputs, scale them down, or keep "
-                "the operator in float32."
+                "the operator in float32, and compare again."
             )
             return Advice(OVERFLOW, row.index, text)
     for row in rows:
         if row.op_type == "Data" and row.cosine < ACCURATE:
-            text = f"The input {row.op_name} is not the same on both sides. Feed both runs the same preprocessed data."
+            text = (
+                f"The input {row.op_name} is not the same on both sides. Feed both runs the same data, or look at how "
+                "it is preprocessed."
+            )
             return Advice(INPUT, row.index, text)
     measured = [row for row in rows if not math.isnan(row.cosine)]
     first = next((row for row in measured if row.cosine < ACCURATE), None)
     if first is None:
-        return Advice(CONSISTENCY, None, "All operators that could be compared are accurate.")
+        text = (
+            "All operators that could be compared are accurate. Are results wrong all the same? Look at what follows."
+        )
+        return Advice(CONSISTENCY, None, text)
     if measured[-1].cosine < ACCURATE:
-        text = f"{first.op_name} is the first inaccurate operator and the output is inaccurate, too: look at it first."
+        text = (
+            f"{first.op_name} is the first inaccurate operator and the output is inaccurate, too: look at it first. "
+            "Quantization may be the reason: calibrate again."
+        )
     else:
         text = (
             f"{first.op_name} deviates, but the output is accurate again: the deviation heals and may be left as it is."

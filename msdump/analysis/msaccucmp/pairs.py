@@ -20,6 +20,7 @@ ANY = "*"  # in place of a name that one side does not have
 # They change nothing that another framework would show: what they read stands for what they write.
 _PASSED_BY = frozenset({"Cast", "TransData"})
 _QUANT, _DEQUANT = "AscendQuant", "AscendDequant"
+_GRAPH_INPUT = "Data"
 _DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 
 
@@ -234,7 +235,7 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
         # Quantized values have no counterpart in the original model.
         if (tensor.io == INPUT and is_dequant) or (tensor.io == OUTPUT and operator.op_type == _QUANT):
             continue
-        output = _original_output(operator, tensor.io, tensor.index, model)
+        maker, output = _original_output(operator, tensor.io, tensor.index, model)
         other = None
         if output is not None and output.origin_name:
             other = model.golden.find(output.origin_name, OUTPUT, output.origin_index or 0)
@@ -243,6 +244,8 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             other = model.golden.find(operator.name, tensor.io, tensor.index)
         made_by = "" if output is None else f", which stands for {output.origin_name}:{output.origin_index}"
         place = f"{operator.name}:{tensor.io}:{tensor.index}"
+        # Source: msaccucmp gives no reason where the golden framework has written no file of what a graph is fed.
+        has_no_reason = other is not None or (maker is not None and maker.op_type == _GRAPH_INPUT)
         yield Pair(
             number,
             operator.op_type,
@@ -254,24 +257,27 @@ def _rows_of(number: int, operator: FusedOperator, names: tuple[str, str], model
             other,
             operator.sequence,
             Origin() if output is None else Origin(output.origin_format, output.origin_shape),
-            problem="" if other is not None else f"{place}: the golden folder has no file of it{made_by}.",
+            problem="" if has_no_reason else f"{place}: the golden folder has no file of it{made_by}.",
         )
 
 
-def _original_output(operator: FusedOperator, io: str, index: int, model: _Model) -> FusedOutput | None:
-    """The original output that a tensor stands for; None where the json does not tell it."""
+def _original_output(
+    operator: FusedOperator, io: str, index: int, model: _Model
+) -> tuple[FusedOperator | None, FusedOutput | None]:
+    """The operator that made a tensor, and the original output that it stands for; None where the json does not tell
+    it."""
     maker: FusedOperator | None = operator
     visited: set[str] = set()
     is_behind = io == INPUT
     while maker is not None and (is_behind or maker.op_type in _PASSED_BY):
         edge = maker.inputs[index] if index < len(maker.inputs) else None
         if edge is None or maker.name in visited:
-            return None
+            return None, None
         visited.add(maker.name)
         maker, index, is_behind = model.by_name.get(edge[0]), edge[1], False
     if maker is None or not maker.outputs:
-        return None
+        return maker, None
     output = maker.outputs[index if index < len(maker.outputs) else 0]
     if output.origin_index is None:
-        return FusedOutput(output.origin_name, index, output.origin_format, output.origin_shape)
-    return output
+        output = FusedOutput(output.origin_name, index, output.origin_format, output.origin_shape)
+    return maker, output

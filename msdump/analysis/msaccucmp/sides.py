@@ -21,8 +21,7 @@ from msdump.records import INPUT, OUTPUT
 
 DUMP, NPY, PB, QUANT = "dump", "npy", "pb", "quant"
 _TIMESTAMP_DIGITS = 16
-# Numbers of dtypes that count as another one.   Source: CANN, UNDEFINED and RESOURCE.
-_STAND_INS = {0: "int8", 23: "int64"}
+_UNDEFINED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def open_side(path: str) -> Side:
 
 def _side_tensor(tensor: DumpedTensor, kind: str) -> SideTensor:
     block = None if kind == NPY else tensor.block
-    dtype = tensor.dtype if block is None else _STAND_INS.get(block.dtype_number, tensor.dtype)
+    dtype = "int8" if block is not None and block.dtype_number == _UNDEFINED else tensor.dtype
     address = 0 if block is None else block.address
     return SideTensor(
         tensor.op_name, tensor.op_type, tensor.io, tensor.slot, dtype, tensor.shape, tensor.path, address, tensor

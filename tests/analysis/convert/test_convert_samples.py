@@ -318,8 +318,19 @@ def test_overflow(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("folder", "code"), [("main", 0), ("missing", 3)])
 def test_overflow_of_nothing(at: Path, folder: str, code: int) -> None:
-    assert main(["overflow", "-d", folder]) == code
-    assert not list(at.glob("overflow_summary*"))
+    assert main(["overflow", "-d", folder, "-out", "out"]) == code
+    assert not list(at.rglob("overflow_summary*"))
+
+
+@pytest.mark.parametrize("arguments", [["overflow", "-d", "main"], ["file_compare", "-m", "a.npy", "-g", "b.npy"]])
+def test_results_that_have_no_default_folder(at: Path, arguments: list[str]) -> None:
+    np.save(at / "a.npy", np.zeros(2, np.float32))
+    np.save(at / "b.npy", np.zeros(2, np.float32))
+    before = sorted(at.iterdir())
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert sorted(at.iterdir()) == before
 
 
 def test_the_other_door(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:

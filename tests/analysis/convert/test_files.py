@@ -118,12 +118,6 @@ def test_bytes_without_a_dtype_become_int8(tmp_path: Path) -> None:
     testing.assert_same_array(np.load(only(tmp_path / "out")), np.array([1, -1, 3, 4], np.int8))
 
 
-def test_a_resource_is_a_handle(tmp_path: Path) -> None:
-    path = raw_file(tmp_path / NAME, struct.pack("<2q", 7, -1), data_type=23, shape=[2])
-    convert(path, tmp_path / "out")
-    testing.assert_same_array(np.load(only(tmp_path / "out")), np.array([7, -1], np.int64))
-
-
 @pytest.mark.parametrize("options", [{}, {"format": "ND"}])
 def test_an_unknown_dtype_is_an_error(tmp_path: Path, options: dict[str, str]) -> None:
     path = raw_file(tmp_path / NAME, b"abcd", data_type=18, shape=[4])
@@ -233,21 +227,51 @@ def shaped(head: bytes, *shapes: tuple[int, tuple[int, ...]]) -> bytes:
     return head + struct.pack("<I", len(more)) + more
 
 
-@pytest.mark.parametrize(("ge_number", "dtype"), [(23, np.uint8), (28, np.int8), (4, np.uint8), (14, None), (99, None)])
-def test_nano_dtypes(tmp_path: Path, ge_number: int, dtype: type | None) -> None:
-    """A RESOURCE stays bytes; what has no array form is an error."""
-    inputs = struct.pack("<I", 1) + shaped(struct.pack("<3i3Q", ge_number, 2, 0, 0, 0, 4), (0, (2, 2)))
+def nano_file(path: Path, ge_number: int, shape: tuple[int, ...], data: bytes) -> Path:
+    """A file of the Nano form with one input."""
+    inputs = struct.pack("<I", 1) + shaped(struct.pack("<3i3Q", ge_number, 2, 0, 0, 0, len(data)), (0, shape))
     outputs = struct.pack("<I", 0)
     blocks = struct.pack("<2I", 4, len(inputs)) + inputs + struct.pack("<2I", 5, len(outputs)) + outputs
     head = struct.pack("<2I", 0x5A5A5A5A, 1) + blocks
-    (tmp_path / NAME).write_bytes(struct.pack("<Q", len(head)) + head + b"abcd")
-    result = convert(tmp_path / NAME, tmp_path / "out")
+    path.write_bytes(struct.pack("<Q", len(head)) + head + data)
+    return path
+
+
+@pytest.mark.parametrize(("ge_number", "dtype"), [(28, np.int8), (4, np.uint8), (14, None), (99, None)])
+def test_nano_dtypes(tmp_path: Path, ge_number: int, dtype: type | None) -> None:
+    """What has no array form is an error."""
+    result = convert(nano_file(tmp_path / NAME, ge_number, (2, 2), b"abcd"), tmp_path / "out")
     assert result.code == (ExitCode.INVALID_DATA_TYPE if dtype is None else 0)
     if dtype is None:
         assert f"GE number {ge_number}" in result.problems[0].message
     else:
         array = np.load(only(tmp_path / "out"))
         assert (array.dtype, array.shape, array.tobytes()) == (dtype, (2, 2), b"abcd")
+
+
+@pytest.mark.parametrize("is_nano", [True, False])
+def test_a_resource_is_a_handle_for_every_reader(tmp_path: Path, is_nano: bool) -> None:
+    handles = np.array([[7, -1, 1 << 40]], np.int64)
+    data = handles.tobytes()
+    if is_nano:
+        path = nano_file(tmp_path / NAME, 23, handles.shape, data)
+    else:
+        path = raw_file(tmp_path / NAME, data, data_type=23, shape=handles.shape)
+    convert(path, tmp_path / "out")
+    testing.assert_same_array(np.load(only(tmp_path / "out")), handles)
+    dump = DumpDir.open(path)
+    (tensor,) = [tensor for file in dump.files() for tensor in dump.read(file)]
+    assert (tensor.dtype, tensor.shape) == ("int64", handles.shape)
+    testing.assert_same_array(tensor.load(), handles)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 1)])
+def test_raw_files_of_empty_tensors_are_named_by_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """msaccucmp names the elements of other tensors, which it has not reshaped."""
+    convert(dump_file(tmp_path, record(np.zeros(shape, np.float32))), tmp_path / "out", file_type="bin")
+    path = only(tmp_path / "out")
+    assert path.name == f"{NAME}.output.0.{'_'.join(map(str, shape))}.float32.ND.bin"
+    assert path.read_bytes() == b""
 
 
 def test_nano_files(tmp_path: Path) -> None:

@@ -304,10 +304,38 @@ def test_overflow_column_and_first_elements(tmp_path: Path) -> None:
     }
     arrays["Add_e"] = {("output", 0): np.array([7e4, 1], np.float32)}
     mine, golden = dump(tmp_path / "a", arrays), dump(tmp_path / "b", arrays)
-    assert compare("-m", mine, "-g", golden, "-overflow_detection", "-max", "1", "-out", tmp_path / "out") == 0
+    assert compare("-m", mine, "-g", golden, "-overflow_detection", "-out", tmp_path / "out") == 0
     rows = result(tmp_path / "out")
     assert [row["OverFlow"] for row in rows] == ["YES", "NO", "NO", "YES", "NaN"]
     assert rows[0]["MeanAbsoluteError"] == "0.000000"
+
+
+@pytest.mark.parametrize("has_fusion", [True, False])
+def test_first_elements_are_compared_alone_with_a_fusion_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], has_fusion: bool
+) -> None:
+    mine = dump(tmp_path / "a", {"Add_add": {("output", 0): np.float32([1, 2, 3])}})
+    golden = dump(tmp_path / "b", {"Add_add": {("output", 0): np.float32([1, 2, 5])}})
+    fusion = write_json(tmp_path / "fusion.json", [op_json("Add_add", "Add", [], [("Add_add", 0)])])
+    arguments = ("-f", fusion) if has_fusion else ()
+    assert compare("-m", mine, "-g", golden, *arguments, "-max", "2", "-out", tmp_path / "out") == 0
+    (row,) = result(tmp_path / "out")
+    assert row["MaxAbsoluteError"] == ("0.000000" if has_fusion else "2.000000")
+    assert ("-max: expected -f" in capsys.readouterr().out) is not has_fusion
+
+
+@pytest.mark.parametrize("has_data", [True, False])
+def test_an_input_of_the_graph_without_a_golden_file_needs_no_reason(
+    fused: tuple[Path, Path, Path], tmp_path: Path, has_data: bool
+) -> None:
+    """Another framework writes no file of what it is fed; any other tensor without one has a reason."""
+    mine, golden, fusion = fused
+    next(golden.glob("net_add*" if has_data else "data*")).unlink()
+    compare("-m", mine, "-g", golden, "-f", fusion, "-out", tmp_path / "out")
+    rows = {row["TensorIndex"]: row for row in result(tmp_path / "out")}
+    missing = rows["Add_add:output:0" if has_data else "Conv2D_conv_relu:input:0"]
+    assert missing["CosineSimilarity"] == "NaN"
+    assert bool(missing["CompareFailReason"]) is has_data
 
 
 def test_two_plain_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -439,6 +467,7 @@ def test_the_advisor_says_the_first_thing_that_holds() -> None:
     assert (fine.kind, fine.index) == (CONSISTENCY, None) and "Operator Index: NA\n" in fine.text
     broken, healed = advise([row(0, 1), row(1, 0.5), row(2, 0.6)]), advise([row(0, 1), row(1, 0.5), row(2, 1)])
     assert (broken.index, healed.index) == (1, 1) and broken.advice != healed.advice
+    assert "Quantization" in broken.advice and "Quantization" not in healed.advice
 
 
 def test_the_advisor_writes_its_file(tmp_path: Path) -> None:
