@@ -2,7 +2,8 @@
 
 The file is a zip archive, stored without compression: `NAME/data.pkl` says which storage, offset, size and strides, and
 `NAME/data/0` holds the bytes. Of the pickle only calls that rebuild a tensor are carried out, by functions below;
-anything else is refused.
+anything else is refused. Sizes are checked before anything of that size is read: a file costs no more memory than some
+megabytes, whatever it claims.
 
 Source: torch.serialization, format of the zip file.
 """
@@ -13,19 +14,26 @@ import io
 import math
 import os
 import pickle
+import pickletools
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any, cast
 
 from msdump import dtypes
 from msdump.errors import FormatError
-from msdump.storage.files import open_file
+from msdump.storage.files import open_file, size_of
 
-_PICKLE_BYTES = 1 << 20
+_DIRECTORY_BYTES = 1 << 20  # of the zip archive's list of members; a file with one tensor has seven of them
+_PICKLE_BYTES = 1 << 16
+_MAX_OPCODES = 1 << 10  # a tensor of 64 axes has some 200; a chain of many more would exhaust the stack of the process
+_ORDER_BYTES = 16
+_SHOWN_CHARACTERS = 200
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
+_IS_ENCRYPTED = 1
 # Source: torch, storage types by the dtypes of tensors.
 _DTYPE_BY_STORAGE = {
     "DoubleStorage": "float64",
@@ -41,6 +49,17 @@ _DTYPE_BY_STORAGE = {
     "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128",
 }
+# All that torch.save writes for a tensor or a parameter, in every protocol that it takes. None of them changes an
+# object that is already there, except SETITEM, which fills the dictionary of a view's marks.
+_OPCODES = frozenset(
+    (
+        *("PROTO", "FRAME", "STOP", "MARK", "GLOBAL", "STACK_GLOBAL", "BINPERSID", "REDUCE"),
+        *("BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "NONE", "NEWTRUE", "NEWFALSE"),
+        *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT", "SETITEM"),
+        *("BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET"),
+    )
+)
+_PUTS = ("BINPUT", "LONG_BINPUT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +73,16 @@ class PtTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class _StorageType:
+    """A class of torch as a file names it, which no text in a file can be."""
+
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Storage:
     dtype: str
     key: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +93,72 @@ class _View:
     strides: tuple[int, ...]
 
 
-def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> _View:
-    numbers = (offset, *shape, *strides)
-    is_sound = isinstance(storage, _Storage) and len(shape) == len(strides) and len(shape) <= 64
-    if not is_sound or not all(type(number) is int and 0 <= number < 1 << 62 for number in numbers):
-        raise ValueError("a tensor with offset, shape and strides")
-    return _View(storage, offset, tuple(shape), tuple(strides))
+def _rebuild_tensor(
+    storage: Any, offset: Any, shape: Any, strides: Any, _requires_grad: Any = None, _hooks: Any = None, marks: Any = ()
+) -> _View:
+    is_sound = isinstance(storage, _Storage) and type(shape) is type(strides) is tuple
+    if not is_sound or not len(shape) == len(strides) <= 64:
+        raise ValueError("a tensor without storage, shape or strides")
+    if not all(type(number) is int and 0 <= number < 1 << 62 for number in (offset, *shape, *strides)):
+        raise ValueError("a tensor with offset, shape or strides that are no sizes")
+    if marks:
+        raise ValueError("a conjugate or negative view. Save `tensor.resolve_conj().resolve_neg()`")
+    return _View(storage, offset, shape, strides)
 
 
 def _rebuild_parameter(data: Any, *_: Any) -> Any:
     return data
 
 
+def _no_hooks(*entries: Any) -> None:
+    if entries:
+        raise ValueError("a dictionary")
+
+
 _CALLS: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
-    ("collections", "OrderedDict"): dict,
+    ("collections", "OrderedDict"): _no_hooks,
 }
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in _DTYPE_BY_STORAGE:
-            return _DTYPE_BY_STORAGE[name]
+            return _StorageType(_DTYPE_BY_STORAGE[name])
         call = _CALLS.get((module, name))
         if call is None:
             raise ValueError(f"{module[:80]}.{name[:80]}")
         return call
 
     def persistent_load(self, pid: Any) -> _Storage:
-        kind, dtype, key, _, count = pid
-        if kind != "storage" or not isinstance(dtype, str) or not isinstance(key, str) or type(count) is not int:
-            raise ValueError("a storage")
-        return _Storage(dtype, key, count)
+        kind, storage_type, key, *_ = pid if type(pid) is tuple else ()
+        if kind != "storage" or not isinstance(storage_type, _StorageType) or not isinstance(key, str):
+            raise ValueError("a storage of unknown type")
+        return _Storage(storage_type.dtype, key)
+
+
+class _Limited:
+    """A file of which no read takes more than the directory of an archive may have."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _DIRECTORY_BYTES:
+            raise ValueError(f"an archive whose directory has {size} bytes")
+        return self._file.read(_DIRECTORY_BYTES if size < 0 else size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_SET and not 0 <= offset < 1 << 62:
+            raise ValueError("an archive whose directory begins nowhere")
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        return True
 
 
 def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
@@ -112,20 +170,22 @@ def read_pt_tensor(path: str | os.PathLike[str]) -> PtTensor:
     where = os.fspath(path)
     with open_file(path) as file:
         try:
-            with zipfile.ZipFile(file) as archive:
+            with zipfile.ZipFile(cast("IO[bytes]", _Limited(file))) as archive:
                 root = _root(archive)
-                view = _unpickled(archive, f"{root}/data.pkl")
-                byte_order = f"{root}/byteorder"
-                if byte_order in archive.namelist() and archive.read(byte_order)[:10] != b"little":
-                    raise ValueError("the bytes of another machine's order")
-                place, size = _data(archive, file, f"{root}/data/{view.storage.key}")
+                view = _unpickled(_content(archive, file, f"{root}/data.pkl", _PICKLE_BYTES))
+                _check_order(archive, file, f"{root}/byteorder")
+                place, size = _place(archive, file, f"{root}/data/{view.storage.key}")
         except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, EOFError, NotImplementedError) as error:
-            raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {error}.") from error
+            raise FormatError(f"{where}: expected a file of torch.save, got a damaged one: {_shown(error)}.") from error
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
             raise FormatError(
-                f"{where}: expected a file of torch.save with one tensor, got something else: {error}."
+                f"{where}: expected a file of torch.save with one tensor, got something else: {_shown(error)}."
             ) from error
     return _located(where, view, place, size)
+
+
+def _shown(error: Exception) -> str:
+    return str(error)[:_SHOWN_CHARACTERS]
 
 
 def _root(archive: zipfile.ZipFile) -> str:
@@ -135,25 +195,56 @@ def _root(archive: zipfile.ZipFile) -> str:
     return names[0].removesuffix("/data.pkl")
 
 
-def _unpickled(archive: zipfile.ZipFile, name: str) -> _View:
-    if archive.getinfo(name).file_size > _PICKLE_BYTES:
-        raise ValueError("more than a tensor")
-    value = _Unpickler(io.BytesIO(archive.read(name))).load()
+def _check_order(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> None:
+    """Raises: ValueError for bytes of another order; files of older versions do not tell theirs."""
+    if name in archive.namelist() and _content(archive, file, name, _ORDER_BYTES) != b"little":
+        raise ValueError("the bytes of another machine's order")
+
+
+def _unpickled(content: bytes) -> _View:
+    """Raises: pickle.UnpicklingError; any error that a call above, or Python's reader, raises."""
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
+        if number >= _MAX_OPCODES:
+            raise ValueError("more than a tensor: a pickle of many instructions")
+        if opcode.name not in _OPCODES:
+            raise ValueError(f"a pickle with {opcode.name}")
+        # Python's reader takes memory for all entries up to the largest.
+        if opcode.name in _PUTS and int(argument or 0) >= len(content):
+            raise ValueError(f"a pickle of {len(content)} bytes with {argument} entries")
+    value = _Unpickler(io.BytesIO(content)).load()
     if not isinstance(value, _View):
         raise ValueError(f"{type(value).__name__}")
     return value
 
 
-def _data(archive: zipfile.ZipFile, file: Any, name: str) -> tuple[int, int]:
+def _content(archive: zipfile.ZipFile, file: IO[bytes], name: str, max_bytes: int) -> bytes:
+    """A small member as a whole."""
+    info = archive.getinfo(name)
+    if info.file_size > max_bytes:
+        raise ValueError(f"more than a tensor: {name} has {info.file_size} bytes")
+    place, size = _place(archive, file, name)
+    file.seek(place)
+    content = file.read(size)
+    if zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{name} has another checksum")
+    return content
+
+
+def _place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> tuple[int, int]:
     """Offset and size of a member."""
     info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED:
-        raise ValueError("compressed data")
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _IS_ENCRYPTED:
+        raise ValueError(f"compressed or encrypted data: {name}")
+    if info.header_offset < 0:
+        raise ValueError("no member where the directory says")
     file.seek(info.header_offset)
     signature, *_, name_size, extra_size = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     if signature != _LOCAL_SIGNATURE:
         raise ValueError("no member where the directory says")
-    return info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
+    place, size = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size, info.file_size
+    if place + size > size_of(file):
+        raise EOFError(f"{name} ends behind the end of the file")
+    return place, size
 
 
 def _located(where: str, view: _View, place: int, size: int) -> PtTensor:

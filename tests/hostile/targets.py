@@ -52,6 +52,7 @@ from msdump.ranks.layouts import strategy_layout
 
 Target = Callable[[bytes], None]
 _STATS_NAME = "Add.add.1.2.1700000000000000.csv"
+_PT_NAME = "Functional.linear.0.forward.input.1.pt"
 _BIN_NAME, _NPY_NAME = "Add.a.1.0.1700000000000000", "Add.Add-op1.0.0.1.output.0.DefaultFormat.npy"
 
 
@@ -85,6 +86,11 @@ def core(data: bytes) -> None:
 def dump(data: bytes) -> None:
     with _file(data) as path:
         read_dump(path)
+
+
+def pt(data: bytes) -> None:
+    with _file(data, _PT_NAME) as path:
+        _load_all(path)
 
 
 def dump_folder_bin(data: bytes) -> None:
@@ -263,7 +269,7 @@ def names(data: bytes) -> None:
 TARGETS: dict[str, Target] = {
     target.__name__.replace("_", "-"): target
     for target in (
-        *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pack),
+        *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pt, pack),
         *(statistic, acl_stats, mapping, metadata, layout, strategy, history, order, ir, pb, ge, graph_ir, graph_pb),
         *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
         *(checkpoint, safetensors, mindir),
