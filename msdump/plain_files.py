@@ -21,6 +21,7 @@ from msdump.arrays import Array
 from msdump.errors import FormatError
 
 SIDE_BYTES = 100 << 20  # of the small files beside tensors; MindInsight's reader takes no more of them either
+CONFIG_BYTES = 16 << 20  # of configurations, which are read while a job runs
 GRAPH_BYTES = 1 << 30  # of graphs and tables of statistics
 # A pipe without a writer answers at once, and a terminal does not become that of the process.
 OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

@@ -12,8 +12,9 @@ from pathlib import Path
 from msdump.config.json_file import JsonFile, stamp_of
 from msdump.config.plan import Plan
 from msdump.config.reload import change
-from msdump.errors import ConfigError, MsdumpError
+from msdump.errors import ConfigError, FormatError, MsdumpError
 from msdump.formats.atomic import write_file
+from msdump.plain_files import read_start
 
 log = logging.getLogger("msdump")
 
@@ -113,8 +114,8 @@ class Reloader:
         """Remove what tells of the error; a file of this name that is not ours stays."""
         had_error, self._error, self._is_told = self._is_told, "", False
         if had_error:
-            with contextlib.suppress(OSError):
-                with self._error_path.open("rb") as file:
-                    is_ours = file.readline().rstrip(b"\n") == self._first_line.encode("utf-8", "backslashreplace")
-                if is_ours:
+            with contextlib.suppress(OSError, FormatError):
+                own = f"{self._first_line}\n".encode("utf-8", "backslashreplace")
+                start, _ = read_start(os.fspath(self._error_path), len(own))
+                if start == own:
                     os.unlink(self._error_path)

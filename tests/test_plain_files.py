@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from msdump.analysis.compare.mapping import add_pair
+from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
-from msdump.errors import FormatError
+from msdump.analysis.msaccucmp.fusion_json import read_fusion_json
+from msdump.config.acl_file import read_acl_file
+from msdump.config.json_file import read_json_file
+from msdump.errors import FormatError, MsdumpError
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
 from msdump.formats.dump_file import read_dump
@@ -22,23 +27,38 @@ from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.ge import read_ge_originals
 from msdump.graph.pb import read_model
 from msdump.plain_files import open_plain, plain_opener, read_plain
+from msdump.viewing.report_file import _write as write_report
 
 READERS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "acl_json": (read_acl_file, "x.json"),
     "acl_stats": (read_acl_stats, "Add.a.1.0.1700000000000000.csv"),
     "bin": (read_bin, "x"),
     "core": (read_core, "x.core"),
     "dump": (read_dump, "x"),
+    "fusion_json": (read_fusion_json, "x.json"),
     "ge": (read_ge_originals, "x.txt"),
     "graph": (read_graph, "x.pb"),
     "history": (read_history, "x.csv"),
     "ir": (read_graph, "x.ir"),
     "mapping": (read_mapping, "x.csv"),
     "metadata": (lambda path: read_metadata(path.parent), CONFIG_COPY_FILE),
+    "mindspore_json": (read_json_file, "x.json"),
     "model": (read_model, "x.pb"),
     "npy": (read_npy, "x.npy"),
     "opdebug": (read_opdebug, "x.json"),
+    "operator_map_csv": (read_operator_map, "x.csv"),
+    "operator_map_json": (read_operator_map, "x.json"),
     "order": (read_order, "x.csv"),
+    "pair": (lambda path: add_pair(path, "mine", "golden"), "x.json"),
+    "report": (lambda path: write_report(path, b""), "x.html"),
     "statistic": (read_statistic_csv, "x.csv"),
+}
+
+
+# What is refused before it is opened.
+OWN_REFUSALS = {
+    "acl_json": "expected an acl.json, got something that is no regular file",
+    "mindspore_json": r"/dev/zero: expected a name that ends in \.json",
 }
 
 
@@ -48,8 +68,9 @@ def pipe(path: Path) -> str:
 
 
 def link_to_pipe(path: Path) -> str:
-    os.mkfifo(path.with_name("the_pipe"))
-    path.symlink_to("the_pipe")
+    target = f"the_{path.name}"
+    os.mkfifo(path.with_name(target))
+    path.symlink_to(target)
     return "a pipe"
 
 
@@ -65,8 +86,30 @@ def test_every_reader_refuses_what_is_no_plain_file(
 ) -> None:
     read, name = READERS[reader]
     kind = make(tmp_path / name)
-    with pytest.raises(FormatError, match=f"expected a plain file, got {kind}"):
+    with pytest.raises(MsdumpError, match=f"expected a plain file, got {kind}|{OWN_REFUSALS.get(reader)}"):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize("make", [pipe, link_to_pipe, link_to_device])
+def test_files_of_models_are_plain_ones(make: Callable[[Path], str], tmp_path: Path, alarm: None) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from msdump.cli.acl import _read
+    from msdump.frontends.acl.atc import atc_of
+    from msdump.frontends.acl.calls import CallError
+    from msdump.frontends.onnx.inference import TensorSpec
+    from msdump.frontends.onnx.model_file import read_model as read_onnx
+
+    for suffix in ("onnx", "atc", "npy"):
+        (tmp_path / suffix).mkdir()
+        kind = make(tmp_path / suffix / f"x.{suffix}")
+    refusal = f"expected a plain file, got {kind}"
+    with pytest.raises(FormatError, match=refusal):
+        read_onnx(tmp_path / "onnx" / "x.onnx")
+    with pytest.raises(CallError, match=refusal):
+        atc_of(str(tmp_path / "atc" / "x.onnx"), {})
+    with pytest.raises(FormatError, match=refusal):
+        _read(str(tmp_path / "npy" / "x.npy"), TensorSpec("x", "float32", (1,)))
 
 
 def test_folders_and_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +131,7 @@ def test_sizes_are_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reader", sorted(set(READERS) - {"npy", "ge", "graph", "ir", "model", "acl_stats", "statistic"})
+    "reader", sorted(set(READERS) - {"npy", "report", "ge", "graph", "ir", "model", "acl_stats", "statistic"})
 )
 def test_a_hole_costs_no_memory(reader: str, tmp_path: Path) -> None:
     """A file of 8 TiB that takes no room on disk, and whose first bytes say that all of it is a header."""
@@ -96,7 +139,7 @@ def test_a_hole_costs_no_memory(reader: str, tmp_path: Path) -> None:
     with open(tmp_path / name, "wb") as file:
         file.write(((8 << 40) - 8).to_bytes(8, "little"))
         file.truncate(8 << 40)
-    with pytest.raises(FormatError):
+    with pytest.raises(MsdumpError):
         read(tmp_path / name)
 
 

@@ -522,6 +522,44 @@ def test_a_bad_file_is_said_once_until_it_is_good(tmp_path: Path, caplog: pytest
     assert len(warnings(caplog, "does not hold")) == 3 and job.error.exists()
 
 
+def as_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def as_link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def as_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def as_hole(path: Path) -> None:
+    """More bytes than any machine has memory."""
+    with path.open("wb") as file:
+        file.write(b'{"common_dump_settings": "')
+        file.truncate(8 << 40)
+
+
+@pytest.mark.parametrize("make", [as_pipe, as_link_to_device, as_folder, as_hole])
+def test_what_is_no_configuration_changes_nothing(
+    make: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture, alarm: None
+) -> None:
+    """Neither in the place of the configuration, nor in that of the file that tells of an error."""
+    job = Job(tmp_path)
+    job.file.unlink()
+    make(job.file)
+    assert job.poll() == "0"
+    job.now = 2.0
+    assert job.poll() == "0"
+    assert len(warnings(caplog, "does not hold")) == 1
+    (job.file.unlink if job.file.is_symlink() or not job.file.is_dir() else job.file.rmdir)()
+    job.error.unlink()
+    make(job.error)
+    rewrite(iteration="3")(job.file)
+    assert job.poll() == "3" and os.path.lexists(job.error)
+
+
 def test_a_file_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:
     job = Job(tmp_path)
     write(job.file, "{")

@@ -14,6 +14,7 @@ from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
+from msdump.plain_files import open_plain
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec
@@ -134,7 +135,10 @@ def _read(path: str, spec: TensorSpec) -> Any:
     from msdump import dtypes
 
     try:
-        array = np.load(path, allow_pickle=False)
+        with open_plain(path) as file:
+            array = np.load(file, allow_pickle=False)
+    except FormatError:
+        raise
     except OSError as error:
         raise FormatError(f"{path}: expected an array, got {error.strerror or error}.") from error
     except (ValueError, EOFError) as error:

@@ -14,7 +14,8 @@ from typing import Any
 
 from msdump import measuring
 from msdump.config.json_file import JsonFile, parse_json, shown, stamp_of
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, FormatError
+from msdump.plain_files import read_plain
 
 INVALID_PARAM = 100000
 INVALID_FILE = 100003
@@ -98,9 +99,9 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
     real_path = _real_path(path)
     try:
         _check_size(_size(real_path), real_path)
-        text = real_path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
+        text = read_plain(real_path, LARGEST_FILE)
+    except (OSError, FormatError) as error:
+        reason = str((isinstance(error, OSError) and error.strerror) or error)
         raise file_refusal(
             INVALID_FILE, real_path, "the file cannot be read", "a file that can be read", reason
         ) from error

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, FormatError, did_you_mean
+from msdump.plain_files import CONFIG_BYTES, read_plain
 
 _LARGEST_UNSIGNED = 2**64 - 1
 _SHOWN_CHARACTERS = 80
@@ -49,7 +52,8 @@ class JsonFile:
 def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
     """Read a configuration file.
 
-    Raises: ConfigError: no such file, a name that does not end in .json, a file that cannot be read, no JSON.
+    Raises: ConfigError: no such file, a name that does not end in .json, a file that cannot be read, is no plain file
+            or has more than 16 MiB, no JSON.
     Source: MindSpore; the first lines are its own, in its order.
     """
     given = Path(os.path.abspath(path))
@@ -57,12 +61,15 @@ def read_json_file(path: str | os.PathLike[str]) -> JsonFile:
     real_path = _real_path(path)
     _check_suffix(real_path)
     try:
-        text = real_path.read_bytes()
+        text = read_plain(real_path, CONFIG_BYTES)
     except OSError as error:
         raise ConfigError(
             f"Dump file:{real_path} open failed. Errno:{error.errno}\n"
             f"{real_path}: expected a file that can be read, got: {error.strerror}."
         ) from error
+    except FormatError as error:
+        number = errno.EISDIR if real_path.is_dir() else errno.EINVAL
+        raise ConfigError(f"Dump file:{real_path} open failed. Errno:{number}\n{error}") from error
     value, duplicate_keys = parse_json(text, real_path)
     return JsonFile(real_path, text, value, duplicate_keys, given, stamp)
 
@@ -96,8 +103,8 @@ def parse_json(text: bytes, path: Path) -> tuple[Any, tuple[str, ...]]:
     def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
-            keys = [key for key, _ in pairs]
-            duplicate_keys.extend(key for key in content if keys.count(key) > 1)
+            counts = Counter(key for key, _ in pairs)
+            duplicate_keys.extend(key for key in content if counts[key] > 1)
         return content
 
     decoder = json.JSONDecoder(

@@ -33,6 +33,7 @@ from msdump.formats.atomic import link_or_copy, make_dirs, write_file
 from msdump.formats.folders import FolderHold, write_error
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.spare_files import SpareFiles
+from msdump.plain_files import read_plain
 from msdump.recording.incidents import read_json
 
 STATE, STEPS, PINNED = "recorder.json", "steps", "steps.json"
@@ -150,8 +151,8 @@ class RankRing:
     def whole_steps(self) -> set[int]:
         """Those that are on the disk to their ends, removed ones included."""
         try:
-            text = (self.state / STEPS).read_text(encoding="ascii", errors="replace")
-        except OSError:
+            text = read_plain(self.state / STEPS).decode("ascii", "replace")
+        except (OSError, FormatError):
             return set()
         return {int(line) for line in text.split("\n")[:-1] if _is_number(line)}
 

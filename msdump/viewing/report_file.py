@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from msdump.analysis.overview.contents import Contents
-from msdump.errors import ConfigError, WriteError
+from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
+from msdump.plain_files import read_start
 from msdump.viewing.pages import Answer, Pages, encoded
 from msdump.viewing.redaction import redacted
 
@@ -84,10 +85,12 @@ def _write(path: Path, text: bytes) -> None:
     """A report may take the place of a report, and of nothing else."""
     try:
         if os.path.lexists(path):
-            with open(path, "rb") as file:
-                if file.read(len(_START)) != _START:
-                    raise ConfigError(f"{path}: expected a place for a report, got another file. Choose another name.")
+            start, _ = read_start(os.fspath(path), len(_START))
+            if start != _START:
+                raise ConfigError(f"{path}: expected a place for a report, got another file. Choose another name.")
         write_file(path, [text], 0o600, replace=True)
+    except FormatError as error:
+        raise ConfigError(f"{error} Choose another name.") from error
     except OSError as error:
         raise WriteError(f"{path}: expected to write the report, got: {error.strerror}.") from error
 

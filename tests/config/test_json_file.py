@@ -154,3 +154,9 @@ def test_file_without_permission(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     (tmp_path / "a.json").chmod(0)
     assert refusal(tmp_path / "a.json")[0].endswith("open failed. Errno:13")
+
+
+def test_many_keys_of_which_one_comes_twice_are_read_soon(alarm: None) -> None:
+    keys = [f'"{number}": 0' for number in range(300_000)]
+    value, twice = parse_json(("{" + ", ".join([*keys, keys[7]]) + "}").encode(), Path("x.json"))
+    assert len(value) == 300_000 and twice == ("7",)

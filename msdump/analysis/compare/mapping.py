@@ -36,6 +36,7 @@ from msdump.formats.atomic import write_file
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import safe_text
 from msdump.graph.ge import read_ge_originals
+from msdump.plain_files import read_plain
 from msdump.records import OUTPUT
 
 _KEYS = ("types", "operators", "ignore")
@@ -78,16 +79,7 @@ def read_mapping(path: str | os.PathLike[str]) -> OperatorMap:
         return _from_graph_dumps(where, sorted(Path(where).glob("dynamo_*_graph_*.txt"), key=_age_of_stage))
     if where.lower().endswith(".txt"):
         return _from_graph_dumps(where, [Path(where)])
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise ConfigError(f"{where}: expected at most {_MAX_BYTES} bytes, got more.")
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{where}: expected a mapping file, got: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
+    text = _text_of(where)
     return _from_json(where, text) if where.lower().endswith(".json") else _from_csv(where, text)
 
 
@@ -104,11 +96,24 @@ def add_pair(path: str | os.PathLike[str], mine: str, golden: str) -> None:
         raise ConfigError(f"pair: expected two names of operators, got {mine!r} and {golden!r}.")
     content: dict[str, Any] = {}
     if os.path.lexists(where):
-        read_mapping(where)
-        content = json.loads(Path(where).read_bytes().decode("utf-8-sig"))
+        text = _text_of(where)
+        _from_json(where, text)
+        content = json.loads(text)
     content.setdefault("operators", {})[mine] = golden
-    text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
-    write_file(where, [text.encode()], _MODE, replace=True)
+    changed = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
+    write_file(where, [changed.encode()], _MODE, replace=True)
+
+
+def _text_of(where: str) -> str:
+    """Raises: ConfigError."""
+    try:
+        return read_plain(where, _MAX_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{where}: expected a mapping file, got: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: expected UTF-8 text, got byte {error.object[error.start]}.") from error
+    except FormatError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _age_of_stage(path: Path) -> tuple[bool, str]:

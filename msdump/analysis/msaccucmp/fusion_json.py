@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
+from msdump.errors import FormatError
+from msdump.plain_files import read_plain
 
 _MAX_BYTES = 1 << 30
 _CONTROL_EDGE = ":-1"
@@ -84,10 +86,11 @@ def read_fusion_json(path: str | os.PathLike[str]) -> list[FusedOperator]:
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise AnalysisError(ExitCode.FILE_TOO_LARGE, f"{where}: expected at most {_MAX_BYTES} bytes.")
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        content = json.loads(read_plain(path, _MAX_BYTES))
     except OSError as error:
         raise AnalysisError(ExitCode.OPEN_FILE, f"{where}: expected a json file, got: {error.strerror}.") from error
+    except FormatError as error:
+        raise AnalysisError(ExitCode.OPEN_FILE, str(error)) from error
     except (ValueError, RecursionError) as error:
         raise AnalysisError(ExitCode.PARSER_JSON_FILE, f"{where}: expected json, got: {error}.") from error
     graphs = content.get("graph") if isinstance(content, dict) else None

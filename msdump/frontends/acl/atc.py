@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msdump.errors import did_you_mean
+from msdump.errors import FormatError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.operand import ModelOperand, Shape
 from msdump.frontends.acl.tensor_desc import UNKNOWN
+from msdump.plain_files import CONFIG_BYTES, read_plain
 
 log = logging.getLogger("msdump")
 
@@ -113,10 +114,10 @@ def atc_of(source: str | bytes, metadata: Mapping[str, str]) -> tuple[Atc, str]:
     if isinstance(source, str):
         path = Path(source).with_suffix(".atc")
         try:
-            return parse_atc(path.read_text(encoding="utf-8"), str(path)), str(path)
+            return parse_atc(read_plain(path, CONFIG_BYTES).decode(), str(path)), str(path)
         except (FileNotFoundError, NotADirectoryError):
             pass
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, FormatError) as error:
             raise CallError(codes.PARSE_MODEL, f"{path}: expected ATC's options as text, got: {error}") from error
     where = f"metadata {METADATA_KEY}"
     return parse_atc(metadata.get(METADATA_KEY, ""), where), where

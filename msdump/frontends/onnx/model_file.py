@@ -13,9 +13,11 @@ from google.protobuf.message import DecodeError
 
 from msdump.errors import FormatError, GraphError
 from msdump.frontends.onnx.nodes import subgraphs
+from msdump.plain_files import read_plain
 
 # First bytes of a file that ATC made.   Source: GE, model file header.
 _OM_MAGIC = b"IMOD"
+_MAX_BYTES = 1 << 31  # protobuf reads no larger message
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -78,7 +80,7 @@ def _read_file(path: Path) -> onnx.ModelProto:
     if path.suffix.lower() == ".om":
         raise FormatError(_om_message(str(path)))
     try:
-        model = _parse(path.read_bytes(), str(path))
+        model = _parse(read_plain(path, _MAX_BYTES), str(path))
     except OSError as error:
         raise FormatError(f"{path}: expected an ONNX file, got {error.strerror or error}. Check the path.") from error
     try:
