@@ -15,7 +15,7 @@ from msdump.formats.atomic import make_dirs, write_file
 from msdump.plain_files import read_plain
 from msdump.recording.incidents import CONTROL, Incident, IncidentLog, read_json
 from msdump.recording.promotion import NOTE, finish, is_kept
-from msdump.recording.ring import Kept, RankRing, is_alive, rank_rings, ring_home
+from msdump.recording.ring import Kept, RankRing, is_alive, is_home_of, is_own, own_homes, rank_rings
 
 _POINTER = re.compile(r"rank_([0-9]{1,9})\.json")
 _MODE = 0o600
@@ -163,7 +163,7 @@ def _holds_steps(ring: RankRing) -> bool:
 
 
 def _read_pointers(path: Path) -> _Pointers:
-    homes = {ring_home(folder, path) for folder in (Path("/dev/shm"), Path(tempfile.gettempdir()))}
+    homes = {home for folder in (Path("/dev/shm"), Path(tempfile.gettempdir())) for home in own_homes(folder, path)}
     ranks: set[int] = set()
     elsewhere = []
     for file in sorted((path / CONTROL).glob("rank_*.json")):
@@ -177,18 +177,11 @@ def _read_pointers(path: Path) -> _Pointers:
             continue
         if host != os.uname().nodename:
             elsewhere.append((int(match[1]), host))
-        elif Path(home) == ring_home(Path(home).parent, path):
+        elif is_home_of(Path(home), path):
             # Only a folder of this name is a ring: the file may come from anywhere.
             homes.add(Path(home))
             ranks.add(int(match[1]))
-    return _Pointers(tuple(sorted(filter(_is_own, homes))), frozenset(ranks), tuple(elsewhere))
-
-
-def _is_own(home: Path) -> bool:
-    try:
-        return home.is_dir() and not home.is_symlink() and home.stat().st_uid == os.geteuid()
-    except OSError:
-        return False
+    return _Pointers(tuple(sorted(filter(is_own, homes))), frozenset(ranks), tuple(elsewhere))
 
 
 def kept_by_rank(path: Path, incident: Incident) -> dict[int, Kept]:

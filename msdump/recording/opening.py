@@ -15,7 +15,7 @@ from msdump.recording.collecting import keep_left_over, remove_pointer, write_po
 from msdump.recording.incidents import IncidentLog
 from msdump.recording.observer import RecorderObserver, StepMarker
 from msdump.recording.recorder import Recorder
-from msdump.recording.ring import RankRing, choose_ring, ring_home
+from msdump.recording.ring import RankRing, choose_ring, ring_home, take_home
 
 log = logging.getLogger("msdump")
 
@@ -40,7 +40,11 @@ def open_ring(path: Path, rank: int, wish: RecorderPlan) -> OpenRing:
     folder, budget, said = choose_ring(wish.ring, wish.budget, path)
     if said:
         log.warning("Flight recorder: %s", said)
-    place = RankRing(ring_home(folder, path), rank)
+    place = RankRing(take_home(folder, path, rank), rank)
+    if place.home != ring_home(folder, path):
+        log.warning(
+            "Flight recorder: the ring is in %s, as another user has made %s.", place.home, ring_home(folder, path)
+        )
     place.take()
     for each in keep_left_over([place], path):
         log.warning(

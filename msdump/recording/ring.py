@@ -1,6 +1,6 @@
 """The ring of one rank: a dump tree whose old steps are removed, and what of it is pinned for an incident.
 
-    {ring}/msdump-{digest of the path}/
+    {ring}/msdump-{digest of the path}/     or that name with eight random letters, where another user has it
         rank_3/                 the dump, as its engine writes it
         state_3/                locked while the process lives
             recorder.json       which job this is
@@ -20,6 +20,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -30,7 +31,7 @@ from pathlib import Path
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import link_or_copy, make_dirs, write_file
-from msdump.formats.folders import FolderHold, write_error
+from msdump.formats.folders import FolderHold, claim_dir, write_error
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.spare_files import SpareFiles
 from msdump.plain_files import read_plain
@@ -62,9 +63,49 @@ class Tree:
 
 
 def ring_home(ring: Path, path: Path) -> Path:
-    """Folder in the ring of all ranks that record to this path."""
+    """Folder in the ring of all ranks that record to this path, unless another user has that name."""
     digest = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=8).hexdigest()
     return ring / f"msdump-{digest}"
+
+
+def is_home_of(home: Path, path: Path) -> bool:
+    """Whether a folder has a name that the ring of this path may have."""
+    first = ring_home(home.parent, path).name
+    return re.fullmatch(rf"{first}(-[a-z0-9_]{{8}})?", home.name) is not None
+
+
+def own_homes(ring: Path, path: Path) -> list[Path]:
+    """Folders of this user that ranks which record to this path have in the ring."""
+    try:
+        names = os.listdir(ring)
+    except OSError:
+        return []
+    return sorted(home for home in map(ring.joinpath, names) if is_home_of(home, path) and is_own(home))
+
+
+def take_home(ring: Path, path: Path, rank: int) -> Path:
+    """The folder in the ring for a rank that records to this path, made where there is none.
+
+    Folders such as /dev/shm are everybody's: a folder or a link that another user made there is left alone.
+    Raises: WriteError.
+    """
+    first = ring_home(ring, path)
+    if not own_homes(ring, path) and not claim_dir(first) and not is_own(first):
+        try:
+            return Path(tempfile.mkdtemp(prefix=f"{first.name}-", dir=ring))
+        except OSError as error:
+            raise write_error(str(first), "a folder for the ring", error) from error
+    homes = own_homes(ring, path)
+    return next((home for home in homes if (home / f"state_{rank}").is_dir()), homes[0] if homes else first)
+
+
+def is_own(home: Path) -> bool:
+    """Whether it is a folder, no link, of this user."""
+    try:
+        status = os.stat(home, follow_symlinks=False)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 class RankRing:
@@ -87,7 +128,11 @@ class RankRing:
         Raises: ConfigError when another process has them, or another user has made them; WriteError.
         """
         make_dirs(self.home)
-        _check_owner(self.home)
+        if not is_own(self.home):
+            raise ConfigError(
+                f"{self.home}: expected a folder of this user for the ring, got one of another, or a link. "
+                "Start again, or choose another ring."
+            )
         self._hold = FolderHold.make(self.state, "Give each process a RANK_ID of its own, or a `path` of its own.")
 
     def try_hold(self) -> bool:
@@ -296,15 +341,6 @@ def _total(folder: Path) -> int:
             f"{folder}: expected a folder for the ring, got {error.strerror}. Choose one that is there, such as "
             "/dev/shm."
         ) from error
-
-
-def _check_owner(home: Path) -> None:
-    """Folders such as /dev/shm are everybody's: a folder that another user made, or a link, is none of ours."""
-    status = os.stat(home, follow_symlinks=False)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise ConfigError(
-            f"{home}: expected a folder of this user for the ring, got one of another, or a link. Choose another ring."
-        )
 
 
 def rank_rings(home: Path) -> Iterator[RankRing]:

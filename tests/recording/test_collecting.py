@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msdump.cli.main import main
 from msdump.recording.collecting import collect, survey, write_pointer
 from msdump.recording.incidents import CONTROL, Incident, IncidentLog, incidents_below
-from msdump.recording.ring import RankRing, ring_home
+from msdump.recording.ring import RankRing, ring_home, take_home
 
 
-def ring_of(folder: Path, path: Path, rank: int, steps: range, whole: range) -> RankRing:
+def ring_of(folder: Path, path: Path, rank: int, steps: range, whole: range, home: Path | None = None) -> RankRing:
     """A ring as a killed process leaves it: nobody holds it."""
-    ring = RankRing(ring_home(folder, path), rank)
+    ring = RankRing(home or ring_home(folder, path), rank)
     ring.take()
     ring.begin(write_pointer(path, ring, 0, 3))
     for step in steps:
@@ -80,6 +80,18 @@ def test_rings_that_are_gone_or_elsewhere_are_said(tmp_path: Path, capsys: pytes
     assert "holds no incident" in said.err
     assert main(["trigger", str(path)]) == 0  # the rank on the other machine may see it
     assert json.loads((path / CONTROL / "trigger.json").read_text()) == {"why": "msdump trigger", "step": 0}
+
+
+def test_a_ring_under_another_name_is_found_by_its_pointer(tmp_path: Path) -> None:
+    path, folder = tmp_path / "kept", tmp_path / "ring"
+    folder.mkdir()
+    ring_home(folder, path).symlink_to(tmp_path)
+    home = take_home(folder, path, 0)
+    ring_of(folder, path, 0, range(2, 6), range(6), home)
+    assert home != ring_home(folder, path) and survey(path).dead == (0,)
+    collect(path)
+    assert kept_of(path) == {"rank_0": {3, 4, 5}}
+    assert list(folder.iterdir()) == [ring_home(folder, path)]
 
 
 def test_a_pointer_to_a_folder_that_is_no_ring_is_not_followed(tmp_path: Path) -> None:

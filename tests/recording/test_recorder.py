@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +22,7 @@ from msdump.errors import ConfigError, DumpError
 from msdump.recording import ring
 from msdump.recording.collecting import collect
 from msdump.recording.incidents import Incident, incidents_below, request
-from msdump.recording.ring import ring_home
+from msdump.recording.ring import ring_home, take_home
 from tests.recording.programs import FRONT_ENDS, program
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -291,6 +293,66 @@ def test_a_forked_child_records_nothing_and_harms_nothing(tmp_path: Path) -> Non
     job.run([GOOD] * 6, during)
     assert [incident.text for incident in job.incidents()] == ["the parent's"]
     assert job.steps() == [1, 2, 3, 4]
+
+
+def as_link(place: Path) -> None:
+    target = place.with_name("elsewhere")
+    target.mkdir()
+    (target / "precious").touch()
+    place.symlink_to(target)
+
+
+def as_file(place: Path) -> None:
+    place.touch()
+
+
+def as_folder_of_another(place: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    place.mkdir(mode=0o777)
+    (place / "state_0").mkdir()
+    os.chown(place, 65534, 65534)
+
+
+@pytest.mark.parametrize("make", [as_link, as_file, as_folder_of_another])
+def test_a_name_that_another_user_took_first_ends_nothing(
+    make: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The ring takes another name, which the next process of the rank finds again."""
+    job = Job(tmp_path)
+    taken = ring_home(job.ring, job.path)
+    make(taken)
+    before = sorted(job.ring.rglob("*"))
+    places = []
+
+    def during(step: int, block: Any) -> None:
+        places.append(next(home for home in job.ring.iterdir() if home not in before))
+        if step == 2:
+            (job.path).mkdir(exist_ok=True)
+            (job.path / "incident_0001").write_text("in the way")
+
+    with pytest.raises(DumpError, match="incident_0001"):
+        job.run([GOOD, GOOD, GOOD, BAD, GOOD, GOOD], during)
+    assert f"another user has made {taken}" in caplog.text
+    (home,) = set(places)
+    assert home.stat().st_mode & 0o777 == 0o700
+    (job.path / "incident_0001").unlink()
+    job.run([GOOD] * 3)
+    assert job.steps() == [1, 2, 3, 4]
+    assert sorted(job.ring.rglob("*")) == before
+    if taken.is_dir() and not taken.is_symlink():
+        shutil.rmtree(taken)
+
+
+def test_ranks_share_the_folder_that_the_first_of_them_took(tmp_path: Path) -> None:
+    path, folder = tmp_path / "kept", tmp_path / "ring"
+    folder.mkdir()
+    as_link(ring_home(folder, path))
+    home = take_home(folder, path, 0)
+    assert home != ring_home(folder, path) and take_home(folder, path, 1) == home
+    other = Path(tempfile.mkdtemp(prefix=f"{ring_home(folder, path).name}-", dir=folder))
+    (other / "state_1").mkdir()
+    assert take_home(folder, path, 1) == other and take_home(folder, tmp_path / "other", 1) != home
 
 
 def test_a_ring_that_cannot_be_copied_is_said_and_stays(tmp_path: Path) -> None:
