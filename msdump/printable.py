@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 LINE_ENDS = "\n\t"
+# Source: GitHub, workflow commands (`::name::value` at the start of a line, blanks before it left out, and `##[name]`
+# anywhere in it); Azure Pipelines, logging commands (`##vso[name]`); TeamCity, service messages (`##teamcity[name]`).
+_COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\w*\[)")
 
 
 def printable(text: str, keeps: str = "") -> str:
@@ -16,6 +20,13 @@ def printable(text: str, keeps: str = "") -> str:
     if is_printable(text, keeps):
         return text
     return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)
+
+
+def without_commands(text: str) -> str:
+    """The text with what a CI service that reads the lines of a job would take for a command to itself written out."""
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: "\\x23" if match[1] is None else f"{match[1]}\\x3a", text)
 
 
 def is_printable(text: str, keeps: str = "") -> bool:

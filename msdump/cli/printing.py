@@ -1,7 +1,9 @@
-"""All that commands print goes through here: no text of a dump steers a terminal, no closed stream ends a command.
+"""All that commands print goes through here: no text of a dump steers a terminal or a CI service, no closed stream
+ends a command.
 
 Names, source lines and messages come from files that others made. Anything in them but letters, marks, digits, signs
-and blanks is shown as Python writes it in a string: `\\x1b`, `\\u202e`; a byte that is not UTF-8 as `\\xff`.
+and blanks is shown as Python writes it in a string: `\\x1b`, `\\u202e`; a byte that is not UTF-8 as `\\xff`. So is the
+first sign of what a CI service would take for a command to itself: `\\x3a:set-output`.
 
 Tables and progress are rich's on a terminal, and plain aligned text, or nothing, anywhere else.
 """
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
-from msdump.printable import LINE_ENDS, is_printable, printable
+from msdump.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,7 +38,7 @@ def log_printable() -> None:
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
-    record.msg, record.args = printable(record.getMessage(), LINE_ENDS), ()
+    record.msg, record.args = without_commands(printable(record.getMessage(), LINE_ENDS)), ()
     return True
 
 
@@ -78,7 +80,7 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
     if stream is None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    message = printable(str(text), LINE_ENDS) + end
+    message = without_commands(printable(str(text), LINE_ENDS)) + end
     try:
         stream.write(message.encode(encoding, "backslashreplace").decode(encoding))
         if flush:

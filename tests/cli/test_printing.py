@@ -66,6 +66,34 @@ def test_bytes_and_signs_are_told_apart() -> None:
     assert printable("\u202e\u3000\ud800") == "\\u202e\u3000\\ud800"
 
 
+COMMAND = st.sampled_from(
+    ("::", ":", "##", "#", "[", "vso[", " ", "\t", "\u3000", "\xa0", "\n", "\r", "set-output", "x")
+)
+
+
+def commands_in(text: str) -> list[str]:
+    """Lines that GitHub's runner or Azure's agent would act on."""
+    lines = text.replace("\r", "\n").split("\n")
+    return [line for line in lines if line.strip().startswith("::") or "##[" in line or "##vso[" in line]
+
+
+@given(st.lists(COMMAND).map("".join))
+def test_no_line_is_a_command_to_a_ci_service(text: str) -> None:
+    stream = io.StringIO()
+    put(text, stream)
+    shown = stream.getvalue()
+    assert not commands_in(shown)
+    assert shown.replace("\\x3a", ":").replace("\\x23", "#") == printable(text, LINE_ENDS) + "\n"
+    if not commands_in(printable(text, LINE_ENDS)):
+        assert shown == printable(text, LINE_ENDS) + "\n"
+
+
+def test_what_stands_inside_of_a_line_is_left() -> None:
+    stream = io.StringIO()
+    put("aten::add  a::b\n## title\nx [##] # [1]", stream)
+    assert stream.getvalue() == "aten::add  a::b\n## title\nx [##] # [1]\n"
+
+
 @pytest.mark.parametrize("file", sorted(CLI.glob("*.py")), ids=lambda file: file.name)
 def test_every_command_prints_through_one_place(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text())):
@@ -92,6 +120,8 @@ def test_what_is_logged_is_printable(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("msdump").warning("%s: %d", HOSTILE, 3)
     (record,) = caplog.records
     assert record.getMessage() == f"{printable(HOSTILE)}: 3"
+    logging.getLogger("msdump").warning("::set-output\n  ::add-path::x")
+    assert caplog.messages[1] == "\\x3a:set-output\n  \\x3a:add-path::x"
 
 
 def test_streams_that_are_closed_or_narrow() -> None:
@@ -130,6 +160,10 @@ def hostile_dump(tmp_path: Path) -> Path:
         "      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)\n"
         "      # Fullname with scope: (Default/Add-op1)\n"
         "      # In file a\x1b]0;x\x07.py:3/x = a\x9b31m\x1b[2J/\n"
+        "  %2(b) = ReLU(%1)\n"
+        "      : (<Tensor[Float32], (4)>) -> (<Tensor[Float32], (4)>)\n"
+        "      # Fullname with scope: (::set-output name=x::ReLU-op2)\n"
+        "      # In file ::add-mask::x.py:4/::add-path::b ##[command]c ##vso[task.setvariable]d/\n"
         "  Return(%1)\n"
     )
     return root
@@ -139,6 +173,7 @@ COMMANDS = {
     "show": (["show", "{dump}", "Add-op1"], {0}),
     "show_bytes": (["show", "{dump}", "x*"], {0, 2}),
     "where": (["where", "{dump}", "x = a"], {0}),
+    "where_command": (["where", "{dump}", "::add-path::b"], {0}),
     "where_not": (["where", "{dump}", "y\x1b[2J = b"], {1}),
     "nan": (["nan", "{dump}", "--all"], {1}),
     "stat": (["stat", "{dump}"], {0}),
@@ -166,6 +201,7 @@ def test_no_command_passes_a_name_on_as_it_is(
     assert status in statuses, text
     assert "Traceback" not in text
     assert printable(text, LINE_ENDS) == text
+    assert not commands_in(text)
 
 
 def test_results_in_files_are_whole(hostile_dump: Path, tmp_path: Path) -> None:
