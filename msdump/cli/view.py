@@ -12,7 +12,8 @@ from msdump.cli.printing import complain, say
 ENDED = 0
 _EPILOG = """
 The page appears at once and fills while the tensors are measured; what was measured is kept in the user's cache, so the
-next look begins with it. The server listens on this machine alone and answers those who have the printed address.
+next look begins with it. The server listens on this machine alone and answers those who have the printed address; the
+browser is started with another one, which holds for one request.
 
 exit status: 0 ended by Ctrl-C; 1 there is no dump; 2 wrong usage, a port in use, or a package that is missing.
 """
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True)
         if os.environ.get("SSH_CONNECTION"):
             say(f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST", flush=True)
-        elif not args.no_browser and not _opened(viewing.url):
+        elif not args.no_browser and not _opened(viewing.browser_url):
             complain("msdump view: no browser opened by itself; open the address above.")
         viewing.serve()
     return ENDED

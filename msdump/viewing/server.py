@@ -5,15 +5,16 @@ Nothing in an address is a path: tensors go by step and number. Nothing on the d
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import html
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 import numpy as np
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -39,6 +40,8 @@ _ASSETS = {
 }
 _JSON = "application/json"
 _MAX_BODY = 1 << 16
+_BODY_SECONDS = 10.0
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
 
     async def answer(request: Request) -> Response:
         path = request.path_params["path"]
-        body = await anyio.to_thread.run_sync(index.answer, path)
+        body = await _in_thread(lambda: index.answer(path))
         if body is not None:
             return _packed(request, body)
         now = index.progress
@@ -96,7 +99,8 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
                 return make(_slice(index, *asked, what, expression))
 
             try:
-                body, kind = await anyio.to_thread.run_sync(work, limiter=limiter)
+                async with limiter:
+                    body, kind = await _in_thread(work)
             except (MsdumpError, OSError) as error:
                 return _refused(400, str(error))
             return Response(body, media_type=kind)
@@ -117,9 +121,11 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             return _refused(405, "expected a server with --allow-actions, got one that only reads")
         try:
             names = _names_of(await _body(request))
-            await anyio.to_thread.run_sync(add_pair, actions.mapping, *names)
+            await _in_thread(lambda: add_pair(actions.mapping, *names))
         except MsdumpError as error:
             return _refused(400, str(error))
+        except TimeoutError:
+            return _refused(408, f"expected the body within {_BODY_SECONDS:.0f} seconds, got a part of it")
         return Response(encoded({"mapping": actions.mapping}), media_type=_JSON)
 
     routes = [
@@ -138,13 +144,45 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
     return app
 
 
+async def _in_thread(work: Callable[[], _Result]) -> _Result:
+    """Result of a function, run in a thread of its own that keeps neither the server nor the process from ending.
+
+    A file system that does not answer holds such a thread for ever.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Result] = loop.create_future()
+
+    def tell(result: _Result | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:  # noqa: BLE001 - it is raised where the result is waited for
+            error = raised
+        try:
+            loop.call_soon_threadsafe(tell, result, error)
+        except RuntimeError:  # the server has ended meanwhile
+            return
+
+    threading.Thread(target=run, name="msdump view", daemon=True).start()
+    return await future
+
+
 async def _body(request: Request) -> bytes:
-    """Raises: ConfigError when it is longer than two names may be."""
+    """Raises: ConfigError when it is longer than two names may be; TimeoutError."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MAX_BODY:
-            raise ConfigError(f"pair: expected at most {_MAX_BODY} bytes, got more.")
+    with anyio.fail_after(_BODY_SECONDS):
+        async for part in request.stream():
+            body += part
+            if len(body) > _MAX_BODY:
+                raise ConfigError(f"pair: expected at most {_MAX_BODY} bytes, got more.")
     return body
 
 
@@ -156,7 +194,12 @@ def _names_of(body: bytes) -> tuple[str, str]:
     names = [content.get(side) for side in (MINE, OTHER)] if isinstance(content, dict) else []
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise ConfigError(f'pair: expected {{"{MINE}": name, "{OTHER}": name}}, got {type(content).__name__}.')
-    return str(names[0]), str(names[1])
+    mine, golden = str(names[0]), str(names[1])
+    try:
+        (mine + golden).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("pair: expected names, got half a character (a lone surrogate).") from error
+    return mine, golden
 
 
 def _page(title: str, actions: Actions | None) -> str:

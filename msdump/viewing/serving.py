@@ -27,18 +27,22 @@ from msdump.errors import ConfigError, FormatError
 from msdump.formats.atomic import write_file
 from msdump.storage import files as storage
 from msdump.viewing.filling import Wanted, fill, program
-from msdump.viewing.guard import LOCAL_NAMES, App, Guard, new_token
+from msdump.viewing.guard import LOCAL_NAMES, App, Guard, Tokens
 from msdump.viewing.index import Index, place_of, remove_old
 
 if TYPE_CHECKING:
     import uvicorn
 
 _MAPPING_MODE = 0o600
+_PATIENCE_SECONDS = 5.0
 _NEEDED = "pip install 'msdump[view]'"
 
 
 class Viewing:
     """A server that listens and whose index is being filled; `close` ends both.
+
+    url          address to print, which holds as long as the server
+    browser_url  address to start a browser with, for one request: others may read the browser's arguments
 
     host           name or address to listen at
     port           0 takes a free one
@@ -68,9 +72,11 @@ class Viewing:
         self._make_application = _application_maker()
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self._token = new_token()
+        tokens = Tokens()
         shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self.port}/?token={self._token}"
+        self.url, self.browser_url = (
+            f"http://{shown}:{self.port}/?token={token}" for token in (tokens.printed, tokens.once)
+        )
         self._temporary = None if has_index else Path(tempfile.mkdtemp(prefix="msdump-view-"))
         if self._temporary is None:
             path = place_of(wanted.dump, wanted.golden, wanted.mapping, sorted(wanted.selected.items(), key=str))
@@ -85,8 +91,8 @@ class Viewing:
         self._filling.start()
         mapping = wanted.mapping if has_actions else None
         guard = Guard(
-            self._make_application(self.index, Path(wanted.dump).absolute().name, mapping, self._token),
-            self._token,
+            self._make_application(self.index, Path(wanted.dump).absolute().name, mapping, tokens.action),
+            tokens,
             cookie=f"msdump-{self.port}",
             hosts={*LOCAL_NAMES, shown, *allowed_hosts},
             has_actions=has_actions,
@@ -96,8 +102,12 @@ class Viewing:
     def _new_server(self, guard: Guard) -> uvicorn.Server:
         import uvicorn
 
+        from msdump.viewing.connections import TimedProtocol
+
         config = uvicorn.Config(
             guard,
+            http=TimedProtocol,
+            ws="none",
             log_level="error",
             access_log=False,
             lifespan="off",
@@ -140,7 +150,10 @@ class Viewing:
     def close(self) -> None:
         """End the filling and the index; what was measured is kept."""
         self._filling.terminate()
-        self._filling.join()
+        self._filling.join(_PATIENCE_SECONDS)
+        if self._filling.is_alive():
+            self._filling.kill()
+            self._filling.join(_PATIENCE_SECONDS)
         self._socket.close()
         self.index.close()
         if self._temporary is not None:

@@ -37,7 +37,9 @@ class Client:
     def post(self, target: str, body: bytes, **headers: str) -> Answer:
         return self.request("POST", target, headers, body)
 
-    def request(self, method: str, target: str, headers: Mapping[str, str] = {}, body: bytes = b"") -> Answer:
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str] = {}, body: bytes = b"", is_whole: bool = True
+    ) -> Answer:
         path, _, query = target.partition("?")
         told = {"host": "127.0.0.1:4000", **({"cookie": self.cookie} if self.cookie else {}), **headers}
         scope = {
@@ -49,13 +51,17 @@ class Client:
             "path": unquote_to_bytes(path).decode("utf-8", "replace"),
             "raw_path": path.encode(),
             "root_path": "",
-            "query_string": query.encode(),
+            "query_string": query.encode("latin-1"),
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in told.items()],
         }
         sent: list[Any] = []
 
+        parts = [body]
+
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not parts:
+                await asyncio.Event().wait()  # the rest never comes
+            return {"type": "http.request", "body": parts.pop(), "more_body": not is_whole}
 
         async def send(message: Any) -> None:
             sent.append(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 pytest.importorskip("starlette")
 
 from msdump.analysis.compare.mapping import read_mapping
+from msdump.viewing import server
 from msdump.viewing.filling import Wanted, fill
 from msdump.viewing.index import Index, Progress
 from msdump.viewing.server import Actions, application
@@ -142,12 +144,28 @@ def test_pairs_are_added_to_the_mapping(acting: Client, tmp_path: Path) -> None:
         (b'{"mine": "", "golden": "a"}', "expected two names"),
         (b"[" * 60_000, "expected json"),
         (b" " * 70_000, "expected at most 65536 bytes"),
+        (b'{"mine": "\\ud800", "golden": "a"}', "half a character"),
+        (b'{"mine": "a", "golden": "\\udfff"}', "half a character"),
     ],
 )
 def test_pairs_that_are_none(acting: Client, body: bytes, message: str, tmp_path: Path) -> None:
     answer = acting.post("/api/pairs", body)
     assert answer.status == 400 and message in answer.json()["error"]
     assert not (tmp_path / "m.json").exists()
+
+
+def test_a_mapping_that_is_no_plain_file_is_refused(acting: Client, tmp_path: Path, alarm: None) -> None:
+    os.mkfifo(tmp_path / "m.json")
+    answer = acting.post("/api/pairs", b'{"mine": "a", "golden": "b"}')
+    assert answer.status == 400 and "expected a plain file, got a pipe" in answer.json()["error"]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    acting: Client, monkeypatch: pytest.MonkeyPatch, alarm: None
+) -> None:
+    monkeypatch.setattr(server, "_BODY_SECONDS", 0.01)
+    answer = acting.request("POST", "/api/pairs", {}, b'{"mine"', is_whole=False)
+    assert answer.status == 408
 
 
 def test_a_page_that_only_reads_takes_no_pairs(client: Client) -> None:
