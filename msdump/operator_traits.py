@@ -1,18 +1,78 @@
-"""What operators do to the values of tensors, told by their types alone, in the words of every library.
+"""What operators do to the values and the memory of tensors, by their types alone, in the words of every library.
+
+Memory: operators that overwrite inputs, and results that are the memory of an input.
 
 Unset memory: what `empty` returns is whatever lay there before. NaN and Inf in it mean nothing, and no two runs agree
 on it; some operators only move it on. Infinities: an Inf is not a fault as such, as a mask of -Inf before a softmax is
-a usual way to leave elements out. What an operator overwrites is said by `mutates` of its primitive.
+a usual way to leave elements out.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+
+# -- memory: who overwrites what it reads, and who returns it ----------------------------------------------------------
+
+
+class MemoryUse(NamedTuple):
+    """What an operator does to the memory of its inputs.
+
+    overwrites  input slots that it writes
+    results     output slot -> overwritten input slot that it is
+    views       output slot -> input slot whose bytes it shows unchanged under another shape
+    """
+
+    overwrites: tuple[int, ...] = ()
+    results: Mapping[int, int] = {}
+    views: Mapping[int, int] = {}
+
+
+_NOTHING = MemoryUse()
+# The kernels of MindSpore's operators declare the same (`mutates`, `aliases`, `views`), and a test compares them; this
+# table answers without loading them.
+_USES = (
+    (MemoryUse((0,), {0: 0}), "ApplyGradientDescent ApplyProximalGradientDescent Assign AssignAdd AssignSub"),
+    (MemoryUse((0, 1), {0: 0}), "ApplyMomentum"),
+    (MemoryUse((0, 1)), "AdamNoUpdateParam"),
+    (
+        MemoryUse((0, 1), {0: 0, 1: 1}),
+        "ApplyAdagrad ApplyAdagradV2 ApplyAddSign ApplyKerasMomentum ApplyPowerSign ApplyProximalAdagrad "
+        "FusedSparseProximalAdagrad SparseApplyAdagrad SparseApplyAdagradV2 SparseApplyProximalAdagrad",
+    ),
+    (MemoryUse((0, 1, 2), {0: 0}), "ApplyAdagradDA ApplyFtrl ApplyRMSProp Lamb SparseApplyAdadelta"),
+    (
+        MemoryUse((0, 1, 2), {0: 0, 1: 1, 2: 2}),
+        "Adam AdamWeightDecay ApplyAdaMax ApplyAdadelta FusedSparseAdam FusedSparseFtrl FusedSparseLazyAdam "
+        "SparseApplyFtrl SparseApplyFtrlV2 SparseApplyRMSProp",
+    ),
+    (MemoryUse((0, 1, 2, 3), {0: 0}), "ApplyCenteredRMSProp"),
+    (MemoryUse((0, 1, 2, 3), {0: 0, 1: 1, 2: 2, 3: 3}), "ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2"),
+    (MemoryUse((0, 3, 5), {0: 0}), "SGD"),
+    (MemoryUse((3, 4)), "BatchNorm"),
+    (MemoryUse((7, 8, 9, 10, 11), {0: 7}), "FusedAdaFactor"),
+    (MemoryUse(views={0: 0}), "Depend ExpandDims Flatten Reshape Squeeze StopGradient"),
+)
+MEMORY_USES: Mapping[str, MemoryUse] = {op_type: use for use, types in _USES for op_type in types.split()}
+# PyTorch writes it in the name: aten.add_.Tensor, which file names of some layouts spell aten_add__Tensor.
+_ATEN_IN_PLACE = re.compile(r"aten[._](?!_)\w*[a-z0-9]_[._][A-Za-z]\w*")
+_FIRST_IN_PLACE = MemoryUse((0,), {0: 0})
+
+
+def memory_use(op_type: str) -> MemoryUse:
+    """What operators of a type do to the memory of their inputs; the type may be spelt as in the name of a file.
+
+    Edges: an operator that no rule names does nothing to it.
+    """
+    use = MEMORY_USES.get(op_type)
+    if use is not None:
+        return use
+    return _FIRST_IN_PLACE if _ATEN_IN_PLACE.fullmatch(op_type) else _NOTHING
+
 
 # -- unset memory: who gives it away, and who only moves it on ---------------------------------------------------------
 

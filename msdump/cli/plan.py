@@ -215,8 +215,6 @@ def _read_graphs(paths: Sequence[str]) -> list[GraphSummary]:
     """Graph files as values.   Raises: FormatError, also for a file that cannot be opened."""
     from msdump.graph.pb import read_model
 
-    if paths:
-        import msdump.kernels  # noqa: F401  fills the registry, which knows what an operator overwrites
     graphs = []
     for path in paths:
         try:

@@ -11,8 +11,8 @@ from msdump.config.environment import PACK, container, format_size
 from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan, RecorderPlan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
-from msdump.graph.primitive import REGISTRY, PrimitiveDef
 from msdump.graph.types import TensorSummary
+from msdump.operator_traits import memory_use
 
 
 class ValueUse(NamedTuple):
@@ -189,8 +189,8 @@ def known_names(graphs: Iterable[GraphSummary]) -> list[str]:
 def estimate(plan: Plan, graph: GraphSummary) -> Estimate:
     """Sizes of one dumped iteration of a graph.
 
-    Which operators overwrite or pass on their inputs the registry of primitives says; an operator that
-    it does not know counts as making new tensors.
+    Which operators overwrite or pass on their inputs is known by their types; an operator of any other type counts as
+    making new tensors.
     """
     uses = _Uses(graph)
     tally = _Tally()
@@ -275,16 +275,17 @@ class _Uses:
             self._fixed[node.name, 0] = self.of(node.inputs[0], index)
             return
         # A bookkeeping node (Depend, Load) passes on its first input.
-        definition = REGISTRY.get(node.op_type) or PrimitiveDef(node.op_type, views={} if node.is_kernel else {0: 0})
-        for slot in definition.mutates:
+        use = memory_use(node.op_type)
+        for slot in use.overwrites:
             if slot < len(node.inputs):
-                use = self.of(node.inputs[slot])
-                storage = use.producer, use.slot
+                value = self.of(node.inputs[slot])
+                storage = value.producer, value.slot
                 self._version[storage] = self._version.get(storage, 0) + 1
-        for output, source in definition.aliases.items():
+        for output, source in use.results.items():
             if source < len(node.inputs):
-                use = self.of(node.inputs[source])
-                self._storage[node.name, output] = use.producer, use.slot
-        for output, source in definition.views.items():
+                value = self.of(node.inputs[source])
+                self._storage[node.name, output] = value.producer, value.slot
+        views = use.views if node.is_kernel else {0: 0, **use.views}
+        for output, source in views.items():
             if source < len(node.inputs):
                 self._fixed[node.name, output] = self.of(node.inputs[source])

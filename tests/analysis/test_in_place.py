@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import msdump.analysis
 import msdump.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
-from msdump.analysis._in_place import mutated_slots
 from msdump.graph.primitive import REGISTRY
+from msdump.operator_traits import MEMORY_USES, MemoryUse, memory_use
 from tests.analysis.small_dump import floats, write_dump
 
 PACKAGE = Path(msdump.analysis.__file__).parent.parent
@@ -76,9 +74,10 @@ def test_a_spoiled_moving_mean_does_not_hide_its_maker(tmp_path: Path) -> None:
     assert first is not None and first.how == "made"
 
 
-@given(op_type=st.sampled_from(sorted(REGISTRY)))
-def test_slots_are_those_of_the_kernel(op_type: str) -> None:
-    assert mutated_slots(op_type) == REGISTRY[op_type].mutates
+def test_the_table_agrees_with_the_kernels() -> None:
+    declared = {name: MemoryUse(each.mutates, each.aliases, each.views) for name, each in REGISTRY.items()}
+    assert {name: memory_use(name) for name in REGISTRY} == declared
+    assert MEMORY_USES.keys() <= REGISTRY.keys()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_slots_are_those_of_the_kernel(op_type: str) -> None:
     ],
 )
 def test_names_of_aten_say_it_themselves(op_type: str, slots: tuple[int, ...]) -> None:
-    assert mutated_slots(op_type) == slots
+    assert memory_use(op_type).overwrites == slots
 
 
 def test_no_second_table_of_in_place_operators_exists() -> None:

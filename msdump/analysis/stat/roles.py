@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from msdump.analysis._in_place import written_inputs
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
 from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.makers import maker
+from msdump.operator_traits import memory_use
 from msdump.records import INPUT
 
 _GRADIENTS = "Gradients/"
@@ -109,7 +109,7 @@ def _roles_of(graph: GraphFile) -> _GraphRoles:
     roles = _GraphRoles(dict(graph.gradients), set(graph.gradients))
     for node in graph.nodes:
         names = dict(_parameter_inputs(node))
-        for output, slot in written_inputs(node.op_type).items():
+        for output, slot in memory_use(node.op_type).results.items():
             if slot in names:
                 roles.parameters[node.full_name, output] = names[slot]
         _add_gradients(roles, node, names)
