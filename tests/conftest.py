@@ -46,6 +46,15 @@ def inductor_compiles_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.fspath(tmp_path_factory.mktemp("inductor"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def packs_are_verified_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What earlier runs of the tests found is not believed, and the user's cache stays as it is, also at exit."""
+    from msdump.storage.cache import verified
+
+    folder = tmp_path_factory.mktemp("verified")
+    verified.folder = lambda: folder
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):

@@ -20,7 +20,7 @@ _SHOWN = 20
 _WIDTH = 40  # of a list of ranges
 _TITLES = ("rank", "graph", "model", "iteration", "operators", "tensors", "bytes")
 _EPILOG = """
-Names and headers are read, no elements.
+Names and headers are read, and elements with --verify alone.
 
 exit status: 0 listed; 2 wrong usage, or nothing of a dump is there; 4 listed, and there are damaged files.
 """
@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("dump", metavar="DIR", help="a dump, any folder of one, or a statistic.csv")
     add_step_options(parser)
+    parser.add_argument(
+        "--verify", action="store_true", help="read the tensors in packs, and compare them with the hashes of these"
+    )
     parser.add_argument("--all", action="store_true", dest="shows_all", help=f"every step, not only {_SHOWN}")
     add_json_option(parser)
 
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """List; the result is the exit status that `--help` explains."""
     from msdump.analysis.overview.listing import list_dump
 
-    listing = list_dump(args.dump, **selected_steps(args))
+    listing = list_dump(args.dump, **selected_steps(args), verifies=args.verify)
     if not write_json(args, lambda: _value(listing)):
         _print(listing, args.dump, args.shows_all)
     _complain_of("foreign", [(path, "no file of a dump") for path in listing.foreign], args.shows_all)
@@ -69,6 +72,8 @@ def _print(listing: DumpListing, path: str, shows_all: bool) -> None:
         say(f"and {len(listing.steps) - len(shown)} more (--all)")
     if listing.overflow_files:
         say(f"{format_count(len(listing.overflow_files), 'file')} of operators that overflowed")
+    if listing.verified is not None:
+        say(f"{format_count(listing.verified, 'tensor')} of packs: the bytes have the hashes that the index tells")
     if listing.steps:
         say("\nnext:")
         for command, what_for in _advice(listing):
@@ -127,4 +132,5 @@ def _value(listing: DumpListing) -> dict[str, Any]:
         "overflow_files": listing.overflow_files,
         "damaged": damaged_values(listing.damaged),
         "foreign": listing.foreign,
+        "verified": listing.verified,
     }

@@ -40,18 +40,21 @@ def run(args: argparse.Namespace) -> int:
     """Pack.   Raises: FormatError; WriteError."""
     from msdump.formats.pack_tree import pack_tree
 
-    return tell(pack_tree(args.path, args.keep), "pack", f"{args.path}: no folder of an iteration is there.")
+    nothing = f"{args.path}: no folder of an iteration is there."
+    return tell(pack_tree(args.path, args.keep), "pack", "left out", nothing)
 
 
-def tell(packs: Iterable[Packed], command: str, nothing: str) -> int:
-    """A line for each pack; the exit status."""
+def tell(packs: Iterable[Packed], command: str, what: str, nothing: str) -> int:
+    """A line for each pack; the exit status.   what: became of a pack, or of what is lost"""
     count = lost = 0
     for one in packs:
         count += 1
         lost += bool(one.lost)
-        say(f"{one.path}  {format_count(one.members, 'file')}, {format_size(one.size_bytes)}")
+        if one.members or not one.lost:
+            say(f"{one.path}  {format_count(one.members, 'file')}, {format_size(one.size_bytes)}")
         if one.lost:
-            complain(f"msdump {command}: {one.path}: left out: {one.lost}.")
+            done = what if one.members else "left as it is"
+            complain(f"msdump {command}: {one.path}: {done}: {one.lost}.")
     if not count:
         complain(f"msdump {command}: {nothing}")
         return NOTHING

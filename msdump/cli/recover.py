@@ -10,8 +10,9 @@ from msdump.cli.pack import EXIT_STATUS, add_tree_arguments, tell
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
-        "Give packs without an end (5.tar.part of a killed process, or one that was cut) an index and their name. All "
-        "whole members stay; the last one goes when it is cut. Readers take such packs as they are, only slower."
+        "Give packs without an end (5.tar.part of a killed process, or one that was cut) and damaged ones an index and "
+        "their name. All whole members stay; the last one goes when it is cut. The new pack is written beside the old "
+        "one, and then takes its place. Archives that msdump has not written are left alone."
     )
     parser.epilog = EXIT_STATUS
     add_tree_arguments(parser, None)
@@ -19,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Recover.   Raises: FormatError; WriteError."""
-    from msdump.formats.pack_tree import recover_tree
+    from msdump.formats.pack_recovery import recover_tree
 
-    return tell(recover_tree(args.path), "recover", f"{args.path}: every pack there is whole, or there is none.")
+    return tell(
+        recover_tree(args.path), "recover", "left out", f"{args.path}: every pack there is whole, or there is none."
+    )

@@ -11,7 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
         "Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the "
-        "pack. A pack with names that lead elsewhere is refused as a whole."
+        "pack. A pack that is not whole, or holds what no dump has, stays. One with names that lead elsewhere is "
+        "refused as a whole."
     )
     parser.epilog = EXIT_STATUS
     add_tree_arguments(parser, "leave the packs where they are")
@@ -21,4 +22,4 @@ def run(args: argparse.Namespace) -> int:
     """Unpack.   Raises: FormatError; WriteError."""
     from msdump.formats.pack_tree import unpack_tree
 
-    return tell(unpack_tree(args.path, args.keep), "unpack", f"{args.path}: no pack is there.")
+    return tell(unpack_tree(args.path, args.keep), "unpack", "not removed", f"{args.path}: no pack is there.")

@@ -36,7 +36,7 @@ _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP, errno.ENO
 _MAX_BUFFERS = 512  # writev takes 1024 on Linux; other systems less
 
 _temporary_numbers = itertools.count()
-_SIBLING = re.compile(r"\.[0-9]+-[0-9]+-[0-9]+\.tmp")
+SIBLING = re.compile(r"\.[0-9]+-[0-9]+-[0-9]+\.tmp")
 # (path, device, inode) of folders without leftovers, so that each is listed once and not for each file. Filesystems
 # give the inode of a folder that is gone to a new one.
 _swept_folders: set[tuple[str, int, int]] = set()
@@ -208,7 +208,7 @@ class Folder:
                 size = fill(fd, chunks)
                 set_mode(fd, mode)
                 if replace:
-                    self._remove_leftovers()
+                    self.remove_leftovers()
                 try:
                     os.link(unnamed, name, dst_dir_fd=self._fd, follow_symlinks=True)
                 except FileExistsError:
@@ -246,8 +246,8 @@ class Folder:
         return size
 
     def _write_sibling(self, name: str, chunks: Sequence[Buffer], mode: int, replace: bool) -> int:
-        self._remove_leftovers()
-        sibling, fd, lock = self._open_sibling(mode)
+        self.remove_leftovers()
+        sibling, fd, lock = self.open_sibling(mode)
         try:
             try:
                 size = _write_all(fd, chunks)
@@ -265,11 +265,11 @@ class Folder:
             os.close(lock)
         return size
 
-    def _open_sibling(self, mode: int) -> tuple[str, int, int]:
-        """Name and descriptor of a new hidden file, and the descriptor that holds its lock."""
+    def open_sibling(self, mode: int) -> tuple[str, int, int]:
+        """Name and descriptor of a new hidden file, and the descriptor that holds its lock.   Raises: OSError."""
         while True:
             sibling = _sibling_name()
-            fd = self.open_file(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            fd = self.open_file(sibling, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
             lock = _lock(fd)
             if os.fstat(fd).st_nlink:
                 return sibling, fd, lock
@@ -291,7 +291,7 @@ class Folder:
         else:
             os.unlink(sibling, dir_fd=self._fd)
 
-    def _remove_leftovers(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove hidden files whose process was killed before they got their names; once a process and folder."""
         status = os.fstat(self._fd)
         place = os.path.abspath(self.path), status.st_dev, status.st_ino
@@ -300,7 +300,7 @@ class Folder:
         if len(_swept_folders) >= _MAX_SWEPT_FOLDERS:
             _swept_folders.clear()
         _swept_folders.add(place)
-        for name in filter(_SIBLING.fullmatch, os.listdir(self._fd)):
+        for name in filter(SIBLING.fullmatch, os.listdir(self._fd)):
             with contextlib.suppress(OSError):  # not ours to read, in use, or gone
                 fd = self.open_file(name, os.O_RDONLY)
                 try:

@@ -35,6 +35,7 @@ from msdump.makers import maker
 from msdump.plain_files import SIDE_BYTES, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
+from msdump.storage.packs import split_pack_path
 
 _RANK = re.compile(r"rank_[0-9]{1,19}")
 
@@ -172,6 +173,15 @@ class DumpDir:
     def __iter__(self) -> Iterator[DumpedTensor]:
         return self.tensors()
 
+    def verify(self) -> int:
+        """Read every tensor that the index of a pack has a hash of, and hold its bytes against that; how many there
+        are. What differs goes to `damaged`.
+
+        Raises: FormatError for the first that differs when the dump was opened strictly.
+        """
+        packs = {places[0]: None for folder in self._walk() if (places := split_pack_path(folder.path)) is not None}
+        return sum(self._verify_pack(path) for path in packs)
+
     def read(self, file: DumpedFile) -> list[DumpedTensor]:
         """Tensors of one file; what is damaged in it goes to `damaged`, or raises when opened strictly."""
         if self._headers is not None and file.path in self._headers:
@@ -308,6 +318,19 @@ class DumpDir:
         if self.is_strict:
             raise error
         self._damaged.setdefault((path, str(error)), error)
+
+    def _verify_pack(self, path: str) -> int:
+        pack = storage.pack_at(path)
+        count = 0
+        for member in pack.contents.members.values() if pack.contents.has_index else ():
+            try:
+                count += 0 if member.is_link else pack.verify(member)
+            except FormatError as error:
+                self._damage(f"{path}/{member.name}", error)
+            except OSError as error:
+                self._damage(f"{path}/{member.name}", unreadable(path, error))
+        pack.remember()
+        return count
 
     def _walk(self) -> list[DumpedFolder]:
         walk = FolderWalk(self.path, self._damage, self._foreign)

@@ -15,6 +15,7 @@ from msdump.errors import FormatError
 from msdump.formats.paths.parse import FX, Place, parse_place
 from msdump.plain_files import unreadable
 from msdump.storage import files as storage
+from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
 from msdump.storage.remote import is_remote
 
@@ -66,6 +67,8 @@ class FolderWalk:
             self._damage(path, unreadable(path, error))
             return []
         self._foreign.update(listed.foreign)
+        if listed.damage:
+            self._damage(pack, FormatError(f"{pack}: expected a whole archive, got {'; '.join(listed.damage)}."))
         return _folders(listed.names_by_folder)
 
     def _remote_folders(self, path: str) -> list[DumpedFolder]:
@@ -88,7 +91,8 @@ class FolderWalk:
         waiting = [(os.fspath(self._path), 0)]
         while waiting:
             path, depth = waiting.pop()
-            names = []
+            names: list[str] = []
+            packs: dict[str, int] = {}
             try:
                 status = os.stat(path)
                 if (status.st_dev, status.st_ino) in seen or depth > _MAX_DEPTH:
@@ -100,16 +104,25 @@ class FolderWalk:
                             waiting.append((entry.path, depth + 1))
                         elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
                             if is_pack_name(entry.name):
-                                folders += self._packed_folders(entry.path)
+                                packs[entry.path] = entry.inode()
                             else:
                                 names.append(entry.name)
                         else:
                             self._foreign.add(entry.path)
             except OSError as error:
                 self._damage(path, unreadable(path, error))
+            for pack in _packs_once(packs):
+                folders += self._packed_folders(pack)
             if names:
                 folders.append(DumpedFolder(path, _place(path), tuple(sorted(names))))
         return folders
+
+
+def _packs_once(packs: Mapping[str, int]) -> list[str]:
+    """Packs of a folder, by path with their inodes, without those that are also there under their last names: a writer
+    that was killed meanwhile leaves both."""
+    whole = {inode for path, inode in packs.items() if not path.endswith(PART_SUFFIX)}
+    return [path for path, inode in packs.items() if not (path.endswith(PART_SUFFIX) and inode in whole)]
 
 
 def _folders(names_by_folder: Mapping[str, Sequence[str]]) -> list[DumpedFolder]:

@@ -220,8 +220,16 @@ class DumpedTensor:
         return device, inode, offset + max(0, self.offset) if offset else self.offset
 
     @property
+    def claimed_hash(self) -> str | None:
+        """Hash of the bytes that the index of a pack has, of which nothing is read; None where none has it."""
+        return files.claimed_hash(self.path, self.offset) if self.offset >= 0 else None
+
+    @property
     def content_hash(self) -> str | None:
-        """Hash of the bytes: tensors of equal ones hold equal bytes. None where no index of a pack has it."""
+        """As `claimed_hash`, once the bytes were found to have it: tensors of equal ones hold equal bytes.
+
+        Raises: FormatError when they have another; OSError.
+        """
         return files.content_hash(self.path, self.offset) if self.offset >= 0 else None
 
     @property

@@ -1,5 +1,10 @@
 """Folders of a dump: made one below the other by handles, so that no link can take their places meanwhile, and held by
-one process at a time. What the system refuses becomes a WriteError with a fix."""
+one process at a time. What the system refuses becomes a WriteError with a fix.
+
+Who writes into a dump holds a folder: a process that dumps, the one that all its files lie below (`FolderHold`); a
+command that changes files which are there, each folder in which it does (`held_for_change`). A command is refused where
+a process holds that folder or one above it, and a process where a command changes files below its folder.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,8 @@ import errno
 import fcntl
 import os
 import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from msdump.errors import ConfigError, WriteError
 
@@ -16,6 +23,7 @@ _O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # A handle that only leads to names needs no permission to list them.
 _FOLDER_HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | _O_CLOEXEC
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
+_MOST_HOLDS = 64
 _FIXES = {
     errno.ENOSPC: "The disk is full: free space, or dump fewer iterations or operators.",
     errno.EDQUOT: "The quota is used up: free space, or dump fewer iterations or operators.",
@@ -173,12 +181,9 @@ class FolderHold:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise write_error(os.fspath(path), "a folder to dump into", error) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in _BUSY:
-                FolderHold(descriptor).leave_to_parent()
-                return None
+        if not try_lock(descriptor):
+            FolderHold(descriptor).leave_to_parent()
+            return None
         return FolderHold(descriptor)
 
     @staticmethod
@@ -192,7 +197,7 @@ class FolderHold:
         if hold is None:
             raise ConfigError(
                 f"{os.fspath(path)}: expected one process for each rank, got another process that dumps into this "
-                f"folder now. {advice}"
+                f"folder now, or a command that changes files in it. {advice}"
             )
         return hold
 
@@ -210,3 +215,71 @@ class FolderHold:
             # The lock and the descriptor are gone also where a filesystem says so with an error; nothing was written.
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+
+class FolderHolds:
+    """Folders that belong to one process from the start, such as those of its time, held until `release`. Any thread
+    may call it.
+
+    Edges:  of many only the last ones: a dump that begins a folder for each step has left the older ones.
+    """
+
+    def __init__(self) -> None:
+        self._holds: deque[FolderHold] = deque()
+
+    def add(self, path: str | os.PathLike[str]) -> None:
+        """Hold a folder that this process has just made.   Raises: WriteError when it cannot be opened."""
+        hold = FolderHold.take(path)
+        if hold is not None:
+            self._holds.append(hold)
+        while len(self._holds) > _MOST_HOLDS:
+            self._holds.popleft().release()
+
+    def release(self) -> None:
+        """Let others have the folders. Idempotent."""
+        while self._holds:
+            self._holds.popleft().release()
+
+    def leave_to_parent(self) -> None:
+        """As of `FolderHold`."""
+        while self._holds:
+            self._holds.popleft().leave_to_parent()
+
+
+@contextlib.contextmanager
+def held_for_change(folders: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Hold folders in which files are changed. Gives "", or why they must not be: who else writes there.
+
+    Edges:  folders that are not there are left out; what cannot be opened or locked holds nothing, as of `FolderHold`.
+    """
+    changed = {os.path.realpath(folder) for folder in folders}
+    above = {parent for folder in changed for parent in _parents(folder)} - changed
+    descriptors: list[int] = []
+    busy = ""
+    try:
+        # Folders above are shared by all commands; a process that dumps has its own for itself.
+        for folder in (*sorted(above), *sorted(changed)):
+            with contextlib.suppress(OSError):
+                descriptors.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _O_CLOEXEC))
+                if not try_lock(descriptors[-1], fcntl.LOCK_SH if folder in above else fcntl.LOCK_EX):
+                    busy = f"another process writes into {folder} now"
+                    break
+        yield busy
+    finally:
+        for descriptor in descriptors:
+            _close_handle(descriptor)
+
+
+def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file or folder; False when somebody else has it. A file system without locks refuses nobody."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _BUSY
+    return True
+
+
+def _parents(folder: str) -> Iterator[str]:
+    while (parent := os.path.dirname(folder)) != folder:
+        yield parent
+        folder = parent

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import functools
 import os
 import threading
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 from msdump.errors import WriteError
 from msdump.formats.atomic import Folder, make_dirs, set_mode
 from msdump.formats.direct import Buffer
-from msdump.formats.folders import close_written, write_error
+from msdump.formats.folders import close_written, try_lock, write_error
 from msdump.formats.npy import MAGIC
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.writer import Counter, LinkFolder, LongNames, WriteCounts, finish_all
@@ -40,9 +39,10 @@ class PackFolder:
 
     path     of the folder that it stands for, whose last part is the folder of the members
     mode     of the archive when it is whole
+    is_copy  of files that are there: until it is whole it is a hidden file, which goes when the process is killed
     """
 
-    def __init__(self, path: Path, mode: int, dir_mode: int) -> None:
+    def __init__(self, path: Path, mode: int, dir_mode: int, is_copy: bool = False) -> None:
         make_dirs(path.parent, dir_mode)
         self.path = str(path)
         self._folder = path.name
@@ -54,8 +54,14 @@ class PackFolder:
         self._names = LongNames(self._members.__contains__, self._append_mapping)
         self._size = 0
         self._mtime = int(time.time())
+        self._lock_fd = -1
         try:
-            self._name, self._fd = self._claim()
+            if is_copy:
+                self._name = self._folder
+                self._part, self._fd, self._lock_fd = self._open_hidden()
+            else:
+                self._name, self._fd = self._claim()
+                self._part = f"{self._name}{PART_SUFFIX}"
         except BaseException:
             self._parent.close()
             raise
@@ -131,7 +137,7 @@ class PackFolder:
         """
         if self._fd < 0:
             return ""
-        part = f"{self._name}{PART_SUFFIX}"
+        part = self._part
         where = os.path.join(os.path.dirname(self.path), part)
         try:
             try:
@@ -151,9 +157,30 @@ class PackFolder:
                 close_written(fd, where)
             return self._publish(part)
         except OSError as error:
+            self._drop_copy()
             raise write_error(where, "to finish this pack", error) from error
+        except BaseException:
+            self._drop_copy()
+            raise
         finally:
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
             self._parent.close()
+
+    def discard(self) -> None:
+        """Remove what was written so far of a copy. Nothing after `finish`."""
+        if self._fd >= 0:
+            self._drop_copy()
+            for fd in (self._fd, self._lock_fd):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            self._fd = -1
+            self._parent.close()
+
+    def _drop_copy(self) -> None:
+        if self._lock_fd >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self._part, dir_fd=self._parent.descriptor)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
@@ -168,14 +195,19 @@ class PackFolder:
             part = f"{stem}{PART_SUFFIX}"
             try:
                 fd = self._parent.open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                # `msdump recover` leaves a pack alone that somebody writes.
-                with contextlib.suppress(OSError):
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try_lock(fd)  # commands leave a pack alone that somebody writes
             except FileExistsError:
                 continue
             except OSError as error:
                 raise write_error(os.path.join(self._parent.path, part), "to make this pack", error) from error
             return stem, fd
+
+    def _open_hidden(self) -> tuple[str, int, int]:
+        try:
+            self._parent.remove_leftovers()
+            return self._parent.open_sibling(0o600)
+        except OSError as error:
+            raise write_error(f"{self.path}{SUFFIX}", "to make this pack", error) from error
 
     def _publish(self, part: str) -> str:
         """Rename to a name that nobody has."""

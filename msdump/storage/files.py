@@ -21,7 +21,7 @@ from msdump import plain_files
 from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.plain_files import SIDE_BYTES
-from msdump.storage.pack_format import Member
+from msdump.storage.pack_format import PART_SUFFIX, Member
 from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path, without_packs
 from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, objects_below
 
@@ -215,8 +215,23 @@ def content_id(path: PathLike) -> tuple[int, int, int, int, int]:
     return device, inode, member.offset, member.size, time
 
 
+def claimed_hash(path: PathLike, offset: int) -> str | None:
+    """Hash that the index of a pack has of the tensor whose bytes begin at this offset of a file; None where no index
+    has one. Nothing of the tensor is read."""
+    found = _indexed(path)
+    return None if found is None else found[0].claimed_hash(found[1], offset)
+
+
 def content_hash(path: PathLike, offset: int) -> str | None:
-    """Hash of the tensor whose bytes begin at this offset of a file; None where no index has it."""
+    """As `claimed_hash`, where the bytes have that hash: they are read for it unless this was done before.
+
+    Raises: FormatError when they have another; OSError.
+    """
+    found = _indexed(path)
+    return None if found is None else found[0].verified_hash(found[1], offset)
+
+
+def _indexed(path: PathLike) -> tuple[Pack, Member] | None:
     text = os.fspath(path)
     places = split_pack_path(text)
     if places is None or not places[1]:
@@ -226,7 +241,7 @@ def content_hash(path: PathLike, offset: int) -> str | None:
     except (OSError, FormatError):
         return None
     member = pack.member(places[1])
-    return None if member is None else pack.hash_at(member, offset)
+    return None if member is None else (pack, member)
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
@@ -234,10 +249,12 @@ def content_hash(path: PathLike, offset: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What lies in one archive or below one address: names of files by folder, and what is no file."""
+    """What lies in one archive or below one address: names of files by folder, what is no file, and what of the archive
+    could not be understood, in words."""
 
     names_by_folder: dict[str, list[str]]
     foreign: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
 
 
 def exists(path: PathLike) -> bool:
@@ -298,7 +315,9 @@ def list_pack(path: str, below: str = "") -> Listed:
         folder, _, file = name.rpartition("/")
         if not below or folder == below or folder.startswith(f"{below}/"):
             names.setdefault(f"{path}/{folder}" if folder else path, []).append(file)
-    return Listed(names, tuple(f"{path}/{name}" for name in contents.foreign))
+    # A pack that grows has no end yet, and may have no member.
+    damage = contents.damage if not path.endswith(PART_SUFFIX) or contents.gaps else ()
+    return Listed(names, tuple(f"{path}/{name}" for name in contents.foreign), damage)
 
 
 def originals_in(folder: str) -> dict[str, str]:

@@ -5,25 +5,23 @@ A path leads through an archive as through a folder: `rank_0/Net/0/5.tar/5/Conv2
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.storage.pack_format import (
-    BLOCK,
-    PART_SUFFIX,
-    SUFFIX,
-    Contents,
-    Member,
-    is_header_of,
-    read_contents,
-)
+from msdump.storage.cache import verified
+from msdump.storage.pack_format import BLOCK, PART_SUFFIX, SUFFIX, Member
+from msdump.storage.pack_index import read_contents
+from msdump.storage.pack_scan import Contents, is_header_of
 from msdump.storage.sources import LocalSource, Source, Stamp, stamp_of
 
 _NEAR_BYTES = 64 << 10
+_SEARCH_BYTES = 1 << 30
 _KEPT = 64  # each one keeps a descriptor and its index
 
 
@@ -33,12 +31,22 @@ def is_pack_name(name: str) -> bool:
 
 
 class Pack:
-    """One archive and what it holds. Any thread may call it.   Raises: as `read_contents`; OSError."""
+    """One archive and what it holds. Any thread may call it.
 
-    def __init__(self, source: Source) -> None:
+    contents   what is known of it; None: its index, or else its headers, tell it
+    Raises: as `read_contents`; OSError.
+    """
+
+    def __init__(self, source: Source, contents: Contents | None = None) -> None:
         self.source = source
-        self.contents: Contents = read_contents(source.where, source.size, source.read)
+        # To look for a header behind a damaged one would fetch all of an object.
+        search_bytes = _SEARCH_BYTES if isinstance(source, LocalSource) else 0
+        self.contents: Contents = contents or read_contents(
+            source.where, source.size, source.read, search_bytes=search_bytes
+        )
         self._checked: set[int] = set()
+        self._right: set[int] | None = None
+        self._remembered = 0
 
     def member(self, name: str) -> Member | None:
         return self.contents.members.get(name)
@@ -70,10 +78,90 @@ class Pack:
             )
         self._checked.add(member.offset)
 
-    def hash_at(self, member: Member, offset: int) -> str | None:
-        """Hash of the tensor whose bytes begin at this offset of a member, where the index has it."""
-        start = f"{offset}:"
-        return next((text[len(start) :] for text in member.hashes if text.startswith(start)), None)
+    # -- hashes ----------------------------------------------------------------------------------------------------
+
+    def claimed_hash(self, member: Member, offset: int) -> str | None:
+        """Hash of the tensor whose bytes begin at this offset of a member, where the index has it; nothing is read."""
+        return next((part.hash for part in hashed_parts(member) if part.offset == offset), None)
+
+    def verified_hash(self, member: Member, offset: int) -> str | None:
+        """As `claimed_hash`, once the bytes were found to have it, be it by an earlier process.
+
+        Raises: FormatError when they have another; OSError.
+        """
+        part = next((part for part in hashed_parts(member) if part.offset == offset), None)
+        if part is None:
+            return None
+        self._verify(member, part)
+        return part.hash
+
+    def verify(self, member: Member) -> int:
+        """Hold a member against the index: its header, and the bytes of each tensor in it; the number of these.
+
+        Raises: FormatError when they differ; OSError.
+        """
+        self._check(member, self.source.read(member.offset - BLOCK, BLOCK))
+        parts = hashed_parts(member)
+        for part in parts:
+            self._verify(member, part, is_again=True)
+        return len(parts)
+
+    def _verify(self, member: Member, part: HashedPart, is_again: bool = False) -> None:
+        if self._right is None:
+            self._right = verified.of(self.source)
+            self._remembered = len(self._right)
+        position = member.offset + part.offset
+        if position in self._right and not is_again:
+            return
+        if not part.is_of(self.array(member, part.offset, part.size)):
+            self._right.discard(position)
+            raise FormatError(
+                f"{self.source.where}, {member.name[:200]} at offset {part.offset}: expected bytes with the hash "
+                f"{part.hash[:40]}, as the index says, got others. The file was changed or is damaged: copy it anew."
+            )
+        self._right.add(position)
+
+    def remember(self) -> None:
+        """Keep what was verified for later processes."""
+        if self._right is not None and len(self._right) > self._remembered:
+            self._remembered = len(self._right)
+            verified.keep(self.source, self._right)
+
+
+@dataclass(frozen=True, slots=True)
+class HashedPart:
+    """Bytes of a member that an index has the hash of."""
+
+    offset: int
+    size: int
+    hash: str
+
+    def is_of(self, data: Array) -> bool:
+        """Whether bytes have it."""
+        from xxhash import xxh3_128_hexdigest
+
+        return bool(xxh3_128_hexdigest(data.data) == self.hash)
+
+
+def hashed_parts(member: Member) -> list[HashedPart]:
+    """The tensors of a member: each reaches to the next one, the last to the end of the member.
+
+    Edges:  hashes of tensors that are not in the member are those of no bytes.
+    """
+    texts = [text.partition(":") for text in member.hashes]
+    starts = [int(start) if start.isdecimal() and len(start) < 20 else member.size for start, _, _ in texts]
+    ends = [*starts[1:], member.size][: len(starts)]
+    return [
+        HashedPart(start, end - start, text)
+        if 0 <= start <= end <= member.size
+        else HashedPart(0, 0, f"{text} of none")
+        for start, end, (_, _, text) in zip(starts, ends, texts, strict=True)
+    ]
+
+
+def has_wrong_hash(source: Source, member: Member) -> bool:
+    """Whether bytes of a member are not those that its index has the hashes of.   Raises: OSError."""
+    return any(not part.is_of(source.array(member.offset + part.offset, part.size)) for part in hashed_parts(member))
 
 
 class _Packs:
@@ -90,14 +178,27 @@ class _Packs:
                 self._by_path.move_to_end(path)
                 return pack
         pack = Pack(make())
+        self.put(path, pack)
+        return pack
+
+    def put(self, path: str, pack: Pack) -> None:
         with self._lock:
             self._by_path[path] = pack
-            while len(self._by_path) > _KEPT:
-                self._by_path.popitem(last=False)
-        return pack
+            self._by_path.move_to_end(path)
+            dropped = [self._by_path.popitem(last=False)[1] for _ in range(len(self._by_path) - _KEPT)]
+        for one in dropped:
+            one.remember()
+
+    def remember(self) -> None:
+        """At the end of the process."""
+        with self._lock:
+            packs = list(self._by_path.values())
+        for pack in packs:
+            pack.remember()
 
 
 _packs = _Packs()
+atexit.register(_packs.remember)
 
 
 def open_pack(path: str) -> Pack:
@@ -108,6 +209,11 @@ def open_pack(path: str) -> Pack:
 def keep_pack(path: str, source: Source) -> Pack:
     """The archive that a source holds, from what is kept where that is still the same.   Raises: as `Pack`."""
     return _packs.get(path, source.stamp, lambda: source)
+
+
+def use_contents(path: str, source: Source, contents: Contents) -> None:
+    """Have these contents in the place of what the archive at a path tells of itself, as long as it does not change."""
+    _packs.put(path, Pack(source, contents))
 
 
 def split_pack_path(path: str) -> tuple[str, str] | None:

@@ -259,6 +259,7 @@ class RemoteSource:
         number = int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
         # No device has a negative number.
         self.stamp: Stamp = (-1, number[0], found.size, number[1])
+        self.state_ns = 0
         self._store, _, self._path = _store_of(found.url)
 
     def read(self, offset: int, size: int) -> bytes:

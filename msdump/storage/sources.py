@@ -20,11 +20,13 @@ class Source(Protocol):
     where   for messages
     size    in bytes
     stamp   two sources of one stamp hold the same bytes
+    state_ns  changes with every change of the file, also of one whose stamp was set back; 0 of an object
     """
 
     where: str
     size: int
     stamp: Stamp
+    state_ns: int
 
     def read(self, offset: int, size: int) -> bytes:
         """As many bytes as there are, at most `size`.   Raises: OSError."""
@@ -46,6 +48,7 @@ class LocalSource:
         with open_plain(path) as file:
             status = os.fstat(file.fileno())
             self.stamp: Stamp = stamp_of(status)
+            self.state_ns = status.st_ctime_ns
             self.size = status.st_size
             self._bytes: Array = np.empty(0, np.uint8)
             if self.size:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from msdump.formats.dump_dir import DumpDir
-from msdump.formats.pack_tree import recover_tree
+from msdump.formats.pack_recovery import recover_tree
 
 _KILLED = """
     import sys, numpy as np

@@ -24,7 +24,8 @@ from msdump.formats.exception import read_core
 from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
-from msdump.formats.pack_tree import recover_tree, unpack_tree
+from msdump.formats.pack_recovery import recover_tree
+from msdump.formats.pack_tree import unpack_tree
 from msdump.formats.paths.acl import (
     parse_acl_path,
     parse_async_path,

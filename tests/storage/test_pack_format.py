@@ -13,17 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msdump.errors import FormatError
-from msdump.storage.pack_format import (
-    BLOCK,
-    END,
-    Contents,
-    Member,
-    check_name,
-    end_of_pack,
-    header,
-    padding,
-    read_contents,
-)
+from msdump.storage.pack_format import BLOCK, END, Member, end_of_pack, header, padding
+from msdump.storage.pack_index import read_contents
+from msdump.storage.pack_scan import Contents, check_name
 
 FOLDER = "5"
 # Of what a file system allows; long ones need blocks of their own.

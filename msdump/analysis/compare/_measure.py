@@ -12,6 +12,7 @@ from msdump.analysis._payload import (
     equal_bytes,
     identity,
     in_runs,
+    is_known_equal,
     is_small_copy,
     key_of,
 )
@@ -169,8 +170,7 @@ def _has_equal_hash(mine: DumpedTensor, golden: DumpedTensor) -> bool:
         golden.format,
     ):
         return False
-    known = mine.content_hash
-    return known is not None and known == golden.content_hash
+    return is_known_equal(mine, golden)
 
 
 def _arrays(mine: DumpedTensor, golden: DumpedTensor) -> tuple[Array, Array]:

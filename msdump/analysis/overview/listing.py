@@ -44,6 +44,7 @@ class DumpListing:
     overflow_files those that tell which operators overflowed
     damaged        (file, what is wrong)
     foreign        paths below the folder that belong to no dump
+    verified       tensors whose bytes were held against hashes; None where that was not asked for
     """
 
     path: str
@@ -52,6 +53,7 @@ class DumpListing:
     overflow_files: tuple[str, ...]
     damaged: tuple[tuple[str, FormatError], ...]
     foreign: tuple[str, ...]
+    verified: int | None = None
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -72,15 +74,18 @@ def list_dump(
     rank: int | Collection[int] | None = None,
     graph: int | Collection[int] | None = None,
     iteration: int | Collection[int] | None = None,
+    verifies: bool = False,
 ) -> DumpListing:
     """What a dump holds. The header of each file is read, its elements are not.
 
+    verifies  read the elements of all packs too, and hold them against the hashes that these have
     Edges:   a step that has tensors is not listed by its statistics as well; constants belong to no step.
     Raises:  ConfigError when nothing of a dump is there, or the selection fits nothing; FormatError when there is
              nothing at the path.
     """
     dump = opened(dump)
     steps = read_steps(dump, rank=rank, graph=graph, iteration=iteration)
+    verified = dump.verify() if verifies else None
     table, damaged = read_statistic_steps(dump, rank=rank, graph=graph, iteration=iteration)
     covered = {step.key for step in steps}
     listed = [_listed(step, is_statistic=False) for step in steps]
@@ -95,6 +100,7 @@ def list_dump(
         tuple(file.path for file in dump.overflow_files()),
         problems,
         tuple(dump.foreign),
+        verified,
     )
 
 
