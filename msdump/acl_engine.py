@@ -32,6 +32,7 @@ from msdump.errors import DumpError
 from msdump.formats import bin
 from msdump.formats.acl_chunks import ChunkFolder, ChunkSink, DumpChunk
 from msdump.formats.acl_stats_csv import AclStatsWriter
+from msdump.formats.folders import FolderHolds
 from msdump.formats.paths.acl import AclDumpLayout, format_time
 from msdump.formats.writer import OpenFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
@@ -202,10 +203,13 @@ class AclDump(ProcessOwned):
         self.pool.drain()
 
     def _finish(self) -> None:
-        for observer in self._observers:
-            observer.close()
-        self._delivery.close(self._writers)
-        end_upload(self._uploader, self._tally)
+        try:
+            for observer in self._observers:
+                observer.close()
+            self._delivery.close(self._writers)
+            end_upload(self._uploader, self._tally)
+        finally:
+            self._folders.let_go()
         if self._tally.error:
             raise DumpError(
                 f"{self.root}: the dump is not complete, {self._tally.lost} tensors are missing and what came later "
@@ -327,6 +331,7 @@ class AclFolders:
         self._root = root
         self._device_id = device_id
         self._on_made = on_made
+        self._holds = FolderHolds()
         self._layout: AclDumpLayout | None = None
         self._lock = threading.Lock()
 
@@ -334,6 +339,10 @@ class AclFolders:
     def home(self) -> Path | None:
         """Folder of the device; None before there is one."""
         return None if self._layout is None else self._layout.operator_dir
+
+    def let_go(self) -> None:
+        """Let commands change what lies in the folder."""
+        self._holds.release()
 
     def layout(self) -> AclDumpLayout:
         """Raises: WriteError when the folder cannot be made."""
@@ -345,7 +354,7 @@ class AclFolders:
     def _begin(self) -> AclDumpLayout:
         if self._root is None:
             return AclDumpLayout("", format_time(datetime.datetime.now()), self._device_id)
-        layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id), self._device_id)
+        layout = AclDumpLayout(self._root, claim_time(self._root, self._device_id, self._holds), self._device_id)
         self._on_made(layout.operator_dir)
         return layout
 

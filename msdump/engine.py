@@ -36,7 +36,7 @@ from msdump.dumpers.uploads import begin_upload, end_upload, sender
 from msdump.dumpers.writer_pool import WriterPool
 from msdump.errors import DumpError
 from msdump.formats import bin, npy
-from msdump.formats.folders import FolderHold
+from msdump.formats.folders import FolderHold, FolderHolds
 from msdump.formats.layout_json import RankLayout, write_layout
 from msdump.formats.opdebug import OpdebugJsonWriter
 from msdump.formats.paths.acl import npy_file_name
@@ -79,7 +79,7 @@ class GraphSession(Session):
     """The dump of all graphs of MindSpore or PyTorch in this process.
 
     pool   threads that write while the script goes on; None when there are none
-    hold   keeps other processes out of the folder until `close`; None where each process has folders of its own
+    hold   keeps other processes and commands out of the folders until `close`
     wire   carries out another plan, in the same folders, where the configuration changes; None: it does not
     recorder  keeps steps of the dump, whose folder is a ring; None for an ordinary dump
     metadata_dir  folder of this rank for what describes its dump; None without one
@@ -95,7 +95,7 @@ class GraphSession(Session):
         writers: tuple[Writer, ...],
         tally: Tally,
         pool: WriterPool | None = None,
-        hold: FolderHold | None = None,
+        hold: FolderHold | FolderHolds | None = None,
         wire: Wire | None = None,
         recorder: Recorder | None = None,
         metadata_dir: Path | None = None,
@@ -346,7 +346,7 @@ def _session(
     wire: Wire,
     tally: Tally,
     others: tuple[Observer, ...],
-    hold: FolderHold | None,
+    hold: FolderHold | FolderHolds,
     ring: RingParts | None,
     metadata_dir: Path,
     uploader: Uploader | None,
@@ -389,7 +389,7 @@ def _start_async(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) ->
         dumper = AsyncDumper(plan, marked, tally, budget, 2, clock, offsets, folders.begin_step)
         return Wired(dumper, writers, dumper.pool)
 
-    return _session(plan, wire, tally, graphs, None, ring, layout.metadata_dir, uploader)
+    return _session(plan, wire, tally, graphs, folders.holds, ring, layout.metadata_dir, uploader)
 
 
 def _async_writers(

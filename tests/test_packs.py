@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from msdump.cli.main import main
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.pack_tree import unpack_tree
 from tests.faults.runs import tensors_on_disk
@@ -106,7 +110,6 @@ def test_the_key_of_the_json_comes_before_the_variable(tmp_path: Path) -> None:
 def test_a_run_writes_its_tables(name: str, container: str, tmp_path: Path) -> None:
     """The same rows as `msdump stat --tables` has of its dump."""
     duckdb = pytest.importorskip("duckdb")
-    from dataclasses import replace
 
     from msdump.ranks.job import write_tables
 
@@ -122,3 +125,59 @@ def test_a_run_writes_its_tables(name: str, container: str, tmp_path: Path) -> N
 
     assert rows(tmp_path / "run" / "tables") == rows(tmp_path / "later")
     assert len(rows(tmp_path / "later")) > 5
+
+
+# -- commands beside a running dump ------------------------------------------------------------------------------------
+
+_PAUSE = """
+    import pathlib, time
+    pathlib.Path(f"step{number}").touch()
+    while number == 1 and not pathlib.Path("go").exists():
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("container", ["files", "pack"])
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_no_command_changes_what_a_process_dumps(
+    entry: Entry, container: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each kind of writer, in the middle of a run: what it leaves is what it leaves alone."""
+    _needs(entry)
+    script = entry.script.replace("for number in range(2):", f"for number in range(2):{_PAUSE}")
+    assert script != entry.script
+    paused = replace(entry, script=script)
+    dump = tmp_path / "run" / "dump"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_run, paused, tmp_path / "run", MSDUMP_CONTAINER=container)
+        try:
+            while not (tmp_path / "run" / "step1").exists():
+                assert not running.done(), running.result().stderr
+                time.sleep(0.02)
+            command = "pack" if container == "files" else "unpack"
+            while (status := main([command, str(dump)])) == 1:
+                assert not running.done(), running.result().stderr
+                time.sleep(0.1)  # its threads have written nothing yet
+            assert status == 4
+            statuses = {command: main([command, str(dump)]) for command in ("pack", "unpack", "recover")}
+            deep = {command: main([command, str(path)]) for command, path in _inner(dump)}
+        finally:
+            (tmp_path / "run" / "go").touch()
+        run = running.result()
+    assert run.returncode == 0, run.stderr
+    assert 0 not in {*statuses.values(), *deep.values()}
+    assert "another process writes" in capsys.readouterr().err
+    alone = _run(entry, tmp_path / "alone", MSDUMP_CONTAINER=container)
+    assert _results(run) == _results(alone)
+    for folder in (dump, tmp_path / "alone" / "dump"):
+        # And when it has ended, they may.
+        assert main([command, str(folder)]) == 0
+        assert main(["unpack", str(folder)]) == (1 if container == "pack" else 0)
+    assert tensors_on_disk(dump) == tensors_on_disk(tmp_path / "alone" / "dump")
+
+
+def _inner(dump: Path) -> list[tuple[str, Path]]:
+    """Packs one by one, and the folders around files."""
+    packs = [("unpack", path) for path in dump.rglob("*.tar*")]
+    return [*packs, *(("pack", path.parent) for path in dump.rglob("*.output.*"))]

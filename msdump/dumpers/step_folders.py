@@ -8,22 +8,23 @@ from pathlib import Path
 
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selectors import FullNameSelector, OpTypeSelector
-from msdump.formats.atomic import claim_dir
+from msdump.formats.folders import FolderHolds, claim_dir
 from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time
 from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.graph.graph import Graph
 from msdump.records import TensorRecord
 
 
-def claim_time(root: Path, device_id: int) -> str:
-    """Name of a time folder in which nobody else has this device, whose folder is made.
+def claim_time(root: Path, device_id: int, holds: FolderHolds) -> str:
+    """Name of a time folder in which nobody else has this device, whose folder is made and held.
 
     Another process, or a run before in the same second, would give its files the same names.
     Raises: WriteError.
     """
     moment = datetime.datetime.now()
-    while not claim_dir(root / format_time(moment) / str(device_id)):
+    while not claim_dir(folder := root / format_time(moment) / str(device_id)):
         moment += datetime.timedelta(seconds=1)
+    holds.add(folder)
     return format_time(moment)
 
 
@@ -37,8 +38,9 @@ class RunFolders:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.holds = FolderHolds()
         path, device_id = plan.where.path, plan.where.device_id
-        self._layout = PlainLayout(path, claim_time(path, device_id), device_id)
+        self._layout = PlainLayout(path, claim_time(path, device_id, self.holds), device_id)
         self.home = self._layout.device_dir
         # Another run has another time, and graphs of its own.
         self.graphs_home = self.home.parent
@@ -58,6 +60,7 @@ class StepFolders:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.holds = FolderHolds()
         self._models = AclLayout(plan.where.path, plan.where.device_id)
         self._operators = AclOperatorLayout(plan.where.path, plan.where.device_id)
         self._json = acl_json_path(plan.where.path, plan.where.device_id)
@@ -84,7 +87,7 @@ class StepFolders:
                 time = self._times.get(step_id)
                 if time is None:
                     root = self.plan.where.path / str(step_id)
-                    time = self._times[step_id] = claim_time(root, self.plan.where.device_id)
+                    time = self._times[step_id] = claim_time(root, self.plan.where.device_id, self.holds)
         return time
 
     def begin_step(self, graph: Graph, iteration: int) -> None:

@@ -67,10 +67,16 @@ class AppendFile:
         return len(data)
 
     def close(self) -> None:
-        """Raises: WriteError."""
+        """Raises: WriteError, also when the file was removed meanwhile: its lines are gone with it."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
+            is_gone = not os.fstat(fd).st_nlink
             close_written(fd, os.fspath(self.path))
+            if is_gone:
+                raise WriteError(
+                    f"{self.path}: expected the file that was written, got none: it was removed, and its lines with "
+                    "it. Do not change the folders while the dump runs."
+                )
 
     def __enter__(self) -> AppendFile:
         return self

@@ -223,3 +223,13 @@ def test_no_text_file_of_a_dump_is_written_through_a_link(write: Callable[[Path]
     with pytest.raises(WriteError, match=f"{name}: .* A symbolic link has this name"):
         write(tmp_path / "linked")
     assert (target.read_bytes(), mode_of(target)) == (b"whole line\nno line end", 0o640)
+
+
+def test_a_file_that_was_removed_meanwhile_is_an_error(tmp_path: Path) -> None:
+    file = AppendFile(tmp_path / "statistic.csv", 0o600)
+    file.append("a,b\n")
+    (tmp_path / "statistic.csv").unlink()
+    file.append("1,2\n")
+    with pytest.raises(WriteError, match="it was removed, and its lines with it"):
+        file.close()
+    file.close()

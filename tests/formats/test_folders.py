@@ -15,8 +15,17 @@ from typing import Any
 
 import pytest
 
-from msdump.errors import WriteError
-from msdump.formats.folders import _FIXES, FolderHold, claim_dir, close_written, make_dirs, write_error
+from msdump.errors import ConfigError, WriteError
+from msdump.formats.folders import (
+    _FIXES,
+    FolderHold,
+    FolderHolds,
+    claim_dir,
+    close_written,
+    held_for_change,
+    make_dirs,
+    write_error,
+)
 
 
 def failing(number: int) -> Callable[..., None]:
@@ -260,3 +269,68 @@ def test_what_cannot_be_closed_is_not_written() -> None:
     close_written(descriptor, "x")
     with pytest.raises(WriteError, match="x: expected to close it after writing, got Bad file descriptor"):
         close_written(descriptor, "x")
+
+
+# -- commands that change what is there --------------------------------------------------------------------------------
+
+
+def test_a_command_is_refused_below_a_folder_that_a_process_dumps_into(tmp_path: Path) -> None:
+    (tmp_path / "rank_0" / "Net" / "5").mkdir(parents=True)
+    (tmp_path / "rank_1").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "rank_0" / "Net")
+    hold = FolderHold.make(tmp_path / "rank_0", "")
+    for folder in ("rank_0", "rank_0/Net", "rank_0/Net/5", "link/5", "link"):
+        with held_for_change([tmp_path / folder]) as busy:
+            assert busy == f"another process writes into {tmp_path / 'rank_0'} now"
+    for folder in ("rank_1", ".", "missing"):
+        with held_for_change([tmp_path / folder]) as busy:
+            assert busy == ""
+    hold.release()
+    with held_for_change([tmp_path / "rank_0" / "Net", tmp_path / "rank_0" / "Net" / "5"]) as busy:
+        assert busy == ""
+
+
+def test_a_process_is_refused_while_a_command_changes_files_below(tmp_path: Path) -> None:
+    (tmp_path / "rank_0" / "5").mkdir(parents=True)
+    (tmp_path / "rank_1").mkdir()
+    with held_for_change([tmp_path / "rank_0" / "5"]):
+        assert FolderHold.take(tmp_path / "rank_0") is None
+        with pytest.raises(ConfigError, match="a command that changes files in it"):
+            FolderHold.make(tmp_path / "rank_0", "")
+        other = FolderHold.take(tmp_path / "rank_1")
+        assert other is not None
+        other.release()
+    hold = FolderHold.take(tmp_path / "rank_0")
+    assert hold is not None
+    hold.release()
+
+
+def test_two_commands_change_two_folders_and_not_one(tmp_path: Path) -> None:
+    for name in ("5", "6"):
+        (tmp_path / name).mkdir()
+    with held_for_change([tmp_path / "5"]) as first, held_for_change([tmp_path / "6"]) as second:
+        assert first == second == ""
+        with held_for_change([tmp_path / "5"]) as again, held_for_change([tmp_path]) as above:
+            assert again and above
+
+
+def test_the_last_of_many_folders_are_held(tmp_path: Path) -> None:
+    holds = FolderHolds()
+    for number in range(70):
+        (tmp_path / str(number)).mkdir()
+        holds.add(tmp_path / str(number))
+    taken = [number for number in range(70) if FolderHold.take(tmp_path / str(number)) is None]
+    assert taken == list(range(6, 70))
+    holds.leave_to_parent()
+    holds.release()
+
+
+def test_a_killed_command_holds_nothing(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\nfrom msdump.formats.folders import held_for_change\n"
+        "with held_for_change([sys.argv[1]]) as busy:\n    print(repr(busy), flush=True)\n    os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("''\n", -9)
+    with held_for_change([tmp_path]) as busy:
+        assert busy == ""

@@ -27,7 +27,7 @@ _shtab_msdump_commands() {
     query:'Ask the tables of a job, which `msdump stat DIR --tables FOLDER` writes (needs duckdb).'
     ranks:'Find what the ranks of a job disagree about although it must be equal, and who is outvoted.'
     recorder:'list: the incidents of a folder and the steps that each rank kept of them.'
-    recover:'Give packs without an end (5.tar.part of a killed process, or one that was cut) an index and their name. All whole members stay; the last one goes when it is cut. Readers take such packs as they are, only slower.'
+    recover:'Give packs without an end (5.tar.part of a killed process, or one that was cut) and damaged ones an index and their name. All whole members stay; the last one goes when it is cut. The new pack is written beside the old one, and then takes its place. Archives that msdump has not written are left alone.'
     replay:'Run one operator again on its dumped inputs and say how far the dumped output is from that.'
     report:'Write what is in a dump, and what is wrong with it, as one HTML file.'
     repro:'Write a script that runs one operator on its dumped inputs, with the inputs beside it.'
@@ -36,7 +36,7 @@ _shtab_msdump_commands() {
     show:'Show one operator: inputs, outputs, shapes, statistics, first elements, attributes, source trace.'
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
-    unpack:'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack with names that lead elsewhere is refused as a whole.'
+    unpack:'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack that is not whole, or holds what no dump has, stays. One with names that lead elsewhere is refused as a whole.'
     upload:'Send all files of a dump to an object store, under the names that they have below DIR. What is there already in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
     where:'Name the operators that a line of the script led to, and the files that hold their tensors.'
@@ -193,6 +193,7 @@ _shtab_msdump_ls_options=(
   "--rank[only these rank numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--graph[only these graph numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
   "--iteration[only these iteration numbers\: \"all\", or ranges such as \"0\|5-8\" or 0,3]:N|N-N:"
+  "--verify[read the tensors in packs, and compare them with the hashes of these]"
   "--all[every step, not only 20]"
   "--json[write everything as JSON (docs\/json.md)\; - for standard output, which then holds nothing else]:FILE:_files"
   ":a dump, any folder of one, or a statistic.csv:_files"
