@@ -94,8 +94,9 @@ def _files_of(path: str) -> tuple[dict[str, os.stat_result], list[str]]:
     files: dict[str, os.stat_result] = {}
     others: list[str] = []
     try:
-        with Folder(path) as folder:
-            folder.remove_leftovers()
+        for place in (path, os.path.dirname(path)):
+            with Folder(place) as folder:
+                folder.remove_leftovers()
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.is_dir(follow_symlinks=False) or SIBLING.fullmatch(entry.name):
@@ -265,7 +266,8 @@ def _extract(home: str, source: Source, contents: Contents, without: set[str]) -
     try:
         for below in contents.folders:
             make_dirs(os.path.join(home, below), _DIR_MODE)
-        for member in contents.members.values():
+        # No file without its meaning, also when this process is killed.
+        for member in sorted(contents.members.values(), key=lambda one: not one.name.endswith(f"/{MAPPING_FILE}")):
             if member.name in without:
                 continue
             below, _, name = member.name.rpartition("/")

@@ -21,9 +21,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { WRITE, WRITEV, PWRITE, OPEN, LINK, RENAME, CLOSE, FSYNC, FTRUNCATE, MKDIR, FCHMOD, CALLS };
+enum { WRITE, WRITEV, PWRITE, OPEN, LINK, RENAME, CLOSE, FSYNC, FTRUNCATE, MKDIR, FCHMOD, PWRITEV, UNLINK, CALLS };
 static const char *const call_names[CALLS] = {
-    "write", "writev", "pwrite", "open", "link", "rename", "close", "fsync", "ftruncate", "mkdir", "fchmod"};
+    "write", "writev", "pwrite", "open", "link", "rename", "close", "fsync", "ftruncate", "mkdir", "fchmod",
+    "pwritev", "unlink"};
 enum { SHORT = -1, KILL_BEFORE = -2, KILL_BEHIND = -3, KILL_HALF = -4 };
 #define MOST_CALLS 65536
 
@@ -198,4 +199,42 @@ int mkdirat(int dir_fd, const char *path, mode_t mode) {
 int fchmod(int fd, mode_t mode) {
     int what = is_fd_below(fd) ? chosen(FCHMOD, 0) : 0;
     FAIL_OR(what, NEXT(fchmod)(fd, mode));
+}
+
+static ssize_t write_some_at(int fd, const struct iovec *parts, int count, off_t offset, int what) {
+    if (what != SHORT && what != KILL_HALF) return NEXT(pwritev)(fd, parts, count, offset);
+    return NEXT(pwrite)(fd, parts[0].iov_base, some_of(what, parts[0].iov_len), offset);
+}
+
+#define PWRITEV_OF(name, offset_type) \
+    ssize_t name(int fd, const struct iovec *parts, int count, offset_type offset) { \
+        int what = is_fd_below(fd) ? chosen(PWRITEV, 1) : 0; \
+        FAIL_OR(what, write_some_at(fd, parts, count, offset, what)); \
+    }
+PWRITEV_OF(pwritev, off_t)
+PWRITEV_OF(pwritev64, off64_t)
+
+ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags) {
+    (void)flags;
+    return pwritev(fd, parts, count, offset);
+}
+
+ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags) {
+    (void)flags;
+    return pwritev64(fd, parts, count, offset);
+}
+
+int unlink(const char *path) {
+    int what = is_path_below(AT_FDCWD, path) ? chosen(UNLINK, 0) : 0;
+    FAIL_OR(what, NEXT(unlink)(path));
+}
+
+int unlinkat(int dir_fd, const char *path, int flags) {
+    int what = is_path_below(dir_fd, path) ? chosen(UNLINK, 0) : 0;
+    FAIL_OR(what, NEXT(unlinkat)(dir_fd, path, flags));
+}
+
+int rmdir(const char *path) {
+    int what = is_path_below(AT_FDCWD, path) ? chosen(UNLINK, 0) : 0;
+    FAIL_OR(what, NEXT(rmdir)(path));
 }

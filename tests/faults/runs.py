@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -84,9 +84,13 @@ class Server:
         """Run an entry's script in this folder; its dump goes to the folder `dump` in it."""
         (folder / "script.py").write_text(entry.script)
         entry.prepare(folder)
+        return self.run_command(["run", *entry.options, "script.py"], folder, fault)
+
+    def run_command(self, command: Sequence[str], folder: Path, fault: Fault = Fault()) -> Run:
+        """Run `msdump` with this command line in a folder; calls on files below the folder `dump` in it count."""
         (folder / "calls.json").unlink(missing_ok=True)
         request = {
-            "command": ["run", *entry.options, "script.py"],
+            "command": [*command],
             "folder": str(folder),
             "below": str(folder / "dump"),
             "environment": {"MSDUMP_DISK_FLOOR": "0"},

@@ -26,6 +26,8 @@ OUTCOMES = {
     "ftruncate": (errno.EIO,),
     "mkdir": (errno.ENOSPC, errno.EACCES, errno.EIO, errno.EMLINK),
     "fchmod": (errno.EPERM, errno.EIO),
+    "pwritev": (errno.ENOSPC, errno.EIO, errno.EINTR, SHORT),
+    "unlink": (),  # a dump removes only what it has not given a name yet
 }
 # Nothing is lost by these: the call is made again, or another way is taken.
 COMPLETE, INCOMPLETE, STOPPED = 0, 4, 1

@@ -22,6 +22,7 @@ from tests.faults.runs import (
 )
 from tests.faults.scripts import ENTRIES
 
+NAMING = ("link", "rename", "unlink", "writev", "write", "pwritev")
 # Enough folders with what a kill leaves, and the next kill comes into one of them.
 _KILLS_PER_FOLDER = 5
 
@@ -30,9 +31,9 @@ def moments(calls: Sequence[str], rng: random.Random) -> Fault:
     """Half of the kills at calls that give a file its name, or are in the middle of its bytes."""
     numbers = range(len(calls))
     if rng.random() < 0.5:
-        numbers = [number for number in numbers if calls[number] in ("link", "rename", "writev", "write")]
+        numbers = [number for number in numbers if calls[number] in NAMING]
     number = rng.choice(numbers)
-    halves = (KILL_HALF,) if calls[number].startswith("write") else ()
+    halves = (KILL_HALF,) if "write" in calls[number] else ()
     return Fault(number, rng.choice((KILL_BEFORE, KILL_BEHIND, *halves)))
 
 
