@@ -42,6 +42,11 @@ def headline(comparison: Comparison) -> list[str]:
     wrong, differing = comparison.first_wrong, comparison.first_differing
     if differing is None:
         count = sum(1 for _ in comparison.operators)
+        if comparison.damaged:
+            damaged = f"{len(comparison.damaged)} damaged file{'s' if len(comparison.damaged) > 1 else ''}"
+            return [
+                f"incomplete: {count} pairs of operators and parameters agree as far as they can be read; {damaged}."
+            ]
         return [f"agree: all {count} pairs of operators and parameters agree."]
     graphs = GraphFiles(DumpDir.open(comparison.mine))
     lines = []
