@@ -7,6 +7,7 @@ import functools
 import mmap
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -135,7 +136,11 @@ def _forget(path: Path) -> None:
     "pack-compare",
     SECTION,
     {
-        "bytes": Line("compare of two equal packed dumps of 1 GB on disk: bytes read of them", "their size", "<= 0.01"),
+        "bytes": Line(
+            "compare of two equal packed dumps of 1 GB on disk, after the first time: bytes read of them",
+            "their size",
+            "<= 0.01",
+        ),
         "seconds": Line("the same: time", unit="s"),
     },
     least=3,
@@ -143,15 +148,19 @@ def _forget(path: Path) -> None:
 )
 def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from msdump.analysis.compare.dumps import compare_dumps
+    from msdump.storage.cache import verified
+    from msdump.storage.packs import _packs
 
     with scratch("disk") as folder:
+        verified.folder = lambda: folder / "cache"
         _big(folder / "mine", 100 if bench.is_quick else 1000, 250_000)
         shutil.copytree(folder / "mine", folder / "golden")
         packs = list(folder.rglob("*.tar"))
         total = sum(path.stat().st_size for path in packs)
+        time.sleep(3)  # what was written a moment ago is not remembered
+        compare_dumps(folder / "mine", folder / "golden")
+        _packs.remember()
         while True:
-            from msdump.storage.packs import _packs
-
             _packs._by_path.clear()
             for path in packs:
                 _forget(path)
