@@ -49,7 +49,7 @@ def inductor_compiles_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def packs_are_verified_anew(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What earlier runs of the tests found is not believed, and the user's cache stays as it is, also at exit."""
-    from msdump.storage.cache import verified
+    from msdump.storage.verified import verified
 
     folder = tmp_path_factory.mktemp("verified")
     verified.folder = lambda: folder

@@ -22,9 +22,9 @@ ALLOWED = {
     "anyio": ("viewing/server.py",),
     "fsspec": ("storage/remote.py",),
     "obstore": ("storage/remote.py",),
-    "xxhash": ("formats/pack.py",),
+    "xxhash": ("storage/packs.py",),
     "starlette": ("viewing/server.py",),
-    "uvicorn": ("viewing/serving.py",),
+    "uvicorn": ("viewing/connections.py", "viewing/serving.py"),
     "transformers": ("integrations/transformers.py",),
     "PIL": ("frontends/acl/media.py", "frontends/mindspore/dataset/"),
     "google": (

@@ -25,6 +25,7 @@ from msdump.formats.npy import MAGIC
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.writer import Counter, LinkFolder, LongNames, WriteCounts, finish_all
 from msdump.storage.pack_format import INDEX_NAME, PART_SUFFIX, SUFFIX, Member, end_of_pack, header, padding
+from msdump.storage.packs import hash_of
 
 if TYPE_CHECKING:
     from msdump.records import TensorRecord
@@ -278,12 +279,10 @@ def described(views: Sequence[memoryview], tensors_from: int) -> tuple[bytes, tu
     # Equal bytes in column-major order are other numbers.
     if not tensors_from or b"'fortran_order': True" in head:
         return head, ()
-    from xxhash import xxh3_128_hexdigest
-
     offset = sum(view.nbytes for view in views[:tensors_from])
     hashes: list[str] = []
     for view in views[tensors_from:]:
-        hashes.append(f"{offset}:{xxh3_128_hexdigest(view)}")
+        hashes.append(f"{offset}:{hash_of(view)}")
         offset += view.nbytes
     return head, tuple(hashes)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.storage.cache import verified
 from msdump.storage.pack_format import BLOCK, PART_SUFFIX, SUFFIX, Member
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import Contents, is_header_of
 from msdump.storage.sources import LocalSource, Source, Stamp, stamp_of
+from msdump.storage.verified import verified
 
 _NEAR_BYTES = 64 << 10
 _SEARCH_BYTES = 1 << 30
@@ -128,6 +128,13 @@ class Pack:
             verified.keep(self.source, self._right)
 
 
+def hash_of(data: memoryview) -> str:
+    """What an index says of the bytes of a tensor."""
+    from xxhash import xxh3_128_hexdigest
+
+    return str(xxh3_128_hexdigest(data))
+
+
 @dataclass(frozen=True, slots=True)
 class HashedPart:
     """Bytes of a member that an index has the hash of."""
@@ -138,9 +145,7 @@ class HashedPart:
 
     def is_of(self, data: Array) -> bool:
         """Whether bytes have it."""
-        from xxhash import xxh3_128_hexdigest
-
-        return bool(xxh3_128_hexdigest(data.data) == self.hash)
+        return hash_of(data.data) == self.hash
 
 
 def hashed_parts(member: Member) -> list[HashedPart]:

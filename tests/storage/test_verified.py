@@ -16,7 +16,8 @@ from msdump.cli.main import main
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.pack_tree import pack_tree
-from msdump.storage import cache, packs
+from msdump.storage import packs
+from msdump.storage import verified as verification
 from msdump.storage.pack_format import BLOCK, Member
 from msdump.storage.packs import Pack, hashed_parts, open_pack
 from msdump.storage.sources import LocalSource
@@ -26,10 +27,10 @@ COUNT = 20
 
 
 @pytest.fixture(autouse=True)
-def verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> cache.Verified:
+def verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> verification.Verified:
     """An empty cache, which takes files that were written just now."""
-    monkeypatch.setattr(cache, "_SETTLED_NS", -(1 << 62))
-    fresh = cache.Verified(lambda: tmp_path / "cache")
+    monkeypatch.setattr(verification, "_SETTLED_NS", -(1 << 62))
+    fresh = verification.Verified(lambda: tmp_path / "cache")
     monkeypatch.setattr(packs, "verified", fresh)
     return fresh
 
@@ -178,16 +179,18 @@ def test_what_was_written_a_moment_ago_is_not_remembered(
     twins: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be written again within the same tick of the clock."""
-    monkeypatch.setattr(cache, "_SETTLED_NS", 1 << 62)
+    monkeypatch.setattr(verification, "_SETTLED_NS", 1 << 62)
     compare_dumps(*twins)
     forget()
     assert not (tmp_path / "cache").exists()
 
 
-def test_rows_are_bounded(twins: tuple[Path, Path], verified: cache.Verified, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_ROWS", 4)
+def test_rows_are_bounded(
+    twins: tuple[Path, Path], verified: verification.Verified, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "_MOST_ROWS", 4)
     clock = iter(range(1_000_000_000, 2_000_000_000))
-    monkeypatch.setattr(cache.time, "time", lambda: next(clock))
+    monkeypatch.setattr(verification.time, "time", lambda: next(clock))
     source = LocalSource(str(pack_of(twins[0])))
     for number in range(7):
         source.state_ns = number
@@ -199,7 +202,7 @@ def test_rows_are_bounded(twins: tuple[Path, Path], verified: cache.Verified, mo
     assert found[-1] == 6 and len(found) <= 4
 
 
-def test_threads_share_a_cache(twins: tuple[Path, Path], verified: cache.Verified) -> None:
+def test_threads_share_a_cache(twins: tuple[Path, Path], verified: verification.Verified) -> None:
     source = LocalSource(str(pack_of(twins[0])))
     threads = [threading.Thread(target=verified.keep, args=(source, {1, 2})) for _ in range(8)]
     for thread in threads:

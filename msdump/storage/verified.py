@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sqlite3
 import threading
@@ -31,13 +30,17 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _SETTLED_NS = 2_000_000_000
 
 
+def _folder() -> Path:
+    return cache_folder("packs")
+
+
 class Verified:
     """Positions in archives whose hashes were found right, kept over the end of the process.
 
     Edges:  a cache that cannot be written, or is damaged, keeps nothing: what it had is verified again.
     """
 
-    def __init__(self, folder: Callable[[], Path] = functools.partial(cache_folder, "packs")) -> None:
+    def __init__(self, folder: Callable[[], Path] = _folder) -> None:
         self.folder = folder
         self._lock = threading.Lock()
 
@@ -46,7 +49,10 @@ class Verified:
         key = _key(source)
         if key is None:
             return set()
-        with contextlib.suppress(sqlite3.Error, OSError, WriteError, ValueError), self._database(is_new=False) as database:
+        with (
+            contextlib.suppress(sqlite3.Error, OSError, WriteError, ValueError),
+            self._database(is_new=False) as database,
+        ):
             query = "select positions from verified_1 where (device, inode, size, changed, state) = (?, ?, ?, ?, ?)"
             row = database.execute(query, key).fetchone()
             if row is not None:
