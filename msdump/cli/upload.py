@@ -14,13 +14,13 @@ DONE, INCOMPLETE = 0, 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.description = (
-        "Send all files of a dump to an object store, under the names that they have below DIR. What is there already "
-        "in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects."
+        "Send all files of a dump to an object store, under the names that they have below DIR. What the store has "
+        "already is not sent again: the content decides, not the size. Pack the dump first: stores count objects."
     )
     parser.epilog = (
         "Keys, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, "
         "or the variables of another store. MSDUMP_UPLOAD sends a dump while it runs.\n\n"
-        "exit status: 0 all is there; 2 wrong usage; 4 some files could not be sent."
+        "exit status: 0 all is there; 2 wrong usage; 4 some files could not be sent: they are named."
     )
     parser.add_argument("dump", metavar="DIR", help="a dump, or any folder of one")
     parser.add_argument("address", metavar="ADDRESS", help="such as s3://bucket/job")

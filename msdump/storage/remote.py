@@ -21,7 +21,7 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
-from msdump.storage.sources import Stamp
+from msdump.storage.sources import Stamp, stamp_of
 
 # Paths of the standard library's have one slash less.
 _ADDRESS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)
@@ -29,6 +29,12 @@ _OBSTORE = ("s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure", "http", "h
 _BLOCK_BYTES = 1 << 20
 _KEPT_BLOCKS = 64
 _TAIL_BYTES = 64 << 10  # of an archive: the tail, and the index of a small one
+# Metadata of each object that `put_file` sends: a store's own tag is no hash of an object that came in parts. Azure
+# takes names of letters, digits and _ alone, and some proxies drop headers with a _.
+_CHECKSUM = "msdumpmd5"
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_READ_BYTES = 8 << 20
+_PART_BYTES, _MOST_PARTS = 16 << 20, 9000  # S3 takes 10,000 parts
 
 
 def is_remote(path: str) -> bool:
@@ -45,23 +51,34 @@ def canonical(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RemoteObject:
-    """One object.   url: whole address; tag: changes when its bytes do"""
+    """One object.
+
+    url    whole address
+    tag    changes when its bytes do
+    e_tag  the store's own tag of the content, "" where it has none
+    """
 
     url: str
     size: int
     tag: str
+    e_tag: str = ""
+
+
+_Facts = tuple[int, str, str]  # size, tag and e_tag of a `RemoteObject`
 
 
 class _Store(Protocol):
-    """One bucket, or one server."""
+    """One bucket, or one server.   checksum: what `put` got with the object, where the store keeps it"""
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, str]]: ...
+    def listed(self, path: str) -> Iterator[tuple[str, _Facts]]: ...
 
-    def head(self, path: str) -> tuple[int, str] | None: ...
+    def head(self, path: str) -> _Facts | None: ...
 
     def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]: ...
 
-    def put(self, path: str, file: str) -> None: ...
+    def put(self, path: str, file: str, checksum: str) -> None: ...
+
+    def checksum(self, path: str) -> str | None: ...
 
 
 class _Obstore:
@@ -74,6 +91,7 @@ class _Obstore:
         self._obstore = obstore
         self._missing = (obstore.exceptions.NotFoundError, FileNotFoundError)
         self._errors = (obstore.exceptions.BaseError,)
+        self._has_metadata = scheme not in ("http", "https")
         endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
         options: dict[str, Any] = {"allow_http": True} if endpoint.startswith("http://") or scheme == "http" else {}
         config = {"endpoint": endpoint} if endpoint and scheme in ("s3", "s3a") else {}
@@ -82,22 +100,22 @@ class _Obstore:
         except self._errors as error:
             raise ConfigError(f"{root}: expected the address of a store, got: {error!s:.300}.") from error
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, str]]:
+    def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
         try:
             for batch in self._obstore.list(self._store, prefix=path or None):
                 for one in batch:
-                    yield str(one["path"]), int(one["size"]), _tag(one)
+                    yield str(one["path"]), _facts(one)
         except self._errors as error:
             raise _refused(path, error) from error
 
-    def head(self, path: str) -> tuple[int, str] | None:
+    def head(self, path: str) -> _Facts | None:
         try:
             found = self._obstore.head(self._store, path)
         except self._missing:
             return None
         except self._errors as error:
             raise _refused(path, error) from error
-        return int(found["size"]), _tag(found)
+        return _facts(found)
 
     def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
         try:
@@ -106,19 +124,31 @@ class _Obstore:
             raise _refused(path, error) from error
         return [bytes(one) for one in found]
 
-    def put(self, path: str, file: str) -> None:
+    def put(self, path: str, file: str, checksum: str) -> None:
+        part = max(_PART_BYTES, -(-os.path.getsize(file) // _MOST_PARTS))
         try:
             with open(file, "rb") as content:
-                self._obstore.put(self._store, path, content)
+                attributes = {_CHECKSUM: checksum} if self._has_metadata else None
+                self._obstore.put(self._store, path, content, attributes=attributes, chunk_size=part, max_concurrency=4)
         except self._errors as error:
             raise _refused(path, error) from error
+
+    def checksum(self, path: str) -> str | None:
+        if not self._has_metadata:
+            return None
+        try:
+            found = self._obstore.get(self._store, path, options={"head": True}).attributes.get(_CHECKSUM)
+        except self._errors as error:
+            raise _refused(path, error) from error
+        return None if found is None else str(found)
 
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-def _tag(found: Any) -> str:
-    return f"{found.get('e_tag') or ''} {found.get('last_modified') or ''}"
+def _facts(found: Any) -> _Facts:
+    tag = found.get("e_tag") or ""
+    return int(found["size"]), f"{tag} {found.get('last_modified') or ''}", str(tag)
 
 
 def _refused(path: str, error: Exception) -> OSError:
@@ -134,34 +164,38 @@ class _Fsspec:
         self._files, base = url_to_fs(root)
         self._base = base.rstrip("/")
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, str]]:
+    def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
         self._files.invalidate_cache()
         for name, found in self._files.find(self._full(path), detail=True).items():
             if found.get("type") == "file":
-                yield name.removeprefix(self._base).lstrip("/"), int(found["size"]), _file_tag(found)
+                yield name.removeprefix(self._base).lstrip("/"), _file_facts(found)
 
-    def head(self, path: str) -> tuple[int, str] | None:
+    def head(self, path: str) -> _Facts | None:
         try:
             found = self._files.info(self._full(path))
         except FileNotFoundError:
             return None
-        return (int(found["size"]), _file_tag(found)) if found.get("type") == "file" else None
+        return _file_facts(found) if found.get("type") == "file" else None
 
     def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
         full = self._full(path)
         return list(self._files.cat_ranges([full] * len(starts), list(starts), list(ends), on_error="raise"))
 
-    def put(self, path: str, file: str) -> None:
+    def put(self, path: str, file: str, checksum: str) -> None:
         full = self._full(path)
         self._files.makedirs(full.rpartition("/")[0], exist_ok=True)
         self._files.put_file(file, full)
+
+    def checksum(self, path: str) -> str | None:
+        return None  # no two of its stores keep metadata in the same way
 
     def _full(self, path: str) -> str:
         return f"{self._base}/{path}" if path else self._base or "/"
 
 
-def _file_tag(found: Any) -> str:
-    return str(found.get("ETag") or found.get("mtime") or found.get("created") or "")
+def _file_facts(found: Any) -> _Facts:
+    tag = found.get("ETag") or ""
+    return int(found["size"]), str(tag or found.get("mtime") or found.get("created") or ""), str(tag)
 
 
 _stores: dict[str, _Store] = {}
@@ -204,7 +238,7 @@ def objects_below(url: str) -> list[RemoteObject]:
     """
     store, root, path = _store_of(url)
     try:
-        found = [RemoteObject(f"{root}/{name}", size, tag) for name, size, tag in store.listed(path)]
+        found = [RemoteObject(f"{root}/{name}", *facts) for name, facts in store.listed(path)]
         exact = f"{root}/{path}"
         inside = [one for one in found if one.url == exact or one.url.startswith(f"{exact}/") or not path]
         if not inside and path:
@@ -233,9 +267,49 @@ def find_object(url: str) -> RemoteObject | None:
 
 
 def put_file(url: str, file: str) -> None:
-    """Send a file of the disk.   Raises: OSError; ConfigError."""
-    store, _, path = _store_of(url)
-    store.put(path, file)
+    """Send a file of the disk.
+
+    Raises: OSError, also when the file changed meanwhile, so that the object may be neither the old nor the new one;
+            ConfigError.
+    """
+    store, root, path = _store_of(url)
+    before = stamp_of(os.stat(file))
+    with _lock:
+        _known.pop(f"{root}/{path}", None)
+    store.put(path, file, _md5_of(file))
+    if stamp_of(os.stat(file)) != before:
+        raise OSError(0, "the file changed while it was sent: send it again")
+
+
+def has_content(found: RemoteObject, file: str) -> bool:
+    """Whether an object holds the bytes of a file: by the store's tag where that is an MD5, by the checksum that
+    `put_file` left with it, or else by reading it until they differ.
+
+    Raises: OSError; ConfigError.
+    """
+    if found.size != os.path.getsize(file):
+        return False
+    md5 = _md5_of(file)
+    if found.e_tag.strip('"') == md5:
+        return True
+    store, _, path = _store_of(found.url)
+    kept = store.checksum(path)
+    if kept is not None and _MD5.fullmatch(kept):
+        return kept == md5
+    with open(file, "rb") as own:
+        for start in range(0, found.size, _READ_BYTES):
+            end = min(start + _READ_BYTES, found.size)
+            if store.ranges(path, [start], [end])[0] != own.read(end - start):
+                return False
+    return True
+
+
+def _md5_of(file: str) -> str:
+    digest = hashlib.md5(usedforsecurity=False)  # what stores use as a tag
+    with open(file, "rb") as content:
+        while block := content.read(_READ_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @dataclass(slots=True)

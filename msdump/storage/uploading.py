@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import queue
+import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msdump.errors import ConfigError
+from msdump.plain_files import kind_of
 from msdump.storage.pack_format import PART_SUFFIX
-from msdump.storage.remote import canonical, is_remote, objects_below, put_file
+from msdump.storage.remote import RemoteObject, canonical, has_content, is_remote, objects_below, put_file
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What was sent.   there: files that the store had already; failed: (path, why)"""
+    """What was sent.   there: files whose content the store had already; failed: (path, why)"""
 
     files: int = 0
     bytes_sent: int = 0
@@ -24,7 +26,7 @@ class Sent:
 
 
 def upload_tree(root: str | os.PathLike[str], address: str) -> Sent:
-    """Send every plain file below a folder that the store does not have in the same size; hidden temporaries stay.
+    """Send every plain file below a folder whose content the store does not have; hidden temporaries stay.
 
     Raises: ConfigError for an address that is none, or a folder that is not there; FormatError when the store cannot
             be listed.
@@ -35,34 +37,66 @@ def upload_tree(root: str | os.PathLike[str], address: str) -> Sent:
     if not os.path.isdir(top):
         raise ConfigError(f"DIR: expected a folder of a dump, got {top!r}, which is none.")
     url = canonical(address)
-    known = {one.url: one.size for one in objects_below(url)}
+    known = {one.url: one for one in objects_below(url)}
     return _send(top, url, _files_below(top), known)
 
 
-def _files_below(top: str) -> list[str]:
-    found: list[str] = []
-    for folder, _, names in os.walk(top):
-        paths = [os.path.join(folder, name) for name in sorted(names) if not name.endswith((".tmp", PART_SUFFIX))]
-        found += [path for path in paths if os.path.isfile(path) and not os.path.islink(path)]
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Files to send, and (path, why) of what cannot be."""
+
+    paths: list[str]
+    refused: list[tuple[str, str]]
+
+
+def _files_below(top: str) -> _Files:
+    """Links are not followed: what they name lies elsewhere."""
+    found = _Files([], [])
+
+    def refuse(error: OSError) -> None:
+        found.refused.append((str(error.filename), str(error.strerror or error)))
+
+    for folder, names, files in os.walk(top, onerror=refuse):
+        links = [name for name in names if os.path.islink(os.path.join(folder, name))]
+        for name in sorted([*files, *links]):
+            if name.endswith(".tmp"):
+                continue
+            path = os.path.join(folder, name)
+            why = _problem(path)
+            if why:
+                found.refused.append((path, why))
+            else:
+                found.paths.append(path)
     return found
 
 
-def _send(top: str, url: str, paths: list[str], known: dict[str, int]) -> Sent:
-    files = size = there = 0
-    failed: list[tuple[str, str]] = []
-    for path in paths:
+def _problem(path: str) -> str:
+    """Why a file cannot be sent; "" where it can."""
+    if path.endswith(PART_SUFFIX):
+        return "a pack that is still written, or whose writer was killed; `msdump recover` makes it whole"
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError as error:
+        return str(error.strerror or error)
+    return "" if stat.S_ISREG(mode) else f"expected a plain file, got {kind_of(mode)}"
+
+
+def _send(top: str, url: str, files: _Files, known: Mapping[str, RemoteObject]) -> Sent:
+    count = size = there = 0
+    failed = list(files.refused)
+    for path in files.paths:
         target = f"{url}/{os.path.relpath(path, top)}"
         try:
             own = os.path.getsize(path)
-            if known.get(target) == own:
+            if target in known and has_content(known[target], path):
                 there += 1
                 continue
             put_file(target, path)
         except OSError as error:
             failed.append((path, str(error.strerror or error)))
         else:
-            files, size = files + 1, size + own
-    return Sent(files, size, there, tuple(failed))
+            count, size = count + 1, size + own
+    return Sent(count, size, there, tuple(failed))
 
 
 class Uploader:
@@ -79,7 +113,8 @@ class Uploader:
         self._folders = tuple(dict.fromkeys(folders))
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._sent: list[Sent] = []
-        self._done: dict[str, int] = {}
+        self._done: set[str] = set()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._work, name="msdump-upload", daemon=True)
         # A wrong address is said before the first step.
         for folder in self._folders:
@@ -92,12 +127,14 @@ class Uploader:
 
     def close(self) -> Sent:
         """Wait for all, and send what is left: side files. Idempotent."""
-        if self._thread.is_alive():
+        if not self._is_closed:
+            self._is_closed = True
             self._waiting.put(None)
             self._thread.join()
-            paths = dict.fromkeys(path for folder in self._folders for path in _files_below(folder))
-            rest = [path for path in paths if path not in self._done]
-            self._sent.append(_send(self._root, self._url, rest, {}))
+            below = [_files_below(folder) for folder in self._folders if os.path.isdir(folder)]
+            paths = dict.fromkeys(path for one in below for path in one.paths if path not in self._done)
+            refused = dict.fromkeys(pair for one in below for pair in one.refused)
+            self._sent.append(_send(self._root, self._url, _Files(list(paths), list(refused)), {}))
         return Sent(
             sum(one.files for one in self._sent),
             sum(one.bytes_sent for one in self._sent),
@@ -109,7 +146,8 @@ class Uploader:
         while (path := self._waiting.get()) is not None:
             if not os.path.exists(path):
                 continue  # an old iteration that was removed to make room
-            sent = _send(self._root, self._url, [path], {})
-            self._sent.append(sent)
+            sent = _send(self._root, self._url, _Files([path], []), {})
+            # What could not be sent is tried once more at the end, with all that is left.
             if not sent.failed:
-                self._done[path] = sent.files
+                self._sent.append(sent)
+                self._done.add(path)
