@@ -1,4 +1,4 @@
-"""Every exception that msdump raises. Nothing here imports anything.
+"""Every exception that msdump raises, whose messages hold no credentials of an address.
 
 MsdumpError
 +- ConfigError (RuntimeError, ValueError)   what the user asked for cannot be done
@@ -24,9 +24,14 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from msdump.addresses import without_secrets
+
 
 class MsdumpError(Exception):
     """Base of all errors that msdump raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
 
 
 class ConfigError(MsdumpError, RuntimeError, ValueError):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from msdump.addresses import without_secrets
 from msdump.errors import ConfigError
 from msdump.html_table import html_table
 
@@ -63,8 +64,11 @@ def _integer(value: Any) -> int | None:
 
 
 def utf8_text(value: Any) -> str:
-    """Its text; bytes of file names that are not UTF-8 become `\\xff`, other halves of characters `\\ud800`."""
-    text = str(value)
+    """Its text, without the secrets of addresses.
+
+    Edges: bytes of file names that are not UTF-8 become `\\xff`, other halves of characters `\\ud800`.
+    """
+    text = without_secrets(str(value))
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:

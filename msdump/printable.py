@@ -1,9 +1,12 @@
-"""Text of strangers that is to be read by a person: nothing in it acts on a terminal or hides what it is."""
+"""Text of strangers that is to be read by a person: nothing in it acts on a terminal or hides what it is, and no
+credential of an address is in it."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+
+from msdump.addresses import without_secrets
 
 LINE_ENDS = "\n\t"
 # Source: GitHub, workflow commands (`::name::value` at the start of a line, blanks before it left out, and `##[name]`
@@ -11,12 +14,15 @@ LINE_ENDS = "\n\t"
 _COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\w*\[)")
 
 
-def printable(text: str, keeps: str = "") -> str:
-    """The text with every character written out that a terminal may act on, or cannot show.
+def printable(text: str, keeps: str = "", has_secrets: bool = False) -> str:
+    """The text with every character written out that a terminal may act on, or cannot show, and without the secrets of
+    addresses.
 
-    keeps   characters that stay all the same, such as `LINE_ENDS` in a message of several lines
+    keeps        characters that stay all the same, such as `LINE_ENDS` in a message of several lines
+    has_secrets  for the one who must read them: the address of the viewer, with its token
     Example: "\\x1b" and "\\u202e" as six and eight letters; a byte that is not UTF-8 as "\\xff".
     """
+    text = text if has_secrets else without_secrets(text)
     if is_printable(text, keeps):
         return text
     return "".join(letter if letter.isprintable() or letter in keeps else _written_out(letter) for letter in text)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from msdump import __version__
-from msdump.cli.printing import complain, log_printable, open_standard_streams, silence
+from msdump.cli.printing import PrintableParser, complain, log_printable, open_standard_streams, silence
 from msdump.errors import ConfigError, MsdumpError, did_you_mean
 
 # Each name is a module of this package with `add_arguments(parser)` and `run(args) -> int`; only the chosen one is
@@ -95,7 +95,7 @@ _THRESHOLDS = (2_000_000, 20, 100)
 FAILED, WRONG_USAGE, NOTHING_DUMPED, DUMP_FAILED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(PrintableParser):
     """A parser, and all parsers of its subcommands, that offer the nearest name for a wrong choice."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

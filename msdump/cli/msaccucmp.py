@@ -15,7 +15,7 @@ from msdump.cli import msaccucmp_compare, msaccucmp_convert
 from msdump.cli.main import INTERRUPTED
 from msdump.cli.msaccucmp_compare import write_result
 from msdump.cli.options import path_argument
-from msdump.cli.printing import log, log_printable, open_standard_streams
+from msdump.cli.printing import PrintableParser, log, log_printable, open_standard_streams
 
 NO_COMMAND = 6
 # These two are of dumps only.
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None, program: str = "msaccucmp") -> int:
     open_standard_streams()
     log_printable()
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(prog=program)
+    parser = PrintableParser(prog=program)
     subparsers = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND")
     for name, command in SUBCOMMANDS.items():
         command.add_arguments(subparsers.add_parser(name, help=command.summary))

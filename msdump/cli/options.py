@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msdump.cli.printing import complain, is_terminal, say
@@ -127,8 +127,12 @@ def print_lines(lines: Sequence[str]) -> None:
     say("\n".join(lines))
 
 
-def write_text(path: str, text: str) -> None:
-    """Write a result; `-` is standard output.   Raises: ConfigError when the file cannot be written."""
+def write_text(path: str, text: str, mode: int = 0o666) -> None:
+    """Write a result; `-` is standard output.
+
+    mode    of a file that is new, less the umask
+    Raises: ConfigError when the file cannot be written.
+    """
     if path == "-":
         if is_terminal(sys.stdout):
             say(text, end="")
@@ -137,7 +141,14 @@ def write_text(path: str, text: str) -> None:
         return
     try:
         # Names may hold bytes that are not UTF-8.
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+        with open(
+            path,
+            "w",
+            encoding="utf-8",
+            errors="backslashreplace",
+            opener=lambda name, flags: os.open(name, flags, mode),
+        ) as file:
+            file.write(text)
     except OSError as error:
         raise ConfigError(f"{path}: expected to write the result, got: {error.strerror}.") from error
 

@@ -10,13 +10,14 @@ Tables and progress are rich's on a terminal, and plain aligned text, or nothing
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, TypeGuard
+from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
 from msdump.printable import LINE_ENDS, is_printable, printable, without_commands
 
@@ -24,12 +25,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = [
-    "BYTES", "FILES", "LINE_ENDS", "complain", "complain_of_damaged", "draw", "is_terminal", "log", "log_printable",
-    "open_standard_streams", "plain_table", "print_table", "printable", "progress_bar", "put", "rate_text",
-    "say", "silence",
+    "BYTES", "FILES", "LINE_ENDS", "PrintableParser", "complain", "complain_of_damaged", "draw", "is_terminal", "log",
+    "log_printable", "open_standard_streams", "plain_table", "print_table", "printable", "progress_bar", "put",
+    "rate_text", "say", "silence",
 ]  # fmt: skip
 
 BYTES, FILES = "bytes", "files"  # what a progress bar counts
+
+
+class PrintableParser(argparse.ArgumentParser):
+    """A parser, and those of its subcommands, whose messages go through here as well: they repeat what was typed."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        put(message, sys.stderr if file is None else file, end="")
 
 
 def log_printable() -> None:
@@ -50,9 +58,13 @@ def is_terminal(stream: TextIO | None) -> TypeGuard[TextIO]:
         return False
 
 
-def say(text: object = "", end: str = "\n", flush: bool = False) -> None:
-    """Print a result.   Raises: OSError, as BrokenPipeError where its reader has gone."""
-    put(text, sys.stdout, end, flush)
+def say(text: object = "", end: str = "\n", flush: bool = False, has_secrets: bool = False) -> None:
+    """Print a result.
+
+    has_secrets  as in `printable`
+    Raises:      OSError, as BrokenPipeError where its reader has gone.
+    """
+    put(text, sys.stdout, end, flush, has_secrets)
 
 
 def complain(text: object = "", end: str = "\n") -> None:
@@ -71,7 +83,7 @@ def log(level: str, text: str) -> None:
     say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} ({os.getpid()}) - [{level}] {text}", flush=True)
 
 
-def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = False) -> None:
+def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = False, has_secrets: bool = False) -> None:
     """Print a text of any lines to a stream; to none when it is None, which is how Python has a closed one.
 
     Edges:   what the stream's encoding cannot spell is written out as well.
@@ -80,7 +92,7 @@ def put(text: object, stream: TextIO | None, end: str = "\n", flush: bool = Fals
     if stream is None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    message = without_commands(printable(str(text), LINE_ENDS)) + end
+    message = without_commands(printable(str(text), LINE_ENDS, has_secrets)) + end
     try:
         stream.write(message.encode(encoding, "backslashreplace").decode(encoding))
         if flush:
@@ -163,7 +175,8 @@ def _printable_columns(rows: Sequence[Sequence[str]], keeps: str) -> list[Sequen
 
 
 def _printable_column(cells: Sequence[str], keeps: str) -> Sequence[str]:
-    return cells if is_printable("".join(cells), keeps) else [printable(cell, keeps) for cell in cells]
+    text = "".join(cells)
+    return cells if is_printable(text, keeps) and ":/" not in text else [printable(cell, keeps) for cell in cells]
 
 
 def _widths(lines: Sequence[Sequence[str]]) -> list[int]:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         has_index=not args.no_index,
         has_actions=args.allow_actions,
     ) as viewing:
-        say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True)
+        say(f"{viewing.url}\nThe page is at this address until Ctrl-C.", flush=True, has_secrets=True)
         if os.environ.get("SSH_CONNECTION"):
             say(f"From the machine that you sit at: ssh -N -L {viewing.port}:127.0.0.1:{viewing.port} HOST", flush=True)
         elif not args.no_browser and not _opened(viewing.browser_url):

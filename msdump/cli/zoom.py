@@ -10,10 +10,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from msdump.addresses import without_secrets
 from msdump.cli.main import main
 from msdump.cli.options import OP_HELP, add_step_options, selected_steps
 from msdump.cli.printing import complain, say
 from msdump.errors import ConfigError, FormatError
+from msdump.storage.remote import is_remote
 
 WRITTEN = 0
 _EPILOG = """
@@ -89,7 +91,9 @@ def _arguments(is_acl: bool, config: str, command: list[str]) -> list[str]:
 
 def _places(dump: str, name: str, path: str | None, config: str | None) -> tuple[str, str]:
     """Absolute paths of the new dump and of the configuration.   Raises: ConfigError for a file that is there."""
-    base = os.path.abspath(dump.rstrip(os.sep)) + "_zoom"
+    # Beside the dump; for one in a store it is the current folder.
+    home = re.sub(r"[^\w.-]", "_", without_secrets(dump).rstrip("/").rpartition("/")[2]) if is_remote(dump) else dump
+    base = os.path.abspath(home.rstrip(os.sep)) + "_zoom"
     if config is not None and os.path.exists(config):
         raise ConfigError(f"--config: expected a new file, got {config!r}, which is there. Choose another name.")
     short = re.sub(r"[^\w.-]", "_", name[-100:]).lstrip(".") or "operator"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from msdump.addresses import shown_argument
 from msdump.errors import ConfigError, did_you_mean
 
 # MindSpore Dump: which configuration, whose process.
@@ -319,8 +320,8 @@ def upload_address(environ: Mapping[str, str] = os.environ) -> str:
     text = environ.get(UPLOAD, "").strip()
     if text and not _ADDRESS.fullmatch(text):
         raise ConfigError(
-            f'environment variable {UPLOAD}: expected an address such as s3://bucket/job, got "{text}". '
-            "Correct it, or unset the variable."
+            f"environment variable {UPLOAD}: expected an address such as s3://bucket/job, got "
+            f'"{shown_argument(text)}". Correct it, or unset the variable.'
         )
     return text.rstrip("/")
 

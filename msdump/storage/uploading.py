@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msdump.addresses import shown_argument
 from msdump.errors import ConfigError
 from msdump.plain_files import kind_of
 from msdump.storage.pack_format import PART_SUFFIX
@@ -33,7 +34,9 @@ def upload_tree(root: str | os.PathLike[str], address: str) -> Sent:
     """
     top = os.fspath(root)
     if not is_remote(address):
-        raise ConfigError(f"ADDRESS: expected an address such as s3://bucket/job, got {address!r}. Correct it.")
+        raise ConfigError(
+            f"ADDRESS: expected an address such as s3://bucket/job, got {shown_argument(address)!r}. Correct it."
+        )
     if not os.path.isdir(top):
         raise ConfigError(f"DIR: expected a folder of a dump, got {top!r}, which is none.")
     url = canonical(address)

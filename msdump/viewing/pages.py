@@ -13,10 +13,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from msdump import __version__
+from msdump.addresses import value_without_secrets, without_secrets
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison, StepResult
 from msdump.analysis.find.nan import NonFinite
@@ -265,8 +266,11 @@ def _attributes(operator: ExportedOperator) -> list[list[str]] | None:
 
 
 def encoded(answer: Any) -> bytes:
-    """JSON without a number that is none."""
-    return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+    """JSON without a number that is none, and without the secrets of addresses."""
+    text = json.dumps(answer, allow_nan=False, separators=(",", ":"))
+    if ":/" in text:
+        text = json.dumps(value_without_secrets(answer), allow_nan=False, separators=(",", ":"))
+    return text.encode()
 
 
 def _line(line: SourceLine | None) -> list[Any] | None:
@@ -290,7 +294,7 @@ def _parts(parts: Iterable[int | None]) -> str:
 
 def _title(path: Path) -> str:
     """The last two parts: many dumps are folders `dump` of folders that have telling names."""
-    return "/".join(path.absolute().parts[-2:]).lstrip("/")
+    return "/".join(PurePath(without_secrets(str(path.absolute()))).parts[-2:]).lstrip("/")
 
 
 def _file_name(path: str) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from msdump.addresses import without_secrets
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.atomic import write_file
 from msdump.storage import files as storage
@@ -90,8 +91,9 @@ class Viewing:
         self._filling = context.Process(target=fill, args=(wanted, path, os.getpid()), daemon=True)
         self._filling.start()
         mapping = wanted.mapping if has_actions else None
+        title = Path(without_secrets(str(wanted.dump))).absolute().name
         guard = Guard(
-            self._make_application(self.index, Path(wanted.dump).absolute().name, mapping, tokens.action),
+            self._make_application(self.index, title, mapping, tokens.action),
             tokens,
             cookie=f"msdump-{self.port}",
             hosts={*LOCAL_NAMES, shown, *allowed_hosts},

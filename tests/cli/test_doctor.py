@@ -34,13 +34,22 @@ def test_as_json_and_without_what_is_private(
     monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(dump / "secret/nowhere.json"))
     monkeypatch.setenv("MSDUMP_DISK_BUDGET", "lots")
     monkeypatch.setenv("MASTER_ADDR", "10.1.2.3")
+    monkeypatch.setenv("MSDUMP_UPLOAD", "s3://KEYID:SECRETPW@bucket/team/job")
     assert main(["doctor", str(dump), "--json", "-"]) == 1
     text = capsys.readouterr().out
     value = json.loads(text)
     assert value["dump"]["iterations"] == "2" and value["environment"]["MASTER_ADDR"] == "set"
     assert value["environment"]["MINDSPORE_DUMP_CONFIG"].endswith("nowhere.json")
+    assert value["environment"]["MSDUMP_UPLOAD"] == "s3://(hidden)/job"
     assert [one for one in value["problems"] if "nowhere.json" in one] and len(value["problems"]) == 2
-    for private in (str(dump.parent), str(Path.home()) + "/", "10.1.2.3", f'"{socket.gethostname()}"'):
+    for private in (
+        str(dump.parent),
+        str(Path.home()) + "/",
+        "10.1.2.3",
+        "SECRETPW",
+        "KEYID",
+        f'"{socket.gethostname()}"',
+    ):
         assert private not in text
 
 

@@ -56,7 +56,7 @@ def test_only_what_a_terminal_shows_is_left(text: str) -> None:
     shown = printable(text)
     assert all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in shown)
     assert printable(shown) == shown
-    if text.isprintable():
+    if text.isprintable() and ":/" not in text:  # an address may hold a password
         assert shown == text
     assert printable(f"{text}\n{text}", LINE_ENDS).count("\n") == 2 * text.count("\n") + 1
 
