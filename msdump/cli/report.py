@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         report = write_report(contents, args.output, max_bytes=largest, is_redacted=args.redact)
     overview = report.overview
     if args.md:
-        write_text(args.md, markdown(overview))
+        write_text(args.md, markdown(overview), 0o600)
     if args.md != "-":
         say(overview["verdict"]["text"])
         say(f"{report.path} ({format_size(report.size)}): open it in a browser.")

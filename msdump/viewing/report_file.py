@@ -20,8 +20,9 @@ from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
 from msdump.plain_files import read_start
+from msdump.printable import printable
 from msdump.viewing.pages import Answer, Pages, encoded
-from msdump.viewing.redaction import redacted
+from msdump.viewing.redaction import Redaction
 
 LARGEST_BYTES = 8 << 20
 _START = b"<!doctype html>\n<!-- msdump report -->\n"
@@ -56,7 +57,9 @@ def write_report(
     pages = Pages(contents)
     answers = {name: pages.get(name) for name in pages.paths()}
     if is_redacted:
-        answers = {name: redacted(answer, contents.dump.path) for name, answer in answers.items()}
+        places = [dump.path for dump in (contents.dump, contents.golden) if dump is not None]
+        redaction = Redaction(answers, places)
+        answers = {name: redaction.of(answer) for name, answer in answers.items()}
     left_out: list[str] = []
     text = _page(answers, left_out)
     for smaller in (_without_healthy_exponents, _without_exponents):
@@ -126,7 +129,7 @@ def _page(answers: dict[str, Answer], left_out: list[str]) -> bytes:
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
-    title = html.escape(f"{overview['dump']} – msdump")
+    title = html.escape(f"{printable(overview['dump'])} – msdump")
     return (
         _START
         + (

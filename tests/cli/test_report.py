@@ -28,6 +28,12 @@ def test_markdown_goes_to_standard_output_alone(dump, tmp_path, capsys):
     assert capsys.readouterr().out.startswith("### ❌ ")
     assert main(["report", str(dump), "-o", str(tmp_path / "r.html"), "--md", str(tmp_path / "r.md"), "--redact"]) == 0
     assert (tmp_path / "r.md").read_text(encoding="utf-8").splitlines()[0] == "### ❌ `dump`"
+    assert (tmp_path / "r.md").stat().st_mode & 0o777 == (tmp_path / "r.html").stat().st_mode & 0o777 == 0o600
+    # The summary of a job is a file of the runner, who reads it afterwards.
+    (tmp_path / "summary").touch(0o644)
+    (tmp_path / "summary").chmod(0o644)
+    assert main(["report", str(dump), "-o", str(tmp_path / "r.html"), "--md", str(tmp_path / "summary")]) == 0
+    assert (tmp_path / "summary").stat().st_mode & 0o777 == 0o644
 
 
 def test_two_dumps(dump, tmp_path, capsys):
