@@ -7,18 +7,23 @@ fsspec. Neither is imported before such an address is opened.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import logging
 import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Protocol, cast
+from urllib.parse import unquote
 
 import numpy as np
 
+from msdump.addresses import without_secrets
 from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.storage.sources import Stamp, stamp_of
@@ -35,6 +40,11 @@ _CHECKSUM = "msdumpmd5"
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _READ_BYTES = 8 << 20
 _PART_BYTES, _MOST_PARTS = 16 << 20, 9000  # S3 takes 10,000 parts
+# A silent store is reported after the first of these, is asked again until the third, and ends the command then.
+_QUIET_SECONDS, _READ_SECONDS, _RETRY_SECONDS = 5, 20, 60
+_LIST_SECONDS, _DATA_SECONDS = 60, 24 * 3600  # of one request
+_MOST_OBJECTS, _DEEPEST = 5_000_000, 64
+_log = logging.getLogger("msdump")
 
 
 def is_remote(path: str) -> bool:
@@ -86,23 +96,41 @@ class _Obstore:
 
     def __init__(self, root: str, scheme: str) -> None:
         import obstore
-        from obstore.store import from_url
 
         self._obstore = obstore
         self._missing = (obstore.exceptions.NotFoundError, FileNotFoundError)
         self._errors = (obstore.exceptions.BaseError,)
         self._has_metadata = scheme not in ("http", "https")
+        self._root, self._scheme = root, scheme
+        # A listing that never ends is cut; data may take as long as bytes come.
+        self._lists: Any = self._opened(_LIST_SECONDS)
+        self._store: Any = self._opened(_DATA_SECONDS)
+
+    def _opened(self, seconds: int) -> Any:
+        from obstore.store import from_url
+
         endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-        options: dict[str, Any] = {"allow_http": True} if endpoint.startswith("http://") or scheme == "http" else {}
-        config = {"endpoint": endpoint} if endpoint and scheme in ("s3", "s3a") else {}
+        client: dict[str, Any] = {"timeout": f"{seconds}s", "read_timeout": f"{_READ_SECONDS}s"}
+        if endpoint.startswith("http://") or self._scheme == "http":
+            client["allow_http"] = True
+        address: str = self._root
+        config: dict[str, str] = {}
+        if self._scheme in ("s3", "s3a"):
+            address, config = _with_keys(self._root, {"endpoint": endpoint} if endpoint else {})
+        retries = {"max_retries": 10, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
         try:
-            self._store: Any = cast(Any, from_url)(root, client_options=options, **config)
+            try:
+                return cast(Any, from_url)(address, client_options=client, retry_config=retries, **config)
+            except ValueError:  # obstore before 0.11 knows no read_timeout
+                client = {**client, "timeout": f"{_LIST_SECONDS}s"}
+                del client["read_timeout"]
+                return cast(Any, from_url)(address, client_options=client, retry_config=retries, **config)
         except self._errors as error:
-            raise ConfigError(f"{root}: expected the address of a store, got: {error!s:.300}.") from error
+            raise ConfigError(f"{self._root}: expected the address of a store, got: {error!s:.300}.") from error
 
     def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
         try:
-            for batch in self._obstore.list(self._store, prefix=path or None):
+            for batch in self._obstore.list(self._lists, prefix=path or None):
                 for one in batch:
                     yield str(one["path"]), _facts(one)
         except self._errors as error:
@@ -110,7 +138,7 @@ class _Obstore:
 
     def head(self, path: str) -> _Facts | None:
         try:
-            found = self._obstore.head(self._store, path)
+            found = self._obstore.head(self._lists, path)
         except self._missing:
             return None
         except self._errors as error:
@@ -126,9 +154,9 @@ class _Obstore:
 
     def put(self, path: str, file: str, checksum: str) -> None:
         part = max(_PART_BYTES, -(-os.path.getsize(file) // _MOST_PARTS))
+        attributes = {_CHECKSUM: checksum} if self._has_metadata else None
         try:
             with open(file, "rb") as content:
-                attributes = {_CHECKSUM: checksum} if self._has_metadata else None
                 self._obstore.put(self._store, path, content, attributes=attributes, chunk_size=part, max_concurrency=4)
         except self._errors as error:
             raise _refused(path, error) from error
@@ -137,7 +165,7 @@ class _Obstore:
         if not self._has_metadata:
             return None
         try:
-            found = self._obstore.get(self._store, path, options={"head": True}).attributes.get(_CHECKSUM)
+            found = self._obstore.get(self._lists, path, options={"head": True}).attributes.get(_CHECKSUM)
         except self._errors as error:
             raise _refused(path, error) from error
         return None if found is None else str(found)
@@ -146,51 +174,82 @@ class _Obstore:
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
+def _with_keys(root: str, config: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """(`s3://bucket`, configuration with the keys) of `s3://KEY:SECRET@bucket`."""
+    scheme, _, rest = root.partition("://")
+    user, at, bucket = rest.rpartition("@")
+    if not at:
+        return root, config
+    key, _, secret = user.partition(":")
+    return f"{scheme}://{bucket}", {**config, "access_key_id": unquote(key), "secret_access_key": unquote(secret)}
+
+
 def _facts(found: Any) -> _Facts:
     tag = found.get("e_tag") or ""
     return int(found["size"]), f"{tag} {found.get('last_modified') or ''}", str(tag)
 
 
 def _refused(path: str, error: Exception) -> OSError:
-    return OSError(0, f"the store refuses {path}: {str(error).splitlines()[0]:.300}")
+    lines = without_secrets(str(error)).splitlines() or [type(error).__name__]
+    return OSError(0, f"the store refuses {path}: {lines[0]:.300}")
 
 
 class _Fsspec:
-    """Raises: OSError."""
+    """Raises: OSError. Not every file system of fsspec may be used by several threads, so one at a time does."""
 
     def __init__(self, root: str) -> None:
         from fsspec.core import url_to_fs
 
         self._files, base = url_to_fs(root)
         self._base = base.rstrip("/")
+        self._lock = threading.Lock()
 
     def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
-        self._files.invalidate_cache()
-        for name, found in self._files.find(self._full(path), detail=True).items():
-            if found.get("type") == "file":
-                yield name.removeprefix(self._base).lstrip("/"), _file_facts(found)
+        try:
+            with self._asking(path):
+                self._files.invalidate_cache()
+                # Not `find`: it leaves out what cannot be listed, and ends when all is.
+                for _, _, found in self._files.walk(self._full(path), _DEEPEST, on_error="raise", detail=True):
+                    for info in found.values():
+                        yield info["name"].removeprefix(self._base).lstrip("/"), _file_facts(info)
+        except (FileNotFoundError, NotADirectoryError):
+            return
 
     def head(self, path: str) -> _Facts | None:
         try:
-            found = self._files.info(self._full(path))
+            with self._asking(path):
+                found = self._files.info(self._full(path))
         except FileNotFoundError:
             return None
         return _file_facts(found) if found.get("type") == "file" else None
 
     def ranges(self, path: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
         full = self._full(path)
-        return list(self._files.cat_ranges([full] * len(starts), list(starts), list(ends), on_error="raise"))
+        with self._asking(path):
+            return list(self._files.cat_ranges([full] * len(starts), list(starts), list(ends), on_error="raise"))
 
     def put(self, path: str, file: str, checksum: str) -> None:
         full = self._full(path)
-        self._files.makedirs(full.rpartition("/")[0], exist_ok=True)
-        self._files.put_file(file, full)
+        with self._asking(path):
+            self._files.makedirs(full.rpartition("/")[0], exist_ok=True)
+            self._files.put_file(file, full)
 
     def checksum(self, path: str) -> str | None:
         return None  # no two of its stores keep metadata in the same way
 
     def _full(self, path: str) -> str:
         return f"{self._base}/{path}" if path else self._base or "/"
+
+    @contextlib.contextmanager
+    def _asking(self, path: str) -> Iterator[None]:
+        """Errors of the packages that fsspec asks become OSError."""
+        with self._lock:
+            try:
+                yield
+            except OSError:
+                raise
+            except Exception as error:
+                raise _refused(path, error) from error
 
 
 def _file_facts(found: Any) -> _Facts:
@@ -204,7 +263,7 @@ _lock = threading.Lock()
 
 
 def _store_of(url: str) -> tuple[_Store, str, str]:
-    """(store, its address, path in it).   Raises: ConfigError."""
+    """(store, its address, path in it).   Raises: ConfigError; FormatError when it cannot be reached."""
     match = _ADDRESS.fullmatch(url)
     assert match is not None
     scheme = match["scheme"]
@@ -223,7 +282,10 @@ def _opened(root: str, scheme: str) -> _Store:
         except ImportError:
             pass
     try:
-        return _Fsspec(root)
+        with _waiting(root):
+            return _Fsspec(root)
+    except OSError as error:
+        raise FormatError(f"{root}: expected a store that answers, got: {error.strerror or error}.") from error
     except (ImportError, ValueError) as error:
         extra = "msdump[remote]" if scheme in _OBSTORE else f"fsspec and its package for {scheme}"
         raise ConfigError(
@@ -234,21 +296,30 @@ def _opened(root: str, scheme: str) -> _Store:
 def objects_below(url: str) -> list[RemoteObject]:
     """Every object whose address begins with this one and a slash; the object itself where it is one.
 
-    Raises: ConfigError; FormatError when the store cannot be read.
+    Raises: ConfigError; FormatError when the store cannot be read, or its listing has no end.
     """
     store, root, path = _store_of(url)
+    exact = f"{root}/{path}"
+    inside: dict[str, RemoteObject] = {}
     try:
-        found = [RemoteObject(f"{root}/{name}", *facts) for name, facts in store.listed(path)]
-        exact = f"{root}/{path}"
-        inside = [one for one in found if one.url == exact or one.url.startswith(f"{exact}/") or not path]
-        if not inside and path:
-            one = store.head(path)
-            inside = [] if one is None else [RemoteObject(exact, *one)]
+        with _waiting(url):
+            for name, facts in store.listed(path):
+                one = RemoteObject(f"{root}/{name}", *facts)
+                if one.url in inside:
+                    raise OSError(0, f"a listing that names {name} twice, so that it may have no end")
+                if one.url == exact or one.url.startswith(f"{exact}/") or not path:
+                    inside[one.url] = one
+                    if len(inside) > _MOST_OBJECTS:
+                        raise OSError(0, f"more than {_MOST_OBJECTS} objects. Open a folder of it, or pack the dump")
+            if not inside and path:
+                found = store.head(path)
+                if found is not None:
+                    inside[exact] = RemoteObject(exact, *found)
     except OSError as error:
         raise FormatError(f"{url}: expected to list it, got: {error.strerror or error}.") from error
     with _lock:
-        _known.update((one.url, one) for one in inside)
-    return inside
+        _known.update(inside)
+    return list(inside.values())
 
 
 def find_object(url: str) -> RemoteObject | None:
@@ -257,13 +328,30 @@ def find_object(url: str) -> RemoteObject | None:
         known = _known.get(url)
     if known is None:
         store, root, path = _store_of(url)
-        found = store.head(path)
+        with _waiting(url):
+            found = store.head(path)
         if found is None:
             return None
         known = RemoteObject(f"{root}/{path}", *found)
         with _lock:
             _known[known.url] = known
     return known
+
+
+@contextlib.contextmanager
+def _waiting(url: str) -> Iterator[None]:
+    """Say so where a store takes its time: a command that waits looks like one that hangs."""
+    text = (
+        f"{url}: the store takes more than {_QUIET_SECONDS} seconds. One that keeps silent is given up after about "
+        f"{_RETRY_SECONDS}."
+    )
+    timer = threading.Timer(_QUIET_SECONDS, _log.warning, (without_secrets(text),))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def put_file(url: str, file: str) -> None:
@@ -369,7 +457,8 @@ class RemoteSource:
         return [_blocks.get((self.stamp, number), functools.partial(block, number)) for number in numbers]
 
     def _get(self, starts: list[int], ends: list[int]) -> list[bytes]:
-        found = self._store.ranges(self._path, starts, ends)
+        with _waiting(self.where):
+            found = self._store.ranges(self._path, starts, ends)
         with _lock:
             traffic.requests += 1
             traffic.bytes_read += sum(map(len, found))
