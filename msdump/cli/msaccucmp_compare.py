@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import time
 from collections.abc import Sequence
@@ -345,7 +346,7 @@ def _run_batch(args: argparse.Namespace, request: Request) -> int:
 
 def _goldens(root: str, device: str, model: str, step: str) -> list[str]:
     """Where the golden files of a model may lie, the most particular place first."""
-    same = [str(path) for path in sorted(Path(root).glob(f"{device}/{model}/*/{step}"))]
+    same = [str(path) for path in sorted(Path(root).glob(f"{glob.escape(f'{device}/{model}')}/*/{step}"))]
     return [*same, os.path.join(root, model), root]
 
 

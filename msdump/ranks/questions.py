@@ -10,7 +10,7 @@ from typing import Any
 from msdump.errors import ConfigError, FormatError
 from msdump.frames import optional_package
 from msdump.ranks.rank_sets import parse_ranks
-from msdump.ranks.tables import MORE_COLUMNS, parts_of
+from msdump.ranks.tables import MORE_COLUMNS, duckdb_path, parts_of
 
 Row = tuple[Any, ...]
 # Relative difference of two l2norm that still agree.
@@ -192,17 +192,20 @@ class Tables:
         whole = []
         for part in parts:
             try:
-                self._database.read_parquet([os.fspath(part)]).limit(0).fetchall()
-                whole.append(os.fspath(part))
+                path = duckdb_path(part)
+                self._database.read_parquet([path], hive_partitioning=False).limit(0).fetchall()
+                whole.append(path)
             except self._duckdb.Error as error:
                 problem = FormatError(f"{part}: expected a whole table, got: {str(error).splitlines()[0]}.")
                 self.damaged.append((os.fspath(part), problem))
+            except FormatError as error:
+                self.damaged.append((os.fspath(part), error))
         if not whole:
             raise self.damaged[0][1]
         # Whoever wrote a part before there was a column says nothing about it.
-        known = set(self._database.read_parquet(whole, union_by_name=True).columns)
-        absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in known]
-        self._database.read_parquet(whole, union_by_name=True).project(", ".join(["*", *absent])).create_view(name)
+        rows = self._database.read_parquet(whole, union_by_name=True, hive_partitioning=False)
+        absent = [f"NULL AS {each.name}" for each in MORE_COLUMNS if each.name not in rows.columns]
+        rows.project(", ".join(["*", *absent])).create_view(name)
 
     def sql(self, query: str) -> Any:
         """The result of a query of your own, about the table `tensors`, and `golden` where there is one.

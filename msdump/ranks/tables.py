@@ -55,6 +55,7 @@ _SEVERAL_RUNS = (
 _TWICE = (
     "expected one file of each tensor, got those of several runs for {count}. Dump each job into a folder of its own."
 )
+_PATTERN = re.compile(r"[*?\[]")
 PART = re.compile(r"rank_(?P<rank>[0-9]+|none)\.iteration_(?P<iteration>[0-9]+)\.parquet")
 
 
@@ -244,6 +245,18 @@ def _message(operand: MessageOperand) -> tuple[str, str, str | None]:
     return text, SENT if operand.io == INPUT else RECEIVED, operand.misuse or None
 
 
+def duckdb_path(path: str | os.PathLike[str]) -> str:
+    """The path of one file as DuckDB takes it for that file and no other: it reads *, ? and [ as patterns, and ~ at
+    the start as the user's folder.
+
+    Raises: FormatError for a backslash beside one of them, which nothing makes literal.
+    """
+    text = os.path.abspath(path)
+    if "\\" in text and _PATTERN.search(text):
+        raise FormatError(f"{text}: expected a path without a backslash beside *, ? or [. Move the tables.")
+    return _PATTERN.sub(r"[\g<0>]", text)
+
+
 def write_parquet_file(table: Table, path: str) -> None:
     """Write a table as Parquet by duckdb, whole or not at all.
 
@@ -255,7 +268,8 @@ def write_parquet_file(table: Table, path: str) -> None:
     duckdb = optional_package("duckdb", "tables")
     with duckdb_connection({"part": table}, "tables") as database:
         try:
-            database.sql("FROM part").write_parquet(os.fspath(temporary), compression="zstd")
+            # Written literally, but for a ~ at the start.
+            database.sql("FROM part").write_parquet(os.path.abspath(temporary), compression="zstd")
             os.replace(temporary, target)
         except (OSError, duckdb.Error) as error:
             raise WriteError(f"{path}: expected to write the table, got: {error}.") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 pytest.importorskip("duckdb")
 
 from msdump.cli.main import main
-from msdump.errors import ConfigError
+from msdump.errors import ConfigError, FormatError
 from msdump.ranks.job import job_report, write_tables
 from msdump.ranks.questions import Tables
+from msdump.ranks.tables import TABLE_COLUMNS
 from tests.analysis.small_dump import Array
 from tests.ranks.conftest import MakeJob
 
@@ -127,3 +129,29 @@ def test_first_divergence_of_each_rank_and_of_the_job(make_job: MakeJob, tmp_pat
     assert tolerant.rows == ()
     with pytest.raises(ConfigError, match="Give --golden"):
         Tables(tmp_path / "t").first_divergence()
+
+
+NAMES = ("a*b", "a**b", "c[1]", "d?e", "iteration=7", "{x,y}", "i'j", "g\\h", "~", "[", "]a[!b")
+
+
+def test_a_folder_of_any_name_is_itself_and_no_pattern(
+    make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside folders that the name would match as a pattern, with the same file names and other contents."""
+    monkeypatch.chdir(tmp_path)
+    write_tables([make_job()], "~", jobs=1, iteration=1)
+    assert list(tmp_path.joinpath("~").iterdir())
+    for name in NAMES:
+        if name != "~":
+            shutil.copytree("~", name)
+    write_tables([make_job("other")], "axb", jobs=1, iteration=0)
+    for other in ("c1", "dxe", "ax/b", "x"):
+        shutil.copytree("axb", other)
+    for name in NAMES:
+        opened = Tables(name)
+        assert opened.damaged == []
+        assert opened.sql("select distinct iteration from tensors").fetchall() == [(1,)], name
+        assert len(opened.sql("from tensors").columns) == len(TABLE_COLUMNS)
+    shutil.copytree("~", "g\\h*")
+    with pytest.raises(FormatError, match="without a backslash beside"):
+        Tables("g\\h*")
