@@ -5,6 +5,7 @@ A block's configuration counts before that of the environment, and the innermost
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from abc import ABC, abstractmethod
@@ -239,11 +240,16 @@ def _tell_compilers() -> None:
 
 
 class Dump:
-    """A dump from the beginning of a `with` block to its end, of everything that begins inside of it."""
+    """A dump from the beginning of a `with` block to its end, of everything that begins inside of it.
+
+    One that is not complete does not end the program: the log says it at the end of the block, `report().error` and
+    `close()` tell it to the code that asks, and `msdump run` ends with 4.
+    """
 
     def __init__(self, block: _Block) -> None:
         self._block = block
         self._session: sessions.Session | None = None
+        self._incomplete: DumpError | None = None
 
     @property
     def path(self) -> Path | None:
@@ -264,14 +270,24 @@ class Dump:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._session = self._block.end()
-        try:
-            if self._session is not None:
-                self._session.close()
-        except DumpError as incomplete:
-            if error is None:
-                raise
-            # The block's own error is what the user must see.
-            log.error("%s", incomplete)
+        with contextlib.suppress(DumpError):
+            self.close()
+        if self._incomplete is not None:
+            log.error("%s", self._incomplete)
+
+    def close(self) -> None:
+        """End the dump, where the block has not yet. What runs later is not dumped.
+
+        Raises: DumpError when the dump is not complete, at each call.
+        """
+        session = self._session or self._block.session
+        if session is not None:
+            try:
+                session.close()
+            except DumpError as incomplete:
+                self._incomplete = incomplete
+        if self._incomplete is not None:
+            raise DumpError(str(self._incomplete)) from self._incomplete
 
     def report(self) -> Report | None:
         """Counts up to now; None when the configuration asks for nothing, or no graph was compiled."""
@@ -286,8 +302,7 @@ def dump(config: Config) -> Dump:
              MindSpore and of torch.compile with the backend msdump, an acl.json dumps models that are loaded inside of
              the block; or a plan of either
     Edges:   graphs are compiled anew inside, and once more behind the block.
-    Raises:  ConfigError; what depends on the device is said when the first graph is compiled. At the end of the block
-             DumpError when the dump is not complete.
+    Raises:  ConfigError; what depends on the device is said when the first graph is compiled.
     """
     from msdump.config.acl_rules import DUMP
     from msdump.config.json_file import mapping_as_file, read_json_file

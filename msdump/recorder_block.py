@@ -53,6 +53,10 @@ class Recording:
         recorder = self._recorder
         return recorder is not None and recorder.trigger("command", why) is not None
 
+    def close(self) -> None:
+        """As `msdump.dump(...).close()`.   Raises: DumpError when steps that were to be kept are not on the disk."""
+        self._dump.close()
+
     def report(self) -> Report | None:
         """Counts up to now; None when nothing has run."""
         return self._dump.report()

@@ -77,6 +77,9 @@ class GoldenDump:
         __tracebackhide__ = True
         from msdump.errors import MsdumpError
 
+        # Behind the block, which does not end the test.
+        for error in self._errors():
+            pytest.fail(f"{self.path}: expected a whole dump, got: {error}", pytrace=False)
         try:
             if self._is_update:
                 self._update(has_tensors)
@@ -90,6 +93,12 @@ class GoldenDump:
             pytest.fail(str(error), pytrace=False)
         if problem:
             pytest.fail(problem, pytrace=False)
+
+    def _errors(self) -> list[str]:
+        from msdump import sessions
+
+        paths = [(Path(report.path), report.error) for report in sessions.reports() if report.error]
+        return [error for path, error in paths if self.path in (path, *path.parents)]
 
     def _update(self, has_tensors: bool) -> None:
         from msdump.analysis.stat.statistics import write_statistic_files

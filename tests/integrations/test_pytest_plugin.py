@@ -47,13 +47,13 @@ TESTS = {"mindspore": MINDSPORE, "torch": TORCH, "onnx": ONNX}
 FIRST = {"mindspore": "Mul-op", "torch": "aten.mul", "onnx": "Mul"}
 
 
-def run(folder: Path, name: str, factor: float, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, name: str, factor: float, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     text = f"import numpy as np\nimport msdump\nFACTOR = {factor}\n{TESTS[name]}"
     (folder / "test_model.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_model.py", *options]
     if "msdump.integrations" not in os.environ.get("PYTEST_PLUGINS", ""):
         command[3:3] = ["-p", "msdump.integrations.pytest_plugin"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -76,3 +76,13 @@ def test_it_names_the_first_operator_that_differs(name: str, tmp_path: Path) -> 
     report = re.search(r"^report: (.*)$", other.stdout, re.MULTILINE)
     assert report is not None and Path(report[1]).read_bytes().startswith(b"<!doctype html>")
     assert "msdump report" in (tmp_path / "x.xml").read_text()
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_dump_that_is_not_whole_fails_and_is_no_golden_dump(name: str, tmp_path: Path) -> None:
+    if name != "mindspore" and importlib.util.find_spec(name) is None:
+        pytest.skip(f"needs {name}")
+    made = run(tmp_path, name, 2.0, "--update-golden", MSDUMP_DISK_BUDGET="1")
+    assert made.returncode == 1 and "expected a whole dump, got" in made.stdout
+    assert "MSDUMP_DISK_BUDGET" in made.stdout
+    assert not (tmp_path / "golden").exists()

@@ -65,7 +65,7 @@ def dump(config: str | os.PathLike[str] | Mapping[str, Any]) -> Dump:
     """Dump what an acl.json asks for: `with msdump.acl.dump("acl.json") as d: ...`.
 
     config   path of the file, or a mapping that holds what such a file would
-    Raises:  AclConfigError; at the end of the block DumpError when the dump is not complete.
+    Raises:  AclConfigError.
     """
     return dump_models(config)
 

@@ -148,6 +148,14 @@ class Watch(contextlib.ContextDecorator):
         if self._program is not None:
             self._program.resume()
 
+    def close(self) -> None:
+        """End the dump of the block, where it has one of its own.
+
+        Raises: DumpError when that is not complete, at each call, also behind the block.
+        """
+        if self._dump is not None:
+            self._dump.close()
+
     def report(self) -> Report | None:
         """Counts up to now; None when nothing is dumped."""
         if self._dump is not None:
