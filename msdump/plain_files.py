@@ -41,6 +41,11 @@ def kind_of(mode: int) -> str:
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file or folder of this name has not got its own yet, and is no part of any dump."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
 def unreadable(path: str | os.PathLike[str], error: OSError) -> FormatError:
     """The error of a file that the system did not let us read."""
     return FormatError(f"{os.fspath(path)}: expected to read it, got: {error.strerror or error}.")

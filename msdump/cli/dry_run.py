@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from msdump import measuring
 from msdump.cli.printing import complain
 from msdump.config.environment import UPLOAD
 from msdump.errors import DumpError, WriteError
+from msdump.formats.atomic import scratch_folder
 from msdump.measuring import Counts
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def measure(plan: Plan, command: Sequence[str]) -> Measured:
     Raises: DumpError with the end of what the script printed when it fails, or computes nothing that is dumped;
             WriteError when the folder cannot be created.
     """
-    folder = _folder_near(plan.where.path)
     config = json.loads(plan.source.text)
-    config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
-    (folder / "dump.json").write_text(json.dumps(config))
-    return _measured(folder, "", command, "a network whose device the configuration names")
+    with _folder_near(plan.where.path) as folder:
+        config["common_dump_settings"].update(path=str(folder / "dump"), iteration="all")
+        (folder / "dump.json").write_text(json.dumps(config))
+        return _measured(folder, "", command, "a network whose device the configuration names")
 
 
 def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) -> Measured:
@@ -75,29 +75,27 @@ def measure_script(command: Sequence[str], acl_json: Path | None, near: Path) ->
     Raises:    as `measure`.
     """
     what = "a model of which operators are dumped" if acl_json is None else f"a model that {acl_json} dumps"
-    return _measured(_folder_near(near), str(acl_json or _OWN), command, what)
+    with _folder_near(near) as folder:
+        return _measured(folder, str(acl_json or _OWN), command, what)
 
 
 def _measured(folder: Path, config: str, command: Sequence[str], what: str) -> Measured:
+    # The child's own `msdump` is this one, installed or not.
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, str(folder), config, *command],
+        env=_environment(paths),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     try:
-        # The child's own `msdump` is this one, installed or not.
-        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, str(folder), config, *command],
-            env=_environment(paths),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        try:
-            return Measured(**json.loads((folder / "measured.json").read_text()))
-        except (OSError, ValueError, TypeError):
-            text = "\n".join(done.stdout.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
-            raise DumpError(
-                f"{command[0]}: expected a script that runs {what}, got none. It ended with {done.returncode}:\n{text}"
-            ) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return Measured(**json.loads((folder / "measured.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        text = "\n".join(done.stdout.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
+        raise DumpError(
+            f"{command[0]}: expected a script that runs {what}, got none. It ended with {done.returncode}:\n{text}"
+        ) from None
 
 
 def _environment(paths: list[str]) -> dict[str, str]:
@@ -106,14 +104,21 @@ def _environment(paths: list[str]) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _folder_near(path: Path) -> Path:
-    """On the disk that the dump will go to.   Raises: WriteError."""
+@contextlib.contextmanager
+def _folder_near(path: Path) -> Iterator[Path]:
+    """On the disk that the dump will go to; it is removed at the end.   Raises: WriteError."""
     while not path.is_dir() and path != path.parent:
         path = path.parent
-    for parent in (path, None):
-        with contextlib.suppress(OSError):
-            return Path(tempfile.mkdtemp(prefix=".msdump-dry-run-", dir=parent))
-    raise WriteError(f"{path}: expected a folder to measure in, got none that can be written. Choose another path.")
+    with contextlib.ExitStack() as stack:
+        for parent in (path, Path(tempfile.gettempdir())):
+            with contextlib.suppress(WriteError):
+                folder = stack.enter_context(scratch_folder(parent))
+                break
+        else:
+            raise WriteError(
+                f"{path}: expected a folder to measure in, got none that can be written. Choose another path."
+            )
+        yield folder
 
 
 class _Stopwatch:

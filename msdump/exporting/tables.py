@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from msdump.analysis.stat.rows import COLUMNS, write_parquet_table
 from msdump.errors import WriteError
 from msdump.exporting import Written
 from msdump.exporting.files import new_file
+from msdump.formats.atomic import scratch_folder
 from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, table_of
 
 # Of the tables below; it grows when a column changes its meaning or goes.
@@ -54,15 +54,14 @@ def _notes(table: Table) -> tuple[str, ...]:
 
 def _write_database(contents: Contents, table: Table, target: Path) -> None:
     # Beside its place, so that it comes there whole or not at all.
-    temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
-    try:
-        with contextlib.closing(sqlite3.connect(temporary)) as database, database:
-            fill(database, contents, table)
-        os.replace(temporary, target)
-    except (sqlite3.Error, OSError) as error:
-        raise WriteError(f"{target}: expected to write the database, got: {error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with scratch_folder(target.parent) as scratch:
+        temporary = scratch / target.name
+        try:
+            with contextlib.closing(sqlite3.connect(temporary)) as database, database:
+                fill(database, contents, table)
+            os.replace(temporary, target)
+        except (sqlite3.Error, OSError) as error:
+            raise WriteError(f"{target}: expected to write the database, got: {error}.") from error
 
 
 def fill(database: sqlite3.Connection, contents: Contents, table: Table) -> None:

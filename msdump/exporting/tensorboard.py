@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from msdump.analysis.stat.rows import TensorStatistics
 from msdump.errors import ConfigError, WriteError
 from msdump.exponents import ExponentHistogram
 from msdump.exporting import Written
-from msdump.formats.atomic import make_dirs
+from msdump.formats.atomic import make_dirs, scratch_folder
 from msdump.frames import optional_package, utf8_text
 from msdump.printable import printable
 from msdump.records import OUTPUT
@@ -49,20 +47,19 @@ def export(contents: Contents, to: str, path: str) -> Written:
     notes = []
     if len(found) > room:
         notes.append(f"Left out: {len(found) - room} of {len(found)} tensors; TensorBoard holds {MOST_TAGS} tags well.")
-    temporary = root.parent / f".{uuid.uuid4().hex}.tmp"
     make_dirs(root.parent, 0o755)
-    try:
-        has_graphs = len({key[1] for key in kept}) > 1
-        for rank in sorted({key[0] for key in kept}):
-            mine = {key: found[key] for key in kept if key[0] == rank}
-            _write(writers, temporary / f"rank_{rank}", mine, has_graphs)
-        if root.is_dir():
-            root.rmdir()
-        os.replace(temporary, root)
-    except OSError as error:
-        raise WriteError(f"{root}: expected to write event files, got: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with scratch_folder(root.parent) as scratch:
+        temporary = scratch / root.name
+        try:
+            has_graphs = len({key[1] for key in kept}) > 1
+            for rank in sorted({key[0] for key in kept}):
+                mine = {key: found[key] for key in kept if key[0] == rank}
+                _write(writers, temporary / f"rank_{rank}", mine, has_graphs)
+            if root.is_dir():
+                root.rmdir()
+            os.replace(temporary, root)
+        except OSError as error:
+            raise WriteError(f"{root}: expected to write event files, got: {error.strerror}.") from error
     return Written((root,), tuple(notes))
 
 

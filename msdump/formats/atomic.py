@@ -1,7 +1,8 @@
 """Publishing of files: a file is there as a whole or not at all, also after the process was killed.
 
 The bytes go to a file without a name, which is then linked under its own (O_TMPFILE + link). Where the system has no
-such thing they go to a hidden sibling that is renamed. Nothing is flushed to the device: a power cut is not covered.
+such thing they go to a hidden sibling that is renamed. What other libraries write, and folders, come from a hidden
+folder. Nothing is flushed to the device: a power cut is not covered.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import itertools
 import mmap
 import os
 import re
+import shutil
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from msdump.errors import WriteError
 from msdump.formats import direct
@@ -24,7 +28,10 @@ from msdump.formats.folders import claim_dir, close_written, make_dirs, write_er
 from msdump.formats.spare_files import SpareFiles
 from msdump.plain_files import OPEN_FLAGS
 
-__all__ = ["Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "set_mode", "write_file"]
+__all__ = [
+    "Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "remove_leftovers", "scratch_folder",
+    "set_mode", "write_file",
+]  # fmt: skip
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _O_TMPFILE = getattr(os, "O_TMPFILE", 0)
@@ -41,6 +48,7 @@ SIBLING = re.compile(r"\.[0-9]+-[0-9]+-[0-9]+\.tmp")
 # give the inode of a folder that is gone to a new one.
 _swept_folders: set[tuple[str, int, int]] = set()
 _MAX_SWEPT_FOLDERS = 4096
+_SCRATCH_LOCK = "lock"
 
 
 class Folder:
@@ -304,6 +312,9 @@ class Folder:
             with contextlib.suppress(OSError):  # not ours to read, in use, or gone
                 fd = self.open_file(name, os.O_RDONLY)
                 try:
+                    if stat.S_ISDIR(os.fstat(fd).st_mode):
+                        _remove_dead_scratch(os.path.join(self.path, name))
+                        continue
                     # A living process, on this machine or another, holds the lock until its file has its name.
                     # A shared one: network filesystems give no other to whoever may only read.
                     fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -339,6 +350,73 @@ def link_or_copy(existing: str | os.PathLike[str], new: str | os.PathLike[str]) 
     new_folder_name, new_name = os.path.split(os.fspath(new))
     with Folder(existing_folder_name or ".") as source, Folder(new_folder_name or ".") as target:
         return target.link(existing_name, new_name, source)
+
+
+def remove_leftovers(folder: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left in a folder; nothing happens where there is no such folder."""
+    with contextlib.suppress(WriteError, OSError, ValueError), Folder(folder) as opened:
+        opened._remove_leftovers()
+
+
+@contextmanager
+def scratch_folder(parent: str | os.PathLike[str]) -> Iterator[Path]:
+    """A hidden folder in `parent` for what is renamed out of it when it is whole. It goes at the end, with what is left
+    in it; where the process was killed, the next one that writes to `parent` removes it.
+
+    Raises: WriteError when it cannot be made.
+    """
+    remove_leftovers(parent)
+    path, lock = _open_scratch(parent)
+    try:
+        yield path
+    finally:
+        _remove_scratch(path)
+        os.close(lock)
+
+
+def _open_scratch(parent: str | os.PathLike[str]) -> tuple[Path, int]:
+    """The folder, and the descriptor that holds its lock: a file in it, as network filesystems lock no folders."""
+    while True:
+        path = Path(parent, _sibling_name())
+        if not claim_dir(path):
+            continue
+        try:
+            lock = os.open(path / _SCRATCH_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | _O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # another process took it for a leftover
+            continue
+        except OSError as error:
+            raise write_error(str(path), "to make this folder", error) from error
+        with contextlib.suppress(OSError):  # no locks on this filesystem: then nobody removes leftovers either
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return path, lock
+        os.close(lock)
+
+
+def _remove_dead_scratch(path: str) -> None:
+    """Raises: OSError for one that is in use."""
+    try:
+        lock = os.open(os.path.join(path, _SCRATCH_LOCK), os.O_RDONLY | _O_NOFOLLOW | OPEN_FLAGS)
+    except FileNotFoundError:
+        os.rmdir(path)  # killed, or about to be locked: that process then makes another
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _remove_scratch(Path(path))
+    finally:
+        os.close(lock)
+
+
+def _remove_scratch(path: Path) -> None:
+    """The lock goes last: without it nobody would know whose the rest is."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path):
+            if name != _SCRATCH_LOCK:
+                shutil.rmtree(path / name, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    os.unlink(path / name)
+        os.unlink(path / _SCRATCH_LOCK)
+        os.rmdir(path)
 
 
 def set_mode(fd: int, mode: int) -> None:

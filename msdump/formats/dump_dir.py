@@ -32,7 +32,7 @@ from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_F
 from msdump.formats.sidecars import read_mapping, read_order
 from msdump.html_table import html_table
 from msdump.makers import maker
-from msdump.plain_files import SIDE_BYTES, unreadable
+from msdump.plain_files import SIDE_BYTES, is_temporary, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import split_pack_path
@@ -492,7 +492,7 @@ def _has_name(file: DumpedFile, glob: str) -> bool:
 
 def _is_side_file(folder: DumpedFolder, name: str) -> bool:
     """True for what a dump has beside its data."""
-    if name.startswith(".") and name.endswith(".tmp"):
+    if is_temporary(name):
         return True  # a file that a writer has not published yet
     if folder.place.layout == MSPROBE:
         return True

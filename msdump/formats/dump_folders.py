@@ -13,7 +13,7 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.paths.parse import FX, Place, parse_place
-from msdump.plain_files import unreadable
+from msdump.plain_files import is_temporary, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
@@ -101,7 +101,8 @@ class FolderWalk:
                 with os.scandir(path) as entries:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
-                            waiting.append((entry.path, depth + 1))
+                            if not is_temporary(entry.name):
+                                waiting.append((entry.path, depth + 1))
                         elif entry.is_file(follow_symlinks=False) or _stays_inside(entry, root):
                             if is_pack_name(entry.name):
                                 packs[entry.path] = entry.inode()

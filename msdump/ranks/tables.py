@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from msdump.analysis.stat.statistics import tensor_statistics
 from msdump.analysis.steps import Slot, StepKey, is_selected, read_steps
 from msdump.analysis.unset import UnsetTensors
 from msdump.errors import ConfigError, FormatError, MsdumpError, WriteError
-from msdump.formats.atomic import make_dirs
+from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_folders import DumpedFolder
 from msdump.formats.layout_json import RankLayout, format_placement
@@ -156,6 +155,7 @@ def write_part(unit: Unit, folder: str, is_forced: bool = False, rules: LayoutRu
     Errors are told by the result, so that one bad rank does not end the work of a thousand.
     """
     path = os.path.join(folder, unit.part_name)
+    remove_leftovers(folder)
     several = [] if not unit.others else [(unit.path, _SEVERAL_RUNS.format(count=unit.others + 1))]
     if os.path.exists(path) and not is_forced:
         return Part(unit, path, is_new=False, damaged=tuple(several))
@@ -264,17 +264,15 @@ def write_parquet_file(table: Table, path: str) -> None:
     """
     target = Path(path)
     make_dirs(target.parent)
-    temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
     duckdb = optional_package("duckdb", "tables")
-    with duckdb_connection({"part": table}, "tables") as database:
+    with duckdb_connection({"part": table}, "tables") as database, scratch_folder(target.parent) as scratch:
+        temporary = scratch / target.name
         try:
             # Written literally, but for a ~ at the start.
             database.sql("FROM part").write_parquet(os.path.abspath(temporary), compression="zstd")
             os.replace(temporary, target)
         except (OSError, duckdb.Error) as error:
             raise WriteError(f"{path}: expected to write the table, got: {error}.") from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def parts_of(

@@ -13,7 +13,7 @@ from pathlib import Path
 from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.plain_files import read_plain
-from msdump.recording.incidents import CONTROL, Incident, IncidentLog, read_json
+from msdump.recording.incidents import CONTROL, Incident, IncidentLog, read_json, remove_leftovers_below
 from msdump.recording.promotion import NOTE, finish, is_kept
 from msdump.recording.ring import Kept, RankRing, is_alive, is_home_of, is_own, own_homes, rank_rings
 
@@ -110,7 +110,11 @@ def collect(path: Path) -> Survey:
 
 
 def keep_left_over(rings: list[RankRing], path: Path) -> list[Collected]:
-    """Keep what lies in rings that nobody fills any longer, and that this process holds.   Raises: WriteError."""
+    """Keep what lies in rings that nobody fills any longer, and that this process holds.
+
+    What a killed process was about to keep is removed.   Raises: WriteError.
+    """
+    remove_leftovers_below(path)
     rings = [ring for ring in rings if _holds_steps(ring)]
     if not rings:
         return []

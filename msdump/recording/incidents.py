@@ -8,7 +8,6 @@ away and makes an incident of it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msdump.errors import FormatError, WriteError
-from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder, write_file
 from msdump.plain_files import read_plain
 
 log = logging.getLogger("msdump")
@@ -124,17 +123,13 @@ class IncidentLog:
     def take_request(self) -> Request | None:
         """What somebody asks for by `trigger.json`, which is gone then: one rank alone gets it."""
         file = self.folder / REQUEST
-        mine = self.folder / f".taken-{os.getpid()}-{time.time_ns()}"
         try:
             os.stat(file)
-            os.rename(file, mine)
-        except OSError:
+            with scratch_folder(self.folder) as scratch:
+                os.rename(file, scratch / REQUEST)
+                return _request_of(scratch / REQUEST)
+        except (OSError, WriteError):
             return None
-        try:
-            return _request_of(mine)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(mine)
 
     def _read(self, number: int) -> Incident | None:
         file = self.folder / f"{incident_name(number)}.json"
@@ -161,6 +156,13 @@ def request(path: Path, why: str, offset: int = 0) -> Path:
 def incidents_below(path: Path) -> Sequence[Incident]:
     """All that can be read, by number.   Raises: FormatError for one that cannot."""
     return [incident_of(path / CONTROL / f"{incident_name(number)}.json") for number in _numbers(path / CONTROL)]
+
+
+def remove_leftovers_below(path: Path) -> None:
+    """What killed processes were about to keep."""
+    remove_leftovers(path / CONTROL)
+    for number in _numbers(path / CONTROL):
+        remove_leftovers(path / incident_name(number))
 
 
 def last_number(folder: Path) -> int:

@@ -10,8 +10,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from msdump.errors import WriteError
-from msdump.formats.atomic import make_dirs, write_file
+from msdump.formats.atomic import make_dirs, scratch_folder, write_file
 from msdump.formats.folders import write_error
 from msdump.recording.incidents import Incident
 from msdump.recording.ring import Kept, RankRing
@@ -57,24 +56,22 @@ def promote(pinned: Path, ring: RankRing, path: Path, incident: Incident, kept: 
     """Copy what is pinned beside its place, then give it its name.   Raises: WriteError."""
     folder = path / incident.name
     make_dirs(folder)
-    copy = folder / f".{ring.tree.name}.{os.getpid()}.tmp"
-    try:
-        shutil.rmtree(copy, ignore_errors=True)
-        _copy_tree(pinned / ring.tree.name, copy)
-        for file in pinned.iterdir():
-            if file.suffix == ".txt":
-                shutil.copyfile(file, folder / f"{ring.tree.name}_{file.name}", follow_symlinks=False)
-        note = {"rank": ring.rank, "host": os.uname().nodename, "whole": kept.whole, "cut": kept.cut}
-        write_file(folder / NOTE.format(ring.rank), [(json.dumps(note) + "\n").encode()], _MODE, replace=True)
-        os.rename(copy, folder / ring.tree.name)
-    except OSError as error:
-        shutil.rmtree(copy, ignore_errors=True)
-        if error.errno in _TAKEN:
-            return  # another process was faster
-        raise write_error(str(folder / ring.tree.name), "to keep steps of the flight recorder", error) from error
-    except WriteError:
-        shutil.rmtree(copy, ignore_errors=True)
-        raise
+    with scratch_folder(folder) as scratch:
+        copy = scratch / ring.tree.name
+        try:
+            _copy_tree(pinned / ring.tree.name, copy)
+            for file in pinned.iterdir():
+                if file.suffix == ".txt":
+                    text = scratch / f"{ring.tree.name}_{file.name}"
+                    shutil.copyfile(file, text, follow_symlinks=False)
+                    os.replace(text, folder / text.name)
+            note = {"rank": ring.rank, "host": os.uname().nodename, "whole": kept.whole, "cut": kept.cut}
+            write_file(folder / NOTE.format(ring.rank), [(json.dumps(note) + "\n").encode()], _MODE, replace=True)
+            os.rename(copy, folder / ring.tree.name)
+        except OSError as error:
+            if error.errno in _TAKEN:
+                return  # another process was faster
+            raise write_error(str(folder / ring.tree.name), "to keep steps of the flight recorder", error) from error
 
 
 def _copy_tree(source: Path, target: Path) -> None:

@@ -34,7 +34,7 @@ from msdump.formats.atomic import link_or_copy, make_dirs, write_file
 from msdump.formats.folders import FolderHold, claim_dir, write_error
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.spare_files import SpareFiles
-from msdump.plain_files import read_plain
+from msdump.plain_files import is_temporary, read_plain
 from msdump.recording.incidents import read_json
 
 STATE, STEPS, PINNED = "recorder.json", "steps", "steps.json"
@@ -309,7 +309,7 @@ def _link_folder(source: Path, target: Path) -> None:
     make_dirs(target)
     for name in os.listdir(source):
         status = os.stat(source / name, follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode) and not _is_hidden(name) and not os.path.lexists(target / name):
+        if stat.S_ISREG(status.st_mode) and not is_temporary(name) and not os.path.lexists(target / name):
             try:
                 os.link(source / name, target / name)
             except FileNotFoundError:
@@ -318,11 +318,6 @@ def _link_folder(source: Path, target: Path) -> None:
                 if error.errno not in (errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS):
                     raise write_error(str(target / name), "a second name of a file in the ring", error) from error
                 shutil.copyfile(source / name, target / name, follow_symlinks=False)
-
-
-def _is_hidden(name: str) -> bool:
-    """A file that never got its name."""
-    return name.startswith(".") and name.endswith(".tmp")
 
 
 def _is_number(text: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msdump.addresses import shown_argument
 from msdump.errors import ConfigError
-from msdump.plain_files import kind_of
+from msdump.plain_files import is_temporary, kind_of
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.remote import RemoteObject, canonical, has_content, is_remote, objects_below, put_file
 
@@ -60,6 +60,7 @@ def _files_below(top: str) -> _Files:
         found.refused.append((str(error.filename), str(error.strerror or error)))
 
     for folder, names, files in os.walk(top, onerror=refuse):
+        names[:] = [name for name in names if not is_temporary(name)]
         links = [name for name in names if os.path.islink(os.path.join(folder, name))]
         for name in sorted([*files, *links]):
             if name.endswith(".tmp"):

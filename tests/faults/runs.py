@@ -22,6 +22,7 @@ from msdump.formats.sidecars import read_history, read_mapping, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
+from msdump.plain_files import is_temporary
 from tests.faults.scripts import Entry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,15 +85,18 @@ class Server:
         """Run an entry's script in this folder; its dump goes to the folder `dump` in it."""
         (folder / "script.py").write_text(entry.script)
         entry.prepare(folder)
-        return self.run_command(["run", *entry.options, "script.py"], folder, fault)
+        command = [part.format(folder=folder) for part in entry.command] or ["run", *entry.options, "script.py"]
+        return self.run_command(command, folder, fault, entry.below)
 
-    def run_command(self, command: Sequence[str], folder: Path, fault: Fault = Fault()) -> Run:
-        """Run `msdump` with this command line in a folder; calls on files below the folder `dump` in it count."""
+    def run_command(
+        self, command: Sequence[str], folder: Path, fault: Fault = Fault(), below: str = "dump"
+    ) -> Run:
+        """Run `msdump` with this command line in a folder; calls on files below the folder `below` in it count."""
         (folder / "calls.json").unlink(missing_ok=True)
         request = {
             "command": [*command],
             "folder": str(folder),
-            "below": str(folder / "dump"),
+            "below": str(folder / below),
             "environment": {"MSDUMP_DISK_FLOOR": "0"},
             "number": fault.number,
             "outcome": fault.outcome,
@@ -125,9 +129,14 @@ def tensors_on_disk(root: Path) -> Counter[str]:
     Raises: FormatError for a file that is not whole.
     """
     shown: Counter[str] = Counter()
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and not _is_hidden(path.relative_to(root))):
         shown.update(_shown(path, _NUMBERS.sub("#", str(path.relative_to(root)))))
     return shown
+
+
+def _is_hidden(path: Path) -> bool:
+    """What has not got its name yet, or lies in a folder of that kind."""
+    return any(is_temporary(part) for part in path.parts)
 
 
 def temporary_files(root: Path) -> list[Path]:
@@ -147,8 +156,6 @@ _READERS: dict[str, Callable[[Path], object]] = {
 
 
 def _shown(path: Path, name: str) -> list[str]:
-    if path.name.endswith(".tmp"):
-        return []
     if path.suffix == ".npy":
         return [f"{name} {_digest(read_npy(path).tobytes())}"]
     if path.name == "statistic.csv":

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.analysis.small_dump import floats, write_dump
+
 _MINDSPORE = """
 import numpy as np
 import mindspore as ms
@@ -90,6 +92,8 @@ class Entry:
     script    Python
     prepare   puts configuration and models beside the script
     options   of `msdump run`
+    command   in its place; {folder} stands for where it runs
+    below     folder whose calls count
     """
 
     name: str
@@ -97,6 +101,8 @@ class Entry:
     script: str
     prepare: Callable[[Path], None]
     options: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    below: str = "dump"
 
     def __str__(self) -> str:
         return self.name
@@ -136,6 +142,38 @@ def _nothing(folder: Path) -> None:
     """The script has its configuration in itself."""
 
 
+_RECORDER = """
+import numpy as np
+import msdump
+import mindspore as ms
+from mindspore import nn, ops
+
+class Net(nn.Cell):
+    def construct(self, x):
+        return ops.log(x) + ops.exp(x)
+
+ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
+net = Net()
+with msdump.recorder("dump", ring="ring", steps=2, budget="50M") as block:
+    for number in range(5):
+        value = net(ms.Tensor(np.full(3, -1.0 if number == 2 else 1.0, np.float32)))
+        print("result", value.asnumpy().tobytes().hex())
+        block.step()
+"""
+
+
+def _ring(folder: Path) -> None:
+    (folder / "ring").mkdir(exist_ok=True)
+
+
+def _small_dump(folder: Path) -> None:
+    if not (folder / "small").exists():
+        rows = {("input", 0): floats(1, 2, 3), ("output", 0): floats(1, 4, 9)}
+        for rank in range(2):
+            for iteration in range(2):
+                write_dump(folder / "small", [("Net/Square-op0", rows), ("Net/Add-op1", rows)], iteration, rank=rank)
+
+
 _CONFIG = ("--config", "dump.json")
 _GRAPH, _PYNATIVE = _MINDSPORE.replace("ms.MODE", "ms.GRAPH_MODE"), _MINDSPORE.replace("ms.MODE", "ms.PYNATIVE_MODE")
 ENTRIES = (
@@ -149,4 +187,13 @@ ENTRIES = (
     Entry("torchair", "torch", _TORCHAIR, _nothing),
     Entry("acl", "acl", _ACL, _acl_json()),
     Entry("acl-stats", "acl", _ACL, _acl_json(dump_data="stats")),
+)
+RECORDER = Entry("recorder", "mindspore", _RECORDER, _ring)
+RING = Entry("ring", "mindspore", _RECORDER, _ring, below="ring")
+TABLES = Entry(
+    "tables",
+    "mindspore",
+    "",
+    _small_dump,
+    command=("stat", "small", "--tables", "{folder}/dump", "--jobs", "1", "--force"),
 )

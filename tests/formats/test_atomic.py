@@ -7,6 +7,7 @@ import fcntl
 import mmap
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -24,7 +25,18 @@ from hypothesis import strategies as st
 from msdump.errors import WriteError
 from msdump.formats import atomic
 from msdump.formats.append_file import append_text
-from msdump.formats.atomic import Buffer, Folder, link_or_copy, make_dirs, write_file
+from msdump.formats.atomic import (
+    Buffer,
+    Folder,
+    link_or_copy,
+    make_dirs,
+    remove_leftovers,
+    scratch_folder,
+    write_file,
+)
+from msdump.formats.dump_dir import DumpDir
+from msdump.plain_files import is_temporary
+from msdump.storage import uploading
 
 ROOT = Path(__file__).parents[2]
 
@@ -363,3 +375,106 @@ def test_a_sibling_that_is_there_is_never_written_to(
     assert (folder / "file").exists() == (way == "unnamed")
     assert way != "unnamed" or (folder / "file").read_bytes() == b"old"
     assert victim.read_bytes() == b"kept"
+
+
+# -- folders for what is renamed when it is whole ----------------------------------------------------------------------
+
+
+def test_a_scratch_folder_goes_with_what_is_left_in_it(tmp_path: Path) -> None:
+    descriptors = os.listdir("/proc/self/fd")
+    with scratch_folder(tmp_path) as scratch:
+        assert scratch.parent == tmp_path and is_temporary(scratch.name)
+        assert scratch.stat().st_mode & 0o777 == 0o700
+        (scratch / "left" / "deep").mkdir(parents=True)
+        (scratch / "left" / "deep" / "x").touch()
+        (scratch / "link").symlink_to(tmp_path)
+        (scratch / "whole").mkdir()
+        (scratch / "whole").rename(tmp_path / "whole")
+    assert os.listdir(tmp_path) == ["whole"] and os.listdir("/proc/self/fd") == descriptors
+    with pytest.raises(ZeroDivisionError), scratch_folder(tmp_path):
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == ["whole"]
+    with pytest.raises(WriteError), scratch_folder(tmp_path / "whole" / "x\0"):
+        pass
+
+
+def scratch_of_another(folder: Path, call: str) -> subprocess.Popen[str]:
+    """A process with a scratch folder that is not empty, and then makes this call."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from msdump.formats import atomic\n"
+        "with atomic.scratch_folder(sys.argv[1]) as scratch:\n"
+        "    (scratch / 'x').mkdir(); (scratch / 'x' / 'y').touch()\n"
+        "    print(scratch.name, flush=True)\n"
+        f"    {call}\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code, str(folder)], cwd=ROOT, text=True, **pipes)
+
+
+@pytest.mark.parametrize("call", ["os.kill(os.getpid(), signal.SIGKILL)", "os.unlink(scratch / 'lock'), os._exit(1)"])
+def test_the_next_run_removes_the_scratch_folder_of_a_killed_one(call: str, tmp_path: Path) -> None:
+    with scratch_of_another(tmp_path, call) as process:
+        process.communicate()
+    (name,) = os.listdir(tmp_path)
+    if "unlink" in call:  # nobody knows whose that is, unless it is empty
+        remove_leftovers(tmp_path)
+        assert os.listdir(tmp_path) == [name]
+        shutil.rmtree(tmp_path / name / "x")
+        atomic._swept_folders.clear()
+    (tmp_path / ".1-2-3.tmp.txt").touch()
+    remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == [".1-2-3.tmp.txt"]
+    remove_leftovers(tmp_path / "none")
+
+
+def test_the_scratch_folder_of_a_living_process_stays(tmp_path: Path) -> None:
+    with scratch_of_another(tmp_path, "sys.stdin.read()") as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        with scratch_folder(tmp_path) as scratch:
+            assert sorted(os.listdir(tmp_path)) == sorted([name, scratch.name])
+        assert os.listdir(tmp_path) == [name] and os.listdir(tmp_path / name / "x") == ["y"]
+        process.kill()
+
+
+@pytest.mark.parametrize("moment", ["before its lock", "before it is locked"])
+def test_a_scratch_folder_that_was_taken_for_a_leftover_is_made_again(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_first = iter((True, False))
+
+    def sweep() -> None:
+        if next(is_first, False):
+            atomic._swept_folders.clear()
+            remove_leftovers(tmp_path)
+            assert os.listdir(tmp_path) == []
+
+    claim, flock = atomic.claim_dir, fcntl.flock
+
+    def claim_and_sweep(path: Path) -> bool:
+        claimed = claim(path)
+        sweep()
+        return claimed
+
+    def sweep_and_lock(fd: int, how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            sweep()
+        flock(fd, how)
+
+    if moment == "before its lock":
+        monkeypatch.setattr(atomic, "claim_dir", claim_and_sweep)
+    else:
+        monkeypatch.setattr(atomic.fcntl, "flock", sweep_and_lock)
+    with scratch_folder(tmp_path) as scratch:
+        assert os.listdir(tmp_path) == [scratch.name] and os.listdir(scratch) == ["lock"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_sees_nothing_of_a_scratch_folder(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as scratch:
+        (scratch / "rank_0/Net/0/0").mkdir(parents=True)
+        (scratch / "rank_0/Net/0/0/Add.Add-op1.0.0.1.output.0.DefaultFormat.npy").touch()
+        dump = DumpDir.open(tmp_path)
+        assert list(dump.tensors()) == [] and not dump.damaged and not dump.foreign
+        assert uploading._files_below(str(tmp_path)) == []

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from msdump.arrays import Array
 from msdump.errors import ConfigError, WriteError
+from msdump.formats.atomic import scratch_folder
 from msdump.frontends.mindspore.dataset.image_files import CIFAR_CHANNELS, CIFAR_RECORD_BYTES, CIFAR_SIDE
 
 TRAIN_FILES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
@@ -36,13 +35,12 @@ def write_digits_as_cifar10(folder: str | os.PathLike[str]) -> Path:
     records = _digit_records()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        try:
+        with scratch_folder(target.parent) as scratch:
+            temporary = scratch / target.name
+            temporary.mkdir()
             _write_files(temporary, records)
             temporary.chmod(0o755)
             _publish(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise WriteError(
             f"{target}: expected to write the digits there, got {error.strerror}. Is there room?"
