@@ -279,6 +279,11 @@ def _opened(root: str, scheme: str) -> _Store:
     if scheme in _OBSTORE:
         try:
             return _Obstore(root, scheme)
+        except ConfigError:
+            raise
+        except ValueError as error:  # a port that is none, or a name that is not UTF-8
+            reason = str(error).splitlines()[0]
+            raise ConfigError(f"{root}: expected the address of a store, got: {reason:.300}.") from error
         except ImportError:
             pass
     try:

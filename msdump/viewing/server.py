@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import anyio
 import numpy as np
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -124,6 +124,8 @@ def application(index: Index, title: str, actions: Actions | None = None) -> Sta
             await _in_thread(lambda: add_pair(actions.mapping, *names))
         except MsdumpError as error:
             return _refused(400, str(error))
+        except ClientDisconnect:
+            return _refused(400, "expected a body, got the end of the connection")
         except TimeoutError:
             return _refused(408, f"expected the body within {_BODY_SECONDS:.0f} seconds, got a part of it")
         return Response(encoded({"mapping": actions.mapping}), media_type=_JSON)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +53,9 @@ from msdump.graph.ge import read_ge_originals
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
 from msdump.ranks.layouts import strategy_layout
+from msdump.storage import files, remote
+from msdump.storage.packs import split_pack_path
+from msdump.viewing.redaction import redacted
 
 Target = Callable[[bytes], None]
 _STATS_NAME = "Add.add.1.2.1700000000000000.csv"
@@ -248,6 +254,30 @@ def mindir(data: bytes) -> None:
             raise
 
 
+def address(data: bytes) -> None:
+    """The first line is what a user may give in place of a path; no store is asked."""
+    text = os.fsdecode(data.partition(b"\n")[0]).replace("\0", "")
+    shown = redacted({"name": text, "path": text, "message": os.fsdecode(data)}, "/mnt/SECRET/dump")
+    json.dumps(shown)
+    split_pack_path(text)
+    files.absolute(text or ".")
+    if not remote.is_remote(text):
+        return
+    whole = remote.canonical(text)
+    assert remote.is_remote(whole) and remote.canonical(whole) == whole
+    if text.partition(":")[0] in remote._OBSTORE:
+        remote._stores.clear()
+        _, root, path = remote._store_of(whole)
+        assert f"{root}/{path}".rstrip("/") == whole.rstrip("/")
+
+
+def viewer(data: bytes) -> None:
+    from tests.hostile.viewer import answer_to
+
+    answer = answer_to(data)
+    assert not re.match(rb"HTTP/1\.1 5(?!03)", answer), answer[:200]
+
+
 def names(data: bytes) -> None:
     text = os.fsdecode(data)
     for parse in (
@@ -272,8 +302,9 @@ TARGETS: dict[str, Target] = {
     for target in (
         *(npy, bin, core, dump, dump_folder_bin, dump_folder_npy, pt, pack),
         *(statistic, acl_stats, mapping, metadata, layout, strategy, history, order, ir, pb, ge, graph_ir, graph_pb),
-        *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names),
+        *(opdebug, opdebug_json, mindspore_json, acl_json, fusion_json, operator_map, names, address),
         *(checkpoint, safetensors, mindir),
+        *((viewer,) if all(map(importlib.util.find_spec, ("starlette", "uvicorn"))) else ()),
     )
 }
 

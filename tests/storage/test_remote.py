@@ -101,6 +101,13 @@ def test_a_scheme_that_no_package_reads() -> None:
         DumpDir.open("nosuch://bucket/job")
 
 
+@pytest.mark.parametrize("address", ["http://host:99999/job", "s3://KEY:x/job", "az://\udc80c/job"])
+def test_an_address_that_is_none_is_one_error(address: str) -> None:
+    pytest.importorskip("obstore")
+    with pytest.raises(ConfigError, match="expected the address of a store, got: "):
+        DumpDir.open(address).folders()
+
+
 def test_blocks_are_read_once(memory: str, tmp_path: Path) -> None:
     """Small parts of one block cost one request; a large part is read alone."""
     path = tmp_path / "x.bin"
