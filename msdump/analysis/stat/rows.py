@@ -9,14 +9,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, ClassVar
 
 from msdump.analysis._payload import key_of
 from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.stat.roles import Role
 from msdump.analysis.steps import Operator, StepKey
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.exponents import ExponentHistogram
+from msdump.formats.atomic import scratch_folder
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.frames import (
@@ -164,10 +166,16 @@ def write_parquet(report: StatisticReport, path: str | os.PathLike[str]) -> None
 
 
 def write_parquet_table(table: Table, path: str | os.PathLike[str]) -> None:
-    """Raises: as `write_parquet`."""
+    """The file is there as a whole or not at all.   Raises: as `write_parquet`."""
     parquet = optional_package("pyarrow.parquet", "parquet", "write csv")
     content = arrow_table(table, "parquet")
+    target = Path(path)
     try:
-        parquet.write_table(content, os.fspath(path))
-    except OSError as error:
+        if os.path.lexists(target) and not target.is_file():
+            parquet.write_table(content, os.fspath(path))  # a device, which no file may replace
+            return
+        with scratch_folder(target.parent) as scratch:
+            parquet.write_table(content, os.fspath(scratch / target.name))
+            os.replace(scratch / target.name, target)
+    except (OSError, WriteError) as error:
         raise ConfigError(f"{os.fspath(path)}: expected to write the table, got: {error}.") from error

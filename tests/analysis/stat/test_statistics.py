@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,27 @@ def test_parquet_holds_all_rows(tmp_path: Path) -> None:
     write_parquet(tensor_statistics(tmp_path / "a"), tmp_path / "x.parquet")
     table = parquet.read_table(tmp_path / "x.parquet").to_pydict()
     assert table["op_name"] == ["Add-op1", "Add-op1"] and table["nan"] == [1, 0] and table["max"] == [2.5, 2.0]
+
+
+def test_parquet_is_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_dump(tmp_path / "a", [("D/Add-op1", {IN: X})])
+    report = tensor_statistics(tmp_path / "a")
+    (tmp_path / "x.parquet").write_text("of before")
+
+    def fail(table: object, path: str) -> None:
+        Path(path).write_text("half of")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "write_table", fail)
+        with pytest.raises(ConfigError, match="No space left"):
+            write_parquet(report, tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").read_text() == "of before"
+    with pytest.raises(ConfigError, match="expected to write the table"):
+        write_parquet(report, tmp_path / "x.parquet" / "x")
+    write_parquet(report, tmp_path / "x.parquet")
+    assert sorted(os.listdir(tmp_path)) == ["a", "x.parquet"]
 
 
 def test_two_dumps_by_their_statistics(
