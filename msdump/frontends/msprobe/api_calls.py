@@ -39,6 +39,9 @@ class ApiObserver(Protocol):
     def is_recording_backward(self) -> bool: ...
     def function_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
     def function_ends(self, name: str, output: Any) -> None: ...
+    def backward_reaches(self, number: int) -> None:
+        """number: that of the node of autograd that runs"""
+
     def backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
         """incoming: gradients of the results; outgoing: those of the operands"""
 
@@ -138,7 +141,13 @@ class ApiCalls:
         observer = self._observer
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or _thread.is_calling or _thread.is_own or not observer.is_recording():
+            if (
+                torch.compiler.is_compiling()
+                or _thread.is_calling
+                or _thread.is_own
+                or not observer.is_recording()
+                or torch._C._is_tracing()
+            ):
                 return function(*args, **kwargs)
             return self._record(function, name, args, kwargs)
 
@@ -210,11 +219,12 @@ class ApiCalls:
         tensor = _first_tensor(output)
         if tensor is None or not (tensor.requires_grad and torch.is_grad_enabled()) or tensor.grad_fn is None:
             return
-        observer = self._observer
+        observer, number = self._observer, tensor.grad_fn._sequence_nr()
 
         def backward(outgoing: Any, incoming: Any) -> None:
             if not _thread.is_own and observer.is_recording_backward():
                 with unrecorded():
+                    observer.backward_reaches(number)
                     observer.backward_ends(f"{record}.backward", incoming, outgoing)
 
         tensor.grad_fn.register_hook(backward)

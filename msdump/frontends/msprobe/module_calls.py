@@ -1,32 +1,35 @@
-"""Hooks on the modules of a model: a call of one is a record, and so are its backward and its parameters' gradients."""
+"""The modules of a model: a call of one is a record, and so are its backward and its parameters' gradients.
+
+Nothing is left in a module: a hook in it would be copied and saved with it. The call of all modules of the process is
+replaced, and hooks a module for as long as the module runs.
+"""
 
 from __future__ import annotations
 
+import functools
 import threading
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
-from torch.utils.hooks import BackwardHook
 
 from msdump.frontends.msprobe.api_calls import is_unrecorded, unrecorded
+from msdump.frontends.msprobe.module_backward import BackwardObserver, Backwards, ModuleBackward, Operands
 
 # A wrapper of the whole model, whose hooks would see the shards of all parameters.   Source: msprobe.
 _LEFT_OUT = "FullyShardedDataParallel"
-_DEFAULT_CREATION = torch._C._autograd.CreationMeta(0)
+_MODULE: Any = torch.nn.Module
 
 
-class ModuleObserver(Protocol):
+class ModuleObserver(BackwardObserver, Protocol):
     """What is told of calls; its methods run in the thread of the call. Names of records have no number yet for those
     of parameters."""
 
     def is_recording(self) -> bool: ...
-    def is_recording_backward(self) -> bool: ...
     def module_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
     def module_ends(self, name: str, output: Any, parameters: Mapping[str, torch.Tensor]) -> None: ...
-    def backward_begins(self, name: str) -> None: ...
-    def module_backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None: ...
     def watches_gradients(self) -> bool: ...
     def gradient_is_there(self, module: str, parameter: str, gradient: torch.Tensor | None) -> None: ...
 
@@ -36,23 +39,74 @@ class ModuleCalls:
 
     def __init__(self, observer: ModuleObserver) -> None:
         self.counts: Counter[str] = Counter()
+        self.backwards = Backwards(observer)
+        self.thread = _Thread()
         self._observer = observer
-        self._watched: list[Any] = []
+        # Weakly: a model is freed when the script has no more use for it.
+        self._models: list[list[weakref.ref[torch.nn.Module]]] = []
+        self._watched: dict[int, _Watched] = {}
+        self._original: Callable[..., Any] | None = None
         self._gradients: dict[str, torch.utils.hooks.RemovableHandle] = {}
 
     def watch(self, model: Any) -> None:
-        """Hook the modules of a model, or of a list of models, themselves not included. Once for each model."""
-        if any(model is other for other in self._watched):
+        """Record the calls of the modules of a model, or of a list of models, themselves not included. Once for each
+        model."""
+        models = list(model) if isinstance(model, (list, tuple)) else [model]
+        known = [[reference() for reference in references] for references in self._models]
+        if any(len(models) == len(other) and all(map(lambda a, b: a is b, models, other)) for other in known):
             return
-        self._watched.append(model)
+        self._models.append([weakref.ref(each) for each in models])
         for prefix, module in _modules_of(model):
-            _Hooked(self, self._observer, prefix, module)
+            watched = self._watched.get(id(module))
+            if watched is None:
+                watched = self._watched[id(module)] = _Watched(module, self._forget)
+            watched.prefixes.append(prefix)
+        self._install()
+
+    def let_go(self) -> None:
+        """Modules are called as they were. Idempotent."""
+        if self._original is not None:
+            _MODULE._call_impl = self._original
+            self._original = None
+
+    def end_step(self) -> None:
+        self.counts.clear()
+        self.backwards.forget()
+
+    def _forget(self, key: int) -> None:
+        self._watched.pop(key, None)
+
+    def _install(self) -> None:
+        if self._original is not None:
+            return
+        self._original = original = _MODULE._call_impl
+        watched_by_id, observer = self._watched, self._observer
+
+        @functools.wraps(original)
+        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(module, *args, **kwargs)
+            watched = watched_by_id.get(id(module))
+            if watched is None or is_unrecorded() or torch._C._is_tracing() or not observer.is_recording():
+                return original(module, *args, **kwargs)
+            calls = [_Call(self, observer, prefix) for prefix in watched.prefixes]
+            handles = [handle for each in calls for handle in each.hook(module)]
+            self.thread.calls.append(calls)
+            try:
+                return original(module, *args, **kwargs)
+            finally:
+                self.thread.calls.pop()
+                for handle in handles:
+                    handle.remove()
+
+        _MODULE._call_impl = call
 
     def watch_gradients(self, prefix: str, parameters: Mapping[str, torch.Tensor]) -> None:
         """Tell when the gradients of parameters are complete, after the next backward."""
         observer = self._observer
         for name, parameter in parameters.items():
-            if not parameter.requires_grad or not torch.is_grad_enabled():
+            # What is no leaf stands in for a parameter, and keeps no gradient.
+            if not parameter.requires_grad or not torch.is_grad_enabled() or not parameter.is_leaf:
                 continue
             key = f"{prefix}.{name}"
             old = self._gradients.pop(key, None)
@@ -62,6 +116,74 @@ class ModuleCalls:
             if edge is not None:
                 accumulation: Any = edge.next_functions[0][0]
                 self._gradients[key] = accumulation.register_hook(_gradient_hook(observer, prefix, name, parameter))
+
+
+class _Watched:
+    """A module of a started model.   prefixes: beginnings of its records' names, one for each model that holds it"""
+
+    def __init__(self, module: torch.nn.Module, forget: Callable[[int], None]) -> None:
+        self.prefixes: list[str] = []
+        key = id(module)
+        self._reference = weakref.ref(module, lambda _: forget(key))
+
+
+class _Thread(threading.local):
+    """calls: of modules that are running in a thread, the innermost last"""
+
+    def __init__(self) -> None:
+        self.calls: list[list[_Call]] = []
+
+
+class _Call:
+    """One call of a module."""
+
+    def __init__(self, calls: ModuleCalls, observer: ModuleObserver, prefix: str) -> None:
+        self._calls = calls
+        self._observer = observer
+        self._prefix = prefix
+        self._number = -1
+        self._operands: Operands | None = None
+
+    def hook(self, module: torch.nn.Module) -> list[torch.utils.hooks.RemovableHandle]:
+        """Hooks around `forward` alone: behind what changes its operands, before what changes its result.
+
+        They are functions, which a copy of the module shares, as do calls in other threads and inside of this one:
+        there they do nothing.
+        """
+        thread = self._calls.thread
+
+        def is_this(called: torch.nn.Module) -> bool:
+            return called is module and bool(thread.calls) and self in thread.calls[-1]
+
+        def before(called: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if is_this(called):
+                self._before(args, kwargs)
+
+        def after(called: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+            return self._after(module, output) if is_this(called) else None
+
+        return [
+            module.register_forward_pre_hook(before, with_kwargs=True),
+            module.register_forward_hook(after, prepend=True, with_kwargs=True, always_call=True),
+        ]
+
+    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._number = number = self._calls.counts[self._prefix]
+        self._calls.counts[self._prefix] += 1
+        with unrecorded():
+            self._observer.module_begins(f"{self._prefix}.forward.{number}", args, kwargs)
+            self._operands = Operands((args, kwargs))
+
+    def _after(self, module: torch.nn.Module, output: Any) -> Any:
+        if self._operands is None:
+            return None  # what another hook raised ended the call before it began
+        with unrecorded():
+            parameters = dict(module.named_parameters(recurse=False))
+            if self._observer.watches_gradients():
+                self._calls.watch_gradients(self._prefix, parameters)
+            self._observer.module_ends(f"{self._prefix}.forward.{self._number}", output, parameters)
+            backward = ModuleBackward(f"{self._prefix}.backward.{self._number}", self._operands)
+            return backward.watch(self._calls.backwards, output, self._operands)
 
 
 def _gradient_hook(observer: ModuleObserver, prefix: str, name: str, parameter: torch.Tensor) -> Callable[..., None]:
@@ -82,125 +204,3 @@ def _modules_of(model: Any) -> Iterator[tuple[str, torch.nn.Module]]:
             if module is each or kind == _LEFT_OUT or isinstance(module, torch.jit.ScriptModule):
                 continue
             yield f"Module.{place}{name}.{kind}", module
-
-
-class _Hooked:
-    """One module. Its calls may be nested, and may run in several threads."""
-
-    def __init__(self, calls: ModuleCalls, observer: ModuleObserver, prefix: str, module: torch.nn.Module) -> None:
-        self._calls = calls
-        self._observer = observer
-        self._prefix = prefix
-        self._running = threading.local()
-        # A hook of the user that cannot stand beside another one.
-        self._has_old_hook = bool(module._backward_hooks) and module._is_full_backward_hook is False
-        module.register_forward_pre_hook(self._before, with_kwargs=True)
-        module.register_forward_hook(self._after, prepend=True, with_kwargs=True, always_call=True)
-
-    def _before(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        open_calls = self._open_calls()
-        if torch.compiler.is_compiling():
-            return None
-        if is_unrecorded() or not self._observer.is_recording():
-            open_calls.append(None)
-            return None
-        number = self._calls.counts[self._prefix]
-        self._calls.counts[self._prefix] += 1
-        with unrecorded():
-            self._observer.module_begins(f"{self._prefix}.forward.{number}", args, kwargs)
-            if self._has_old_hook:
-                open_calls.append((number, None))
-                return None
-            hook = self._backward_hook(module, f"{self._prefix}.backward.{number}")
-            open_calls.append((number, hook))
-            return _with_hook(hook.setup_input_hook, args), kwargs
-
-    def _after(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return None
-        open_calls = self._open_calls()
-        entry = open_calls.pop() if open_calls else None
-        if entry is None:
-            return None
-        number, hook = entry
-        with unrecorded():
-            parameters = dict(module.named_parameters(recurse=False))
-            name = f"{self._prefix}.forward.{number}"
-            if self._observer.watches_gradients():
-                self._calls.watch_gradients(self._prefix, parameters)
-            self._observer.module_ends(name, output, parameters)
-            return output if hook is None or output is None else _with_hook(hook.setup_output_hook, output)
-
-    def _backward_hook(self, module: torch.nn.Module, name: str) -> BackwardHook:
-        observer = self._observer
-
-        def before(_: torch.nn.Module, __: Any) -> None:
-            if not is_unrecorded() and observer.is_recording_backward():
-                observer.backward_begins(name)
-
-        def after(_: torch.nn.Module, outgoing: Any, incoming: Any) -> None:
-            if not is_unrecorded() and observer.is_recording_backward():
-                with unrecorded():
-                    observer.module_backward_ends(name, incoming, outgoing)
-
-        return BackwardHook(module, [after], [before])
-
-    def _open_calls(self) -> list[tuple[int, BackwardHook | None] | None]:
-        if not hasattr(self._running, "calls"):
-            self._running.calls = []
-        calls: list[tuple[int, BackwardHook | None] | None] = self._running.calls
-        return calls
-
-
-def _with_hook(setup: Callable[[Any], Any], value: Any) -> Any:
-    """A value whose tensors went through a hook of autograd, wherever in lists and dictionaries they stand."""
-    tensors: list[torch.Tensor] = []
-    _collect(value, tensors)
-    hooked = setup(tuple(tensors))
-    if not tensors or hooked is None:
-        return value
-    results = iter(_writable(tensor) for tensor in hooked)
-    return _rebuilt(value, results)
-
-
-def _is_hooked(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled()
-
-
-def _collect(value: Any, tensors: list[torch.Tensor]) -> None:
-    if _is_hooked(value):
-        tensors.append(value)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _collect(item, tensors)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _collect(item, tensors)
-
-
-def _rebuilt(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    if _is_hooked(value):
-        return next(tensors)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_rebuilt(item, tensors) for item in value))
-    if isinstance(value, (list, tuple)):
-        items = [_rebuilt(item, tensors) for item in value]
-        if type(value) in (list, tuple):
-            return type(value)(items)
-        return _filled(value, items) if isinstance(value, list) else type(value)(items)
-    if isinstance(value, dict):
-        for key, item in list(value.items()):
-            value[key] = _rebuilt(item, tensors)
-    return value
-
-
-def _filled(value: list[Any], items: Sequence[Any]) -> list[Any]:
-    value[:] = items
-    return value
-
-
-def _writable(tensor: torch.Tensor) -> torch.Tensor:
-    """Results of the hook are views, which a script may not write to: it may write to what they stand for."""
-    if tensor._base is not None and torch._C._autograd._get_creation_meta(tensor) != _DEFAULT_CREATION:
-        torch._C._autograd._set_creation_meta(tensor, _DEFAULT_CREATION)
-    return tensor

@@ -110,7 +110,7 @@ class Probe(sessions.Session):
         self._recorder.tally.count_run(self.step_number)
         self.step_number += 1
         self.api_calls.counts.clear()
-        self.module_calls.counts.clear()
+        self.module_calls.end_step()
         self._gradient_turns.clear()
         self._backward_modules.clear()
         self._saves.clear()
@@ -141,6 +141,7 @@ class Probe(sessions.Session):
         """PyTorch's functions are its own again."""
         self._is_running = False
         self.api_calls.remove()
+        self.module_calls.let_go()
         for undo in self._undo:
             undo()
         self._undo.clear()
@@ -206,6 +207,10 @@ class Probe(sessions.Session):
     def function_ends(self, name: str, output: Any) -> None:
         with self._dumping():
             self._record_output(name, _without_unset(name, output, _UNSET_RESULTS), None)
+
+    def backward_reaches(self, number: int) -> None:
+        with self._dumping():
+            self.module_calls.backwards.reach(number)
 
     def backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
         with self._dumping():
@@ -369,7 +374,7 @@ class Probe(sessions.Session):
 
     @contextmanager
     def _dumping(self) -> Iterator[None]:
-        with unrecorded(), self._recorder.dumping():
+        with unrecorded(), torch._C._DisableFuncTorch(), self._recorder.dumping():
             yield
 
 

@@ -17,8 +17,6 @@ from msdump import sessions  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from tests.frontends.msprobe.running import as_msprobe, config_file, records  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
-
 
 @pytest.fixture(autouse=True)
 def msprobe() -> Iterator[Any]:

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "no-extra": _statistics("mix", common={"extra_info": False}),
     "structure": ("plain", {"task": "structure", "level": "mix", "step": [1], "structure": {}}),
     "tensor": ("plain", {"task": "tensor", "level": "mix", "step": ["0-1"], "tensor": {"list": ["head", "relu"]}}),
+    "relu": ("plain", {"task": "statistics", "level": "L1", "statistics": {"list": ["relu"]}}),
     "tensor-list": _statistics("L1", tensor_list=["mse_loss"]),
     "save": ("save", {"task": "tensor", "level": "debug", "tensor": {}}),
     "collectives": ("collectives", {"task": "statistics", "level": "L1", "statistics": {}}),
