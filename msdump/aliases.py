@@ -35,7 +35,10 @@ class AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Spec that hands out the target module; None for names outside the alias or without a target."""
+        """Spec that hands out the target module; None for names outside the alias or without a target.
+
+        Raises: ModuleNotFoundError for the latter where the target says why, as `ABSENT`.
+        """
         if fullname == self.alias:
             if self.prefer_real and self._has_real(path):
                 return None
@@ -45,6 +48,9 @@ class AliasFinder(MetaPathFinder):
         # The parent must be there first: find_spec of a child of something that is no package raises.
         parent = importlib.import_module(real.rpartition(".")[0])
         if not hasattr(parent, "__path__") or importlib.util.find_spec(real) is None:
+            absent = getattr(sys.modules.get(self.target), "ABSENT", None)
+            if absent is not None:
+                raise ModuleNotFoundError(absent.format(name=fullname), name=fullname)
             return None
         return ModuleSpec(fullname, _AliasLoader(real), is_package=True)
 

@@ -71,6 +71,7 @@ class Report:
 
     iterations_asked  text of the configuration; "" where it chooses none
     tensors_written   those under a name of their own, links included
+    calls_named       calls of a dump that shows which there were, and none of their tensors
     bytes_named       size of everything under its names, links included
     skipped           why tensors have no file -> how many
     unmatched         what the configuration names and no graph had, with what to write instead
@@ -89,6 +90,7 @@ class Report:
     operators_seen: int = 0
     operators_selected: int = 0
     tensors_written: int = 0
+    calls_named: int = 0
     files: int = 0
     links: int = 0
     bytes_named: int = 0
@@ -106,7 +108,7 @@ class Report:
     @property
     def is_empty(self) -> bool:
         """True when there should be files and none is there; who waits for a failure may well wait in vain."""
-        return self.overflows is None and not (self.tensors_written or self.failure)
+        return self.overflows is None and not (self.tensors_written or self.calls_named or self.failure)
 
     @property
     def failure(self) -> str | None:

@@ -1,1 +1,7 @@
 """`import msprobe` in scripts that `msdump run --as msprobe` runs: the part of mindstudio-probe that dumps PyTorch."""
+
+# Of `import`, for modules of mindstudio-probe that are not here.
+ABSENT = (
+    "{name}: not supported: `msdump run --as msprobe` has PrecisionDebugger, seed_all and module_dump of "
+    "msprobe.pytorch. For its other tools take mindstudio-probe itself, without --as msprobe: it reads these dumps."
+)

@@ -35,7 +35,7 @@ _WAITED = ("isend", "irecv", "batch_isend_irecv")
 class ApiObserver(Protocol):
     """What is told of calls; its methods run in the thread of the call."""
 
-    def is_recording(self) -> bool: ...
+    def is_recording_functions(self) -> bool: ...
     def is_recording_backward(self) -> bool: ...
     def function_begins(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
     def function_ends(self, name: str, output: Any) -> None: ...
@@ -145,7 +145,7 @@ class ApiCalls:
                 torch.compiler.is_compiling()
                 or _thread.is_calling
                 or _thread.is_own
-                or not observer.is_recording()
+                or not observer.is_recording_functions()
                 or torch._C._is_tracing()
             ):
                 return function(*args, **kwargs)
@@ -162,7 +162,7 @@ class ApiCalls:
             with unrecorded():
                 observer.function_begins(f"{record}.forward", args, kwargs)
             output = function(*args, **kwargs)
-            if observer.is_recording():
+            if observer.is_recording_functions():
                 with unrecorded():
                     self._watch_backward(name, record, args, kwargs, output)
                     self._end(function, name, f"{record}.forward", args, kwargs, output)
@@ -203,7 +203,7 @@ class ApiCalls:
             entry, _ = _waited.pop(id(work), (None, None))
             if entry is not None:
                 entry.missing -= 1
-                if not entry.missing and self._observer.is_recording():
+                if not entry.missing and self._observer.is_recording_functions():
                     with unrecorded():
                         self._observer.function_ends(entry.record, entry.operands)
             return result

@@ -6,6 +6,7 @@ Source: mindstudio-probe 26.2, keys and their defaults.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 from msdump.config.json_file import JsonFile, json_type, mapping_as_file, read_json_file, shown
 from msdump.errors import ConfigError, did_you_mean
 
+log = logging.getLogger("msdump")
 STATISTICS, TENSOR, STRUCTURE = "statistics", "tensor", "structure"
 L0, L1, MIX, DEBUG = "L0", "L1", "mix", "debug"
 MD5, XOR = "md5", "xor"
@@ -36,6 +38,9 @@ _DATA_MODES = ("all", "input", "output", "forward", "backward")
 _LARGEST = 1_000_000
 _RANGE = re.compile(r"\s*(\d{1,7})\s*(?:-\s*(\d{1,7})\s*)?")
 _DEFAULT_NAMESPACES = ["_C_ascend"]
+# Of configurations for msprobe 1.x: msprobe 26.2 does not look at them.
+_FORMER_KEYS = {"seed", "is_deterministic", "enable_dataloader", "acl_config", "run_ut"}
+_FORMER_SECTION_KEYS = {"backward_input", "file_format"}
 _COMMON_KEYS = {
     "task", "dump_path", "rank", "step", "level", "dump_enable", "extra_info", "async_dump", "precision", "risk_level",
     "custom_op_namespaces", "load",
@@ -125,6 +130,14 @@ def read_settings(
     return _settings(_Keys(file, ""), {"task": task, "level": level, "dump_path": dump_path, "step": step})
 
 
+def settings_of(config: Mapping[str, Any], where: str) -> Settings:
+    """Settings of the content of a config.json.   where: for messages
+
+    Raises: ConfigError naming the key and its value.
+    """
+    return _settings(_Keys(mapping_as_file(config, where), ""), dict.fromkeys(("task", "level", "dump_path", "step")))
+
+
 class _Keys:
     """The keys of one object of the file.   place: path of the object in front of each key"""
 
@@ -171,9 +184,14 @@ class _Keys:
         if self._content.get(key):
             _refuse_unsupported(self.where(key), self._content[key], reason)
 
-    def refuse_unknown(self, known: set[str]) -> None:
+    def refuse_unknown(self, known: set[str], former: set[str]) -> None:
+        """Keys that msprobe does not have are errors, those that it had once are warnings."""
         for key in self._content:
-            if key not in known:
+            if key in former - known:
+                log.warning(
+                    "%s: a key of msprobe 1.x, which has no effect any more, as in msprobe 26.2.", self.where(key)
+                )
+            elif key not in known:
                 advice = did_you_mean(key, sorted(known))
                 raise ConfigError(
                     f"{self.where(key)}: expected a key of msprobe's configuration, got {key!r}. {advice}"
@@ -189,7 +207,7 @@ def checked_choice(where: str, value: Any, choices: Sequence[str], others: Mappi
 
 
 def _settings(keys: _Keys, arguments: Mapping[str, Any]) -> Settings:
-    keys.refuse_unknown(_COMMON_KEYS | {*_TASKS, *_OTHER_TASKS})
+    keys.refuse_unknown(_COMMON_KEYS | {*_TASKS, *_OTHER_TASKS}, _FORMER_KEYS)
     if arguments["task"] is None:
         task = keys.choice("task", STATISTICS, _TASKS, _OTHER_TASKS)
     else:
@@ -211,7 +229,7 @@ def _settings(keys: _Keys, arguments: Mapping[str, Any]) -> Settings:
         )
     given_step = arguments["step"]
     section = keys.section(task)
-    section.refuse_unknown(_SECTION_KEYS)
+    section.refuse_unknown(_SECTION_KEYS, _FORMER_SECTION_KEYS)
     section.refuse("request_id", "the slice of a request needs the scheduler of a serving engine; give `slice`")
     section.refuse("bench_path", "no dump is compared while the job runs; use `msdump compare`")
     stages, sides = _data_mode(section)

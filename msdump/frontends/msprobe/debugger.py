@@ -6,6 +6,8 @@ Source: mindstudio-probe 26.2, its class of this name.
 from __future__ import annotations
 
 import functools
+import inspect
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -15,9 +17,11 @@ import torch
 from msdump import sessions
 from msdump.config.json_file import Stamp, stamp_of
 from msdump.errors import ConfigError
-from msdump.frontends.msprobe.config import Settings, read_settings
+from msdump.frontends.msprobe.config import DEBUG, read_settings
 from msdump.frontends.msprobe.probe import Probe
+from msdump.frontends.msprobe.service import DebuggerConfig, Service
 
+log = logging.getLogger("msdump")
 _lock = threading.RLock()
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,23 +65,26 @@ class PrecisionDebugger:
         self._arguments = {"task": task, "dump_path": dump_path, "level": level, "step": step}
         self._stamp: Stamp | None = stamp_of(config_path) if config_path else None
         try:
-            self._probe = Probe(read_settings(config_path, **self._arguments))  # type: ignore[arg-type]
+            settings = read_settings(config_path, **self._arguments)  # type: ignore[arg-type]
+            self._probe = Probe(settings)
         except BaseException:
             type(self)._instance = None
             raise
-        self._token: _Tokens | None = None
+        self.config = DebuggerConfig(settings)
+        self.service = Service(self._probe, self.config)
+        self._tokens = _Tokens(self._probe)
         self._is_made = True
         sessions.note_own_configuration()
         sessions.begin(self._probe)
 
     @property
-    def config(self) -> Settings:
-        """What is dumped: `level`, `task`, `dump_path` and more."""
-        return self._probe.settings
+    def task(self) -> str:
+        """That of `config`."""
+        return self.config.task
 
-    @property
-    def service(self) -> Probe:
-        return self._probe
+    @task.setter
+    def task(self, task: str) -> None:
+        self.config.task = task
 
     @classmethod
     @_one_at_a_time
@@ -98,12 +105,15 @@ class PrecisionDebugger:
         """
         debugger = cls._made()
         debugger._reload()
+        debugger._take_config()
         _check_rank(rank_id)
         _check_tokens(token_range)
         debugger._check_model(model, token_range)
-        is_on = debugger._probe.start(model, rank_id)
-        if token_range is not None and is_on:
-            debugger._count_tokens(model, token_range)
+        debugger.service.first_start = False
+        debugger._tokens.end()
+        if debugger._probe.start(model, rank_id) and token_range is not None:
+            models = model if isinstance(model, (list, tuple)) else [model]
+            debugger._tokens.begin(models[0], token_range[0], token_range[1])
 
     @classmethod
     @_one_at_a_time
@@ -127,14 +137,24 @@ class PrecisionDebugger:
         """At level debug: write a tensor, number, text, or lists and dictionaries of them, to debug.json.
 
         save_backward   also the gradients of its tensors, when they come
-        Raises: ConfigError for other values.
+        Edges: other values are not saved, with a warning.
         """
-        if not _is_savable(variable) or not isinstance(name, str) or not isinstance(save_backward, bool):
-            raise ConfigError(
-                "PrecisionDebugger.save: expected a tensor, number, text, or lists and dictionaries of them, and a "
-                f"text as name, got {type(variable).__name__} and {type(name).__name__}. Correct the call."
-            )
-        cls._made()._probe.save(variable, name, save_backward)
+        debugger = cls._made()
+        debugger._reload()
+        debugger._take_config()
+        if debugger._probe.settings.level != DEBUG:
+            return
+        for what, is_sound, expected in (
+            (variable, _is_savable(variable), "a tensor, number, text, or lists and dictionaries of them"),
+            (name, isinstance(name, str), "a text as name"),
+            (save_backward, isinstance(save_backward, bool), "True or False as save_backward"),
+        ):
+            if not is_sound:
+                log.warning(
+                    "PrecisionDebugger.save: expected %s, got %s. Nothing is saved.", expected, type(what).__name__
+                )
+                return
+        debugger._probe.save(variable, name, save_backward)
 
     @classmethod
     @_one_at_a_time
@@ -173,51 +193,79 @@ class PrecisionDebugger:
         return debugger
 
     def _check_model(self, model: Any, token_range: Sequence[int] | None) -> None:
-        if not self.config.is_module_level and token_range is None:
+        settings = self._probe.settings
+        if not settings.is_module_level and token_range is None:
             return
         models = list(model) if isinstance(model, (list, tuple)) else [model]
         if not all(isinstance(each, torch.nn.Module) and not _is_scripted(each) for each in models):
-            reason = f"at level {self.config.level}" if token_range is None else "with token_range"
+            reason = f"at level {settings.level}" if token_range is None else "with token_range"
             kinds = ", ".join(type(each).__name__ for each in models)
             raise ConfigError(
                 f"PrecisionDebugger.start, model: expected a module or a list of modules {reason}, got {kinds}. "
                 "Call start(model=model)."
             )
 
-    def _count_tokens(self, model: Any, token_range: Sequence[int]) -> None:
-        if self._token is None:
-            self._token = _Tokens(self._probe, model[0] if isinstance(model, (list, tuple)) else model)
-        self._token.begin(token_range[0], token_range[1])
+    def _take_config(self) -> None:
+        """What the script has assigned to `config` holds from now on.   Raises: ConfigError."""
+        settings = self.config.settings()
+        if settings != self._probe.settings:
+            self._probe.change(settings)
 
     def _reload(self) -> None:
         """A configuration with `dump_enable` is read again when its file has changed.   Source: msprobe.
 
         Edges: a file that is wrong turns the dump off; the reason is logged.
         """
-        settings = self.config
-        if settings.is_enabled is None or not self._path:
+        if self._probe.settings.is_enabled is None or not self._path:
             return
         stamp = stamp_of(self._path)
         if stamp is None or stamp == self._stamp:
             return
         self._stamp = stamp
         self._probe.change_or_disable(lambda: read_settings(self._path, **self._arguments))  # type: ignore[arg-type]
+        self.config.show(self._probe.settings)
+
+
+def module_dump(module: torch.nn.Module, dump_name: str) -> None:
+    """Record the calls of one module under a name, between `start` and `stop`, and no functions, until
+    `module_dump_end`.
+
+    Raises: ConfigError.
+    """
+    if not isinstance(module, torch.nn.Module) or _is_scripted(module) or not isinstance(dump_name, str):
+        raise ConfigError(
+            "module_dump: expected a module and a text as its name, got "
+            f"{type(module).__name__} and {type(dump_name).__name__}. Correct the call."
+        )
+    with _lock:
+        PrecisionDebugger._made()._probe.begin_module_dump(module, dump_name)
+
+
+def module_dump_end() -> None:
+    """Undo all `module_dump`."""
+    with _lock:
+        PrecisionDebugger._made()._probe.end_module_dump()
 
 
 class _Tokens:
-    """Turns the dump on and off by the calls of a model, which makes one token in each."""
+    """Turns the dump on and off by the calls of a model, which makes one token in each.
 
-    def __init__(self, probe: Probe, model: torch.nn.Module) -> None:
+    What runs between `start` and the first call is recorded.   Source: msprobe.
+    """
+
+    def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._next = self._first = self._last = 0
         self._is_on = False
-        model.register_forward_pre_hook(self._before, prepend=True)
 
-    def begin(self, first: int, last: int) -> None:
+    def begin(self, model: torch.nn.Module, first: int, last: int) -> None:
         self._next, self._first, self._last, self._is_on = 0, first, last, True
-        self._probe.set_running(False)
+        self._probe.module_calls.tell(model, self._before)
 
-    def _before(self, *_: Any) -> None:
+    def end(self) -> None:
+        self._is_on = False
+
+    def _before(self) -> None:
         if self._is_on:
             self._probe.set_running(self._first <= self._next <= self._last)
             self._next += 1
@@ -249,6 +297,16 @@ def _check_tokens(tokens: Any) -> None:
         raise ConfigError(
             f"PrecisionDebugger.start, token_range: expected (first, last), whole numbers from 0 on, got {tokens!r}."
         )
+
+
+# As `__init__` has it, which `__new__` would hide, and without annotations, as msprobe has it.
+PrecisionDebugger.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for name, parameter in inspect.signature(PrecisionDebugger.__init__).parameters.items()
+        if name != "self"
+    ]
+)
 
 
 def reset_for_tests() -> None:

@@ -214,6 +214,7 @@ def _before(node: Any, listener: _Listener, backwards: Backwards) -> None:
                     if seen:
                         backwards.begin(module, number)
                         module.comes(gradients, seen)
+                        backwards.reach(number)
 
         node.register_prehook(hook)
     listeners.append(listener)

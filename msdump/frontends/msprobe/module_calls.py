@@ -57,11 +57,32 @@ class ModuleCalls:
             return
         self._models.append([weakref.ref(each) for each in models])
         for prefix, module in _modules_of(model):
-            watched = self._watched.get(id(module))
-            if watched is None:
-                watched = self._watched[id(module)] = _Watched(module, self._forget)
-            watched.prefixes.append(prefix)
+            self._of(module).prefixes.append(prefix)
         self._install()
+
+    def tell(self, model: torch.nn.Module, listener: Callable[[], None]) -> None:
+        """Call `listener` before each call of a model."""
+        self._of(model).listener = listener
+        self._install()
+
+    def begin_dump(self, module: torch.nn.Module, name: str) -> None:
+        """Record the calls of one module under a name that the script gives, until `end_dumps`.
+
+        Edges: the first name counts.
+        """
+        watched = self._of(module)
+        watched.dump_name = watched.dump_name or f"Module.{name}.{type(module).__name__}"
+        self._install()
+
+    def end_dumps(self) -> None:
+        for watched in list(self._watched.values()):
+            watched.dump_name = None
+
+    def _of(self, module: torch.nn.Module) -> _Watched:
+        watched = self._watched.get(id(module))
+        if watched is None:
+            watched = self._watched[id(module)] = _Watched(module, self._forget)
+        return watched
 
     def let_go(self) -> None:
         """Modules are called as they were. Idempotent."""
@@ -87,9 +108,13 @@ class ModuleCalls:
             if torch.compiler.is_compiling():
                 return original(module, *args, **kwargs)
             watched = watched_by_id.get(id(module))
-            if watched is None or is_unrecorded() or torch._C._is_tracing() or not observer.is_recording():
+            if watched is None or is_unrecorded() or torch._C._is_tracing():
                 return original(module, *args, **kwargs)
-            calls = [_Call(self, observer, prefix) for prefix in watched.prefixes]
+            if watched.listener is not None:
+                watched.listener()
+            if not observer.is_recording():
+                return original(module, *args, **kwargs)
+            calls = [_Call(self, observer, prefix) for prefix in watched.names()]
             handles = [handle for each in calls for handle in each.hook(module)]
             self.thread.calls.append(calls)
             try:
@@ -119,12 +144,22 @@ class ModuleCalls:
 
 
 class _Watched:
-    """A module of a started model.   prefixes: beginnings of its records' names, one for each model that holds it"""
+    """A module whose calls are looked at.
+
+    prefixes   beginnings of its records' names, one for each started model that holds it
+    dump_name  another one, for a while
+    listener   called before each call
+    """
 
     def __init__(self, module: torch.nn.Module, forget: Callable[[int], None]) -> None:
         self.prefixes: list[str] = []
+        self.dump_name: str | None = None
+        self.listener: Callable[[], None] | None = None
         key = id(module)
         self._reference = weakref.ref(module, lambda _: forget(key))
+
+    def names(self) -> list[str]:
+        return self.prefixes if self.dump_name is None else [self.dump_name, *self.prefixes]
 
 
 class _Thread(threading.local):

@@ -41,6 +41,9 @@ class Probe(sessions.Session):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
+        # The last one that a step was written to, and all dump_paths.
+        self.step_folder: str | None = None
+        self._folders: dict[str, None] = {}
         self.step_number = 0
         self.first_step = 0
         self._selection = Selection(settings)
@@ -48,6 +51,7 @@ class Probe(sessions.Session):
         self.api_calls = ApiCalls(self)
         self.module_calls = ModuleCalls(self)
         self._is_running = False
+        self._dumps_modules = False
         self._rank: int | None = None
         self._given_rank: int | None = None
         # What takes the hooks of optimizers away again; none: there are none yet.
@@ -76,6 +80,20 @@ class Probe(sessions.Session):
             self._watch_optimizers()
         return self._is_running
 
+    @property
+    def rank(self) -> int | None:
+        """Number of this process where it is known."""
+        return self._current_rank()
+
+    def begin_module_dump(self, module: torch.nn.Module, name: str) -> None:
+        """Record this module under this name, and no functions, until `end_module_dump`."""
+        self._dumps_modules = True
+        self.module_calls.begin_dump(module, name)
+
+    def end_module_dump(self) -> None:
+        self._dumps_modules = False
+        self.module_calls.end_dumps()
+
     def is_chosen(self) -> bool:
         """Whether this step of this rank is dumped."""
         settings = self.settings
@@ -102,13 +120,20 @@ class Probe(sessions.Session):
     def end_step(self) -> None:
         if self.is_foreign:
             return
+        self.begin_anew()
+        self._recorder.tally.count_run(self.step_number)
+        self.step_number += 1
+
+    def begin_anew(self) -> None:
+        """What runs from now on has records of its own, and calls are counted from 0."""
+        if self.is_foreign:
+            return
+        self._is_running = False
         with self._dumping():
             self._move_to_rank()
             if self._recorder.is_open:
                 self._recorder.tally.count_dumped(self.iteration)
             self._recorder.end_step()
-        self._recorder.tally.count_run(self.step_number)
-        self.step_number += 1
         self.api_calls.counts.clear()
         self.module_calls.end_step()
         self._gradient_turns.clear()
@@ -120,15 +145,18 @@ class Probe(sessions.Session):
         """Another configuration, from now on; none, and a message, where it is wrong."""
         try:
             settings = read()
-            selection = Selection(settings)
             if settings.is_enabled is None:
                 settings = replace(settings, is_enabled=self.settings.is_enabled)
+            self.change(settings)
         except ConfigError as error:
             log.error("The configuration has changed and is wrong, the dump is off: %s", error)
-            settings, selection = replace(self.settings, is_enabled=False), self._selection
+            self.change(replace(self.settings, is_enabled=False))
+
+    def change(self, settings: Settings) -> None:
+        """Another configuration, from the next `start` on.   Raises: ConfigError, and nothing has changed."""
+        selection = Selection(settings)
         self.stop()
         with self._dumping():
-            self._recorder.end_step()
             self._recorder.change(settings)
         self.settings = settings
         self._selection = selection
@@ -149,7 +177,9 @@ class Probe(sessions.Session):
     def _open(self) -> bool:
         folder = f"rank{self._rank}" if self._rank is not None else f"proc{os.getpid()}"
         with self._dumping():
-            self._recorder.open(Path(self.settings.dump_path) / f"step{self.iteration}" / folder)
+            step = Path(self.settings.dump_path) / f"step{self.iteration}"
+            self._folders[self.settings.dump_path], self.step_folder = None, str(step)
+            self._recorder.open(step / folder)
             self._recorder.flush()
         return not self._recorder.tally.error
 
@@ -170,13 +200,16 @@ class Probe(sessions.Session):
 
     @property
     def folder(self) -> str:
-        return self.settings.dump_path
+        """That of the settings, or the one around all that were written to."""
+        if len(self._folders) < 2:
+            return self.settings.dump_path
+        return os.path.commonpath([os.path.abspath(folder) for folder in self._folders])
 
     def report(self) -> Report:
         tally = self._recorder.tally
-        report = tally.report(self.settings.dump_path, KIND, self._recorder.counts)
-        records = self._recorder.records_written
-        return replace(report, operators_seen=records, operators_selected=records)
+        report = tally.report(self.folder, KIND, self._recorder.counts)
+        records, calls = self._recorder.records_written, self._recorder.calls_named
+        return replace(report, operators_seen=records, operators_selected=records, calls_named=calls)
 
     def leave_to_parent(self) -> None:
         self._is_running = False
@@ -195,6 +228,9 @@ class Probe(sessions.Session):
 
     def is_recording(self) -> bool:
         return self._is_running and self._recorder.is_open and not self._recorder.tally.error
+
+    def is_recording_functions(self) -> bool:
+        return self.is_recording() and not self._dumps_modules
 
     def is_recording_backward(self) -> bool:
         """Backward of functions is recorded until the step ends.   Source: msprobe."""

@@ -31,7 +31,7 @@ from msdump.formats.msprobe_json import (
     stack_content,
 )
 from msdump.formats.writer import WriteCounts
-from msdump.frontends.msprobe.config import DEBUG, MD5, XOR, Settings
+from msdump.frontends.msprobe.config import DEBUG, MD5, STRUCTURE, XOR, Settings
 from msdump.frontends.msprobe.parents import Parents
 from msdump.frontends.msprobe.stacks import Stack
 from msdump.frontends.msprobe.statistics import NO_NUMBERS, as_numbers, crc_of, numbers_of, sliced, xor_of
@@ -52,7 +52,7 @@ class Recorder:
     """All calls come with `lock` held.
 
     tally    counts and the first failure, which ends the dump
-    counts   of files; records_written: of records, of all steps
+    counts   of files; records_written: of records, of all steps; calls_named: of calls at task structure
     parents  of the step that is open
     """
 
@@ -60,13 +60,13 @@ class Recorder:
         self.lock = threading.RLock()
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
         self._settings = settings
-        limits = disk_limits()
+        self._limits = limits = disk_limits()
         if limits.keep_iterations is not None:
             log.warning("%s is not supported for dumps of msprobe's layout: all steps stay on the disk.", KEEP)
-        self._guard = DiskGuard(Path(settings.dump_path), limits)
-        self._guard.watch(self)
         self.counts = WriteCounts()
+        self._begin_guard()
         self.records_written = 0
+        self.calls_named = 0
         self._has_warned = False
         self._home: Path | None = None
         self._tensors: Folder | None = None
@@ -82,9 +82,16 @@ class Recorder:
         self._is_changed = True
 
     def change(self, settings: Settings) -> None:
-        """Another configuration, between two steps."""
-        self._settings = settings
-        self._reset()
+        """Another configuration: records of before are on disk, and those of this step go on where they can."""
+        old, self._settings = self._settings, settings
+        if (old.dump_path, old.task, old.level) != (settings.dump_path, settings.task, settings.level):
+            self.end_step()
+        if old.dump_path != settings.dump_path:
+            self._begin_guard()
+
+    def _begin_guard(self) -> None:
+        self._guard = DiskGuard(Path(self._settings.dump_path), self._limits)
+        self._guard.watch(self)
 
     @contextmanager
     def dumping(self) -> Iterator[None]:
@@ -192,6 +199,7 @@ class Recorder:
 
     def note(self, name: str) -> None:
         """A record is complete: it stands in construct.json, whether it is selected or not."""
+        self.calls_named += self._settings.task == STRUCTURE
         if self._settings.is_module_level:
             self.parents.note(name)
             self._is_changed = True

@@ -125,6 +125,15 @@ def test_keys_that_msprobe_has_for_other_tasks_do_no_harm(tmp_path: Path) -> Non
     assert read_settings(path_of(tmp_path, acc_check=other, custom_op_namespaces=["_C_ascend"])).task == "statistics"
 
 
+def test_keys_of_former_versions_are_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    former = {"seed": 1, "is_deterministic": True, "enable_dataloader": False, "acl_config": "", "run_ut": {}}
+    section = {"backward_input": [], "file_format": "npy"}
+    settings = read_settings(path_of(tmp_path, **former, task="tensor", tensor=section))
+    assert settings.task == "tensor"
+    for key in [*former, "tensor.backward_input", "tensor.file_format"]:
+        assert f"config.json, {key}: a key of msprobe 1.x, which has no effect" in caplog.text
+
+
 def test_numbers_of_ranges() -> None:
     assert numbers("step", None) == numbers("step", []) == frozenset()
     assert numbers("step", [4, "1-2", "7", 4]) == {1, 2, 4, 7}

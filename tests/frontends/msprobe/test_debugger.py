@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import logging
 import os
@@ -285,14 +287,81 @@ def test_a_changed_file_turns_the_dump_on_and_off(
     assert len(list((tmp_path / "dump").rglob("*.pt"))) == 2
 
 
-def test_values_that_cannot_be_saved_are_refused(msprobe: Any, tmp_path: Path) -> None:
+def test_values_that_cannot_be_saved_are_said(msprobe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="debug"))
-    for value, name in ((object(), "a"), ({1: 2}, "a"), (1, 2)):
-        with pytest.raises(ConfigError, match=r"PrecisionDebugger\.save"):
-            debugger.save(value, name)
+    for value, name in ((object(), "a"), ({1: 2}, "a"), (None, "a"), (1, 2)):
+        caplog.clear()
+        assert debugger.save(value, name) is None
+        assert "PrecisionDebugger.save: expected a te" in caplog.text and "Nothing is saved" in caplog.text
+    debugger.save(1, "a", save_backward="yes")
+    assert "expected True or False as save_backward, got str" in caplog.text
     debugger.save([1, "x"], "fine")
     debugger.step()
     assert list(records(tmp_path, name="debug.json")) == ["fine.0.debug", "fine_grad.0.debug"]
+
+
+def test_save_does_nothing_at_other_levels(msprobe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    msprobe.PrecisionDebugger(config_file(tmp_path)).save(object(), 3)
+    assert not caplog.text and not steps_of(tmp_path)
+
+
+def test_what_runs_before_the_first_token_is_recorded(msprobe: Any, tmp_path: Path) -> None:
+    net = Net()
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, risk_level="ALL"))
+    debugger.start(net, token_range=[1, 1])
+    for number in range(4):
+        torch.full((1,), float(number)).tanh()
+        net(torch.ones(1, 2) * number)
+    debugger.stop()
+    torch.ones(1).tanh()
+    debugger.start()
+    net(torch.ones(1, 2))
+    torch.ones(1).tanh()
+    debugger.stop()
+    found = records(tmp_path)
+    tokens = [found[f"Torch.full.{number}.forward"]["input_args"][1]["value"] for number in range(2)]
+    assert tokens == [0.0, 2.0] and "Torch.full.2.forward" not in found  # Source: msprobe
+    inputs = [found[f"Functional.linear.{number}.forward"]["input_args"][0]["Max"] for number in range(2)]
+    assert inputs == [1.0, 1.0] and "Tensor.tanh.2.forward" in found
+
+
+@pytest.mark.parametrize("level", ["L1", "mix"])
+def test_one_module_can_be_dumped(msprobe: Any, tmp_path: Path, level: str) -> None:
+    net = Net()
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level=level))
+    msprobe.module_dump(net, "whole")
+    msprobe.module_dump(net, "again")
+    debugger.start(net)
+    net(torch.ones(1, 2)).sum().backward()
+    msprobe.module_dump_end()
+    torch.ones(2).exp()
+    net(torch.ones(1, 2))
+    debugger.stop()
+    found = list(records(tmp_path))
+    assert [name for name in found if "whole" in name] == [
+        "Module.whole.Net.forward.0", "Module.whole.Net.backward.0",
+    ]  # fmt: skip
+    functions = [name for name in found if not name.startswith("Module.")]
+    assert functions == ["Tensor.exp.0.forward", "Functional.linear.0.forward", "Tensor.relu.0.forward"]
+    assert ("Module.fc.Linear.forward.0" in found) == (level == "mix")
+
+
+def test_wrong_modules_to_dump_are_refused(msprobe: Any, tmp_path: Path) -> None:
+    msprobe.PrecisionDebugger(config_file(tmp_path))
+    for arguments in ((Net(), 3), ("net", "x"), (None, None)):
+        with pytest.raises(ConfigError, match="module_dump: expected a module and a text"):
+            msprobe.module_dump(*arguments)
+    msprobe.module_dump_end()
+
+
+def test_the_backward_of_a_module_without_operands_comes_before_its_gradients(msprobe: Any, tmp_path: Path) -> None:
+    net = Net()
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="L0"))
+    debugger.start(net)
+    net(torch.ones(1, 2)).sum().backward()
+    debugger.stop()
+    names = ["Module.fc.Linear.forward.0", "Module.fc.Linear.backward.0", "Module.fc.Linear.parameters_grad.0"]
+    assert list(records(tmp_path)) == names  # Source: msprobe
 
 
 def test_scripted_and_compiled_functions_still_work(msprobe: Any, tmp_path: Path) -> None:
@@ -324,10 +393,22 @@ def test_tensors_of_other_kinds_are_described(msprobe: Any, tmp_path: Path) -> N
 def test_other_names_say_why_they_do_nothing(msprobe: Any) -> None:
     assert msprobe.AclGraphDumper is None and msprobe.acl_save is None
     for name, arguments in {
-        "module_dump": (None, "x"), "module_dump_end": (), "random_save": (), "set_fx_dump_config": (1,),
-        "set_ge_dump_config": (1,), "TrainerMon": ("x",),
+        "random_save": (), "set_fx_dump_config": (1,), "set_ge_dump_config": (1,), "TrainerMon": ("x",),
     }.items():  # fmt: skip
         with pytest.raises(ConfigError, match=rf"msprobe\.pytorch\.{name}: not supported"):
             getattr(msprobe, name)(*arguments)
+    for name in ("msprobe.core.common.const", "msprobe.pytorch.monitor", "msprobe.visualization"):
+        with pytest.raises(ModuleNotFoundError, match=r"msprobe\.\S+: not supported: .* has PrecisionDebugger"):
+            importlib.import_module(name)
+
+
+def test_submodules_hold_what_scripts_look_for_there(msprobe: Any) -> None:
+    utils = importlib.import_module("msprobe.pytorch.common.utils")
+    debugger = importlib.import_module("msprobe.pytorch.dump.debugger.precision_debugger")
+    assert utils.seed_all is msprobe.seed_all and debugger.PrecisionDebugger is msprobe.PrecisionDebugger
+    assert importlib.import_module("msprobe.version").VERSION == "26.2.0"
+    # Source: mindstudio-probe 26.2
+    signature = "(config_path=None, task=None, dump_path=None, level=None, step=None)"
+    assert str(inspect.signature(msprobe.PrecisionDebugger)) == signature
     with pytest.raises(ImportError, match="dumps PyTorch"):
         import msprobe.mindspore  # type: ignore[import-not-found]

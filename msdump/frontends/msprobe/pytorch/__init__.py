@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from msdump.errors import ConfigError
-from msdump.frontends.msprobe.debugger import PrecisionDebugger
+from msdump.frontends.msprobe.debugger import PrecisionDebugger, module_dump, module_dump_end
 from msdump.frontends.msprobe.seeding import seed_all
 
 __all__ = [
@@ -29,16 +29,6 @@ acl_save = None
 
 def _refuse(name: str, reason: str) -> NoReturn:
     raise ConfigError(f"msprobe.pytorch.{name}: not supported by `msdump run --as msprobe`: {reason}.")
-
-
-def module_dump(module: Any, dump_name: str) -> NoReturn:
-    """Raises: ConfigError."""
-    _refuse("module_dump", "use level L0 and name the module in `list`")
-
-
-def module_dump_end() -> NoReturn:
-    """Raises: ConfigError."""
-    _refuse("module_dump_end", "use level L0 and name the module in `list`")
 
 
 def random_save(output_path: str = "./output") -> NoReturn:

@@ -1,0 +1,3 @@
+"""`msprobe.pytorch.common`."""
+
+from msdump.frontends.msprobe.seeding import seed_all as seed_all

@@ -1,0 +1,1 @@
+"""`msprobe.pytorch.dump.debugger`."""
