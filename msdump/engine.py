@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msdump import measuring
-from msdump.config.environment import disk_limits
+from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
 from msdump.config.plan import ASYNC, Plan, RecorderPlan
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.exception import ExceptionDumper
+from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import (
     BIN_FOOTPRINT,
     DEVICE_NPY_FOOTPRINT,
@@ -282,6 +283,7 @@ def start(plan: Plan) -> GraphSession:
 
 def _start_recorder(plan: Plan, wish: RecorderPlan) -> GraphSession:
     """Raises: as `start`; ConfigError for a ring without room."""
+    say_ignored("the ring of a flight recorder", CONTAINER, UPLOAD)
     ring = open_ring(plan.where.path, plan.where.rank_id, wish)
     is_async = plan.how.engine == ASYNC
     inner = replace(plan, where=replace(plan.where, path=ring.place.tree if is_async else ring.place.home))

@@ -389,3 +389,12 @@ def test_a_step_that_hangs_is_kept_while_it_hangs(tmp_path: Path, alarm: None) -
     assert (incident.why, incident.step) == ("hang", 4)
     assert "during" in (job.path / "incident_0001" / "rank_0_stacks.txt").read_text()
     assert set(job.steps()) >= {2, 3}
+
+
+def test_what_a_ring_does_not_obey_is_said(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+    monkeypatch.setenv("MSDUMP_UPLOAD", "s3://bucket/job")
+    monkeypatch.setenv("MSDUMP_CONTAINER", "pack")
+    Job(tmp_path).run([GOOD])
+    assert caplog.text.count("has no effect on the ring of a flight recorder") == 2
+    monkeypatch.setenv("MSDUMP_UPLOAD", "nonsense")
+    refuses_to_run(msdump.recorder(tmp_path / "other", budget="50M"), "environment variable MSDUMP_UPLOAD")

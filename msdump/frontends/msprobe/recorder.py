@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump.config.environment import KEEP, disk_limits
+from msdump.config.environment import CONTAINER, KEEP, UPLOAD, disk_limits
+from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import DiskGuard
 from msdump.dumpers.tally import Tally
 from msdump.errors import WriteError
@@ -60,9 +61,8 @@ class Recorder:
         self.lock = threading.RLock()
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
         self._settings = settings
-        self._limits = limits = disk_limits()
-        if limits.keep_iterations is not None:
-            log.warning("%s is not supported for dumps of msprobe's layout: all steps stay on the disk.", KEEP)
+        self._limits = disk_limits()
+        say_ignored("a dump of msprobe's layout", CONTAINER, UPLOAD, KEEP)
         self.counts = WriteCounts()
         self._begin_guard()
         self.records_written = 0

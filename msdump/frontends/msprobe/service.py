@@ -12,7 +12,6 @@ from msdump.errors import did_you_mean
 from msdump.frontends.msprobe.config import Settings, settings_of
 from msdump.frontends.msprobe.probe import Probe
 
-
 # One of the attributes is called `list`.
 _Numbers = list[int | str]
 _Texts = list[str]

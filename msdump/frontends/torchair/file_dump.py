@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from msdump import measuring, sessions
-from msdump.config.environment import disk_limits
+from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
+from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import DiskGuard, Footprint, LimitedWriter
 from msdump.dumpers.packs import LimitedPacks, PackedWriter, is_packed, packed
 from msdump.dumpers.tally import Tally
@@ -48,7 +49,7 @@ class FileDump:
 
     A file that cannot be written ends the dump into this folder, is said once, and leaves the model alone.
     Files and folders get the modes that the umask gives any file of this process.   Source: TorchAir, numpy.save.
-    Raises: ConfigError for a limit of the environment that cannot be read.
+    Raises: ConfigError for what the environment asks of dumps and cannot be read.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class FileDump:
         # The same for each run that has one of its own.
         self._folders: dict[tuple[int, int], tuple[Path, Path]] = {}
         guard = DiskGuard(self._home[1], disk_limits())
+        say_ignored(f"the dump into {root}", *(() if can_be_packed else (CONTAINER,)), UPLOAD)
         mode = 0o666 & ~mask
         if can_be_packed and is_packed():
             packs = LimitedPacks(

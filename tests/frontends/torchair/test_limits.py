@@ -133,3 +133,28 @@ def test_a_wrong_limit_is_an_error_before_the_first_run(
     with pytest.raises(BackendCompilerFailed, match="ConfigError: environment variable MSDUMP_DISK_BUDGET"):
         run(make_backend(tmp_path), 1)
     assert not tensor_files(tmp_path)
+
+
+@both
+@pytest.mark.parametrize("value", ["nonsense", "nonsense://"])
+def test_a_wrong_address_is_an_error_before_the_first_run(
+    make_backend: MakeBackend, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSDUMP_UPLOAD", value)
+    with pytest.raises(BackendCompilerFailed, match="ConfigError: environment variable MSDUMP_UPLOAD"):
+        run(make_backend(tmp_path), 1)
+    assert not tensor_files(tmp_path)
+
+
+@both
+def test_what_is_not_obeyed_is_said_at_the_start(
+    make_backend: MakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MSDUMP_UPLOAD", "s3://bucket/job")
+    monkeypatch.setenv("MSDUMP_CONTAINER", "pack")
+    run(make_backend(tmp_path), 1)
+    said = [
+        name for name in ("MSDUMP_UPLOAD", "MSDUMP_CONTAINER") if f"{name} has no effect on the dump" in caplog.text
+    ]
+    assert said == (["MSDUMP_UPLOAD"] if make_backend is backend_for else ["MSDUMP_UPLOAD", "MSDUMP_CONTAINER"])
+    assert bool(list(tmp_path.rglob("*.tar"))) == (make_backend is backend_for)

@@ -1,0 +1,29 @@
+"""What the environment asks of every dump, and a dump with files of its own does not do: said when it starts."""
+
+from __future__ import annotations
+
+import logging
+
+from msdump.config.environment import CONTAINER, KEEP, PACK, UPLOAD, container, disk_limits, upload_address
+
+log = logging.getLogger("msdump")
+_CONSEQUENCES = {
+    CONTAINER: "its files stay files",
+    UPLOAD: "`msdump upload` sends its files",
+    KEEP: "all iterations stay on the disk",
+}
+
+
+def say_ignored(dump: str, *names: str) -> None:
+    """Warn of each of these variables that is set.   dump: which one does not obey them, "a dump of TorchAir"
+
+    Raises: ConfigError for values that no dump takes.
+    """
+    asked = {
+        CONTAINER: container() == PACK,
+        UPLOAD: bool(upload_address()),
+        KEEP: disk_limits().keep_iterations is not None,
+    }
+    for name in names:
+        if asked[name]:
+            log.warning("%s has no effect on %s: %s.", name, dump, _CONSEQUENCES[name])
