@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
+from msdump.frontends.msprobe import saving
 from msdump.frontends.msprobe.function_names import DISTRIBUTED, FUNCTIONAL, TENSOR_METHODS, TORCH, names_of
 
 Function = Callable[..., Any]
@@ -100,6 +102,9 @@ class ApiCalls:
                 for name in sorted(names_of(prefix)):
                     self._wrap(prefix, owner, name)
             self._add(torch.jit, "script", self._without_wrappers(torch.jit.script))
+            save = self._without_wrappers(self._saving(torch.save))
+            self._add(torch, "save", save)
+            self._add(torch.serialization, "save", save)
             if dist.is_available():
                 self._add(dist.Work, "wait", self._noting_wait(dist.Work.wait))
         _put(self._wrapped)
@@ -152,6 +157,7 @@ class ApiCalls:
             return self._record(function, name, args, kwargs)
 
         functools.update_wrapper(wrapper, function)
+        saving.originals[wrapper] = function
         return wrapper
 
     def _record(self, function: Function, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -229,18 +235,28 @@ class ApiCalls:
 
         tensor.grad_fn.register_hook(backward)
 
-    def _without_wrappers(self, script: Function) -> Function:
-        """`torch.jit.script` reads the source of what a function calls: it is to find PyTorch's own."""
+    def _without_wrappers(self, function: Function) -> Function:
+        """`torch.jit.script` reads the source of what a function calls, `torch.save` looks up the functions that an
+        object holds: they are to find PyTorch's own."""
 
-        @functools.wraps(script)
-        def scripted(*args: Any, **kwargs: Any) -> Any:
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            is_installed = self._is_installed
             self.remove()
             try:
-                return script(*args, **kwargs)
+                return function(*args, **kwargs)
             finally:
-                self.install()
+                if is_installed:
+                    self.install()
 
-        return scripted
+        return called
+
+    def _saving(self, save: Function) -> Function:
+        @functools.wraps(save)
+        def saved(obj: Any, f: Any, pickle_module: Any = pickle, *args: Any, **kwargs: Any) -> Any:
+            return save(obj, f, saving if pickle_module is pickle else pickle_module, *args, **kwargs)
+
+        return saved
 
 
 class _Waiting:

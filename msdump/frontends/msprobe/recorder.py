@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
+# Before functions of PyTorch are wrapped.
+from torch import save as save_tensor
+
 from msdump.config.environment import CONTAINER, KEEP, UPLOAD, disk_limits
 from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import DiskGuard
@@ -265,7 +268,7 @@ class Recorder:
         assert self._tensors is not None
         data = io.BytesIO()
         try:
-            torch.save(_alone(tensor), data)
+            save_tensor(_alone(tensor), data)
         except (RuntimeError, NotImplementedError):
             self.tally.count_skipped(_UNSAVED)
             return

@@ -64,6 +64,29 @@ def test_a_started_model_is_copied_and_saved_as_before(msprobe: Any, tmp_path: P
     assert names == ["Module.fc.Linear.forward.0"]  # calls of copies are none of the model
 
 
+@pytest.mark.parametrize("is_made_first", [True, False])
+def test_a_model_that_holds_functions_of_pytorch_is_saved_as_before(
+    msprobe: Any, tmp_path: Path, is_made_first: bool
+) -> None:
+    def model_of() -> Any:
+        torch.manual_seed(0)
+        model = nn.ModuleList([nn.TransformerEncoderLayer(4, 2, activation=torch.nn.functional.gelu), nn.Identity()])
+        model[1].functions = [torch.sigmoid, torch.Tensor.exp, torch.nn.functional.gelu, torch.nn.functional.softmax]
+        return model
+
+    model = model_of()
+    before = saved(model)
+    debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="mix"))
+    model = model if is_made_first else model_of()
+    debugger.start(model)
+    assert saved(model) == before
+    assert torch.load(io.BytesIO(before), weights_only=False)[1].functions[0] is not None
+    debugger.stop()
+    torch.save({"x": torch.ones(2)}, tmp_path / "x.pt", pickle_module=pickle, _use_new_zipfile_serialization=False)
+    assert torch.load(tmp_path / "x.pt")["x"].tolist() == [1.0, 1.0]
+    assert torch.nn.functional.relu(torch.ones(1)).item() == 1.0
+
+
 def test_a_module_is_copied_inside_of_its_own_hooks(msprobe: Any, tmp_path: Path) -> None:
     model = Net()
     twins: list[Any] = []
