@@ -107,15 +107,16 @@ def _reduce_prod(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) ->
 
 @def_kernel("ReduceMean")
 def _reduce_mean(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    """Edges: empty -> NaN, for integers 0; integers truncate toward zero after a sum in int64."""
+    """Edges: empty -> NaN, for integers 0; integers truncate toward zero after a sum in 64 bits."""
     x, mean = inputs[0], out[0]
     axes = reduced_axes(attrs, x.ndim)
     count = math.prod(x.shape[axis] for axis in axes)
     is_integer = x.dtype.kind in "iu"
     with np.errstate(all="ignore"):
         if is_integer:
-            total = np.add.reduce(x, axis=axes, dtype=np.int64)
-            truncated = np.sign(total) * (np.abs(total) // max(count, 1))
+            total = np.add.reduce(x, axis=axes, dtype=np.int64 if x.dtype.kind == "i" else np.uint64)
+            floor, rest = np.divmod(total, total.dtype.type(max(count, 1)))
+            truncated = floor + ((total < 0) & (rest != 0))
             np.copyto(mean, np.reshape(truncated, mean.shape), casting="unsafe")
             return
         total = np.add.reduce(x, axis=axes, dtype=compute_type(x.dtype)) if axes else x.astype(compute_type(x.dtype))
@@ -215,26 +216,39 @@ for _name in _ARG_WITH_VALUE:
 
 
 def _arg_axis(type: TensorType, attrs: Attrs, default: int) -> int:
-    expect_dtype(type, NUMBERS, "x")
     axis = normal_axis(attrs.get("axis", default), type.ndim)
     expect(type.shape[axis] > 0, f"at least one element along axis {axis}", type)
     return axis
 
 
-@def_infer(*_ARG)
 def _arg_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: axis (-1), output_type (int32)."""
-    expect_count(types, 1)
     axis = _arg_axis(types[0], attrs, -1)
     dtype = dtype_attribute(attrs, "output_type", "int32")
     expect(dtype in INDICES, "output_type int32 or int64", dtype)
     return (TensorType(dtype, types[0].shape[:axis] + types[0].shape[axis + 1 :]),)
 
 
+@def_infer("Argmax")
+def _argmax_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    """Source: MindSpore 2.7 on a CPU takes bools here, and none for Argmin."""
+    expect_count(types, 1)
+    expect_dtype(types[0], NUMBERS | BOOLS, "x")
+    return _arg_infer(types, attrs)
+
+
+@def_infer("Argmin")
+def _argmin_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
+    expect_count(types, 1)
+    expect_dtype(types[0], NUMBERS, "x")
+    return _arg_infer(types, attrs)
+
+
 @def_infer(*_ARG_WITH_VALUE)
 def _arg_with_value_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     """Attrs: axis (0), keep_dims (False). The index comes first."""
     expect_count(types, 1)
+    expect_dtype(types[0], NUMBERS, "x")
     axis = _arg_axis(types[0], attrs, 0)
     shape = _reduced_shape(types[0].shape, (axis,), attrs)
     return (TensorType("int32", shape), TensorType(types[0].dtype, shape))

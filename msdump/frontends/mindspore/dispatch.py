@@ -106,13 +106,20 @@ _ORDER = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
           "float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # fmt: skip
 
 
+_UNCONVERTED = frozenset({"uint16", "uint32", "uint64"})
+
+
 def common_dtype(first: str, second: str) -> str:
     """Dtype of `first op second` for two tensors.
 
     Edges: uint8 with int8 is int16; float16 with bfloat16 is float32; int with float is the float dtype.
+    Raises: DtypeError for an unsigned dtype of more than a byte beside another dtype than bool, as in MindSpore, which
+            converts none of them.
     """
     if first == second:
         return first
+    if (first in _UNCONVERTED or second in _UNCONVERTED) and "bool" not in (first, second):
+        raise DtypeError(f"dtypes: expected two that convert, got {first} and {second}. Cast one of them to the other.")
     if {first, second} == {"uint8", "int8"}:
         return "int16"
     if {first, second} == {"float16", "bfloat16"}:

@@ -9,7 +9,12 @@ import msdump.mindspore as ms
 import msdump.mindspore.numpy as mnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays, from_dtype
 from msdump.mindspore import Tensor, ops
+
+from msdump.arrays import Array
 
 I32 = np.array([-2, 0, 3, 5], np.int32)
 I64 = np.array([-2, 1, 3], np.int64)
@@ -32,6 +37,12 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], list[Any], str]] = [
     (ops.logical_and, (F32, F32 > 0), [False, False, True], "bool"),
     (ops.logical_not, (I32,), [False, True, False, False], "bool"),
     (ops.logical_xor, (F32, F32), [False, False, False], "bool"),
+    (ops.argmax, (np.array([False, True]),), 1, "int64"),
+    (mnp.argmax, (np.array([False, True]),), 1, "int64"),
+    (mnp.argmin, (np.array([True, False]),), 1, "int32"),
+    (ops.mean, (np.array([2**63, 2**63 - 2], np.uint64),), 2**63 - 1, "uint64"),
+    (ops.mean, (np.array([-(2**63)], np.int64),), -(2**63), "int64"),
+    (ops.mean, (np.array([-7, 0], np.int8),), -3, "int8"),
 ]
 
 
@@ -50,3 +61,68 @@ def test_whole_numbers(
     finally:
         ms.set_context(mode=before)
     assert result.asnumpy().tolist() == values and result.asnumpy().dtype == dtype
+
+
+WHOLE_DTYPES = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
+
+
+def arrays_of_all_dtypes() -> st.SearchStrategy[Array]:
+    """Integers with the ends of their range among them."""
+
+    def of(dtype: np.dtype[Any]) -> st.SearchStrategy[Array]:
+        ends = st.sampled_from([np.iinfo(dtype).min, np.iinfo(dtype).max])
+        return arrays(dtype, st.integers(1, 6), elements=st.one_of(ends, from_dtype(dtype)))
+
+    return st.sampled_from(WHOLE_DTYPES).flatmap(of)
+
+
+@given(numbers=arrays_of_all_dtypes(), data=st.data())
+def test_the_smallest_of_any_integers(numbers: Array, data: st.DataObject) -> None:
+    """A negation of the operand wraps for unsigned dtypes and for the least integer."""
+    count = data.draw(st.integers(1, numbers.size))
+    order = np.argsort(numbers, kind="stable")[:count]
+    for values, places in (
+        ops.topk(Tensor(numbers), count, largest=False),
+        Tensor(numbers).topk(count, largest=False),
+        ms.mint.topk(Tensor(numbers), count, largest=False),
+    ):
+        assert values.asnumpy().tolist() == numbers[order].tolist() and values.asnumpy().dtype == numbers.dtype
+        assert numbers[places.asnumpy()].tolist() == numbers[order].tolist()
+    assert int(mnp.argmin(Tensor(numbers)).asnumpy()) == order[0]
+
+
+def test_the_smallest_of_floats_is_found_by_negation() -> None:
+    """Source: MindSpore's operators are Neg, TopK, Neg."""
+    values, places = ops.topk(Tensor(np.array([3.0, -1.0, -np.inf], np.float32)), 2, largest=False)
+    assert values.asnumpy().tolist() == [-np.inf, -1] and places.asnumpy().tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_an_error_about_bools_names_the_operator_that_was_called(largest: bool) -> None:
+    with pytest.raises(TypeError, match=r"^TopK: expected input of a dtype of numbers"):
+        ops.topk(Tensor([True, False]), 1, largest=largest)
+    with pytest.raises(TypeError, match=r"^Argmin at"):
+        ops.argmin(Tensor([True, False]))
+
+
+@pytest.mark.parametrize("size", [16, 32, 64])
+@pytest.mark.parametrize("other", ["int8", "int64", "uint8", "float32"])
+def test_wide_unsigned_integers_do_not_convert(size: int, other: str) -> None:
+    """Source: MindSpore 2.0 and 2.7 refuse them beside any other dtype than bool."""
+    unsigned = Tensor(np.array([1, 65535], f"uint{size}"))
+    for function in (ops.add, ops.equal, ops.maximum, ops.xlogy):
+        with pytest.raises(TypeError, match="expected two that convert"):
+            function(unsigned, Tensor(np.array([1, 1], other)))
+    assert ops.mul(unsigned, Tensor([True, False])).asnumpy().tolist() == [1, 0]
+
+
+def test_numbers_beyond_a_dtype_do_not_wrap() -> None:
+    short = Tensor(np.array([1, 2, 2], np.uint8))
+    assert float(ops.bincount(short, minlength=300).sum().asnumpy()) == 3
+    assert ops.sequence_mask(Tensor(np.array([100], np.int8)), 300).asnumpy().sum() == 100
+    least = ms.COOTensor(Tensor([[0, 0]]), Tensor(np.array([-128], np.int8)), (1, 1))
+    nothing = ms.COOTensor(Tensor([[0, 0]]), Tensor(np.array([0], np.int8)), (1, 1))
+    assert least.add(nothing, Tensor(5)).values.asnumpy().tolist() == [-128]
+    metric = ms.nn.TopKCategoricalAccuracy(1)
+    metric.update(np.array([[3, 0, 5]], np.uint8), np.array([2]))
+    assert metric.eval() == 1

@@ -112,7 +112,8 @@ class COOTensor(_Sparse):
         _check("COOTensor.add", self.shape == other.shape, f"shape {self.shape}", other.shape)
         both = [np.concatenate([getattr(each, name).array for each in (self, other)]) for name in ("indices", "values")]
         total = COOTensor(Tensor.of_array(both[0]), Tensor.of_array(both[1]), self.shape).coalesce()
-        kept = np.abs(total.values.array) >= float(thresh)
+        values, limit = total.values.array, float(thresh)
+        kept = (values >= limit) | (values <= -limit)  # the magnitude of the least integer is none of its dtype
         indices, values = Tensor.of_array(total.indices.array[kept]), Tensor.of_array(total.values.array[kept])
         return COOTensor(indices, values, self.shape)
 

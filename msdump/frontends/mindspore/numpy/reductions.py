@@ -104,7 +104,8 @@ def argmax(a: Any, axis: int | None = None) -> Any:
 
 def argmin(a: Any, axis: int | None = None) -> Any:
     """Index of the smallest element; int32."""
-    return F.cast(F.argmax(F.neg(asarray(a)), axis), "int32")
+    x = asarray(a)
+    return F.argmin(F.cast(x, "uint8") if x.dtype == bool_ else x, axis)
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

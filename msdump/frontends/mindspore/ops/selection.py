@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.dtype import int32 as _int32
 from msdump.frontends.mindspore.common.dtype import int64 as _int64
@@ -16,6 +17,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import less, neg
 from msdump.frontends.mindspore.ops.array import cast, expand_dims, gather, swapaxes, unstack
 from msdump.frontends.mindspore.ops.declaration import operator, plain
+from msdump.frontends.mindspore.ops.elementary import invert
 from msdump.frontends.mindspore.ops.primitive import operator_class
 from msdump.frontends.mindspore.ops.reductions import sum as _sum
 
@@ -93,8 +95,7 @@ def sequence_mask(lengths: Tensor, maxlen: int | None = None) -> Tensor:
     """Rows with as many true elements as lengths say, then false ones up to maxlen, else to the largest length."""
     if maxlen is None:
         maxlen = int(lengths._concrete("the largest length", "Give maxlen").max())
-    steps = Tensor(np.arange(maxlen).astype(lengths.type_.dtype))
-    return less(steps, expand_dims(lengths, -1))
+    return less(Tensor(np.arange(maxlen)), expand_dims(cast(lengths, _int64), -1))
 
 
 # -- distinct elements -------------------------------------------------------------------------------------------------
@@ -246,15 +247,23 @@ def _top_k(torch: Any, input: Tensor, k: int, sorted: bool = True) -> tuple[Any,
     return values[..., :k], order[..., :k].int()
 
 
+def _reversed(input: Tensor) -> Tensor:
+    """Elements in the opposite order, and back: the complement of integers, as a negation of theirs may wrap."""
+    is_whole = dtypes.dtype(input.type_.dtype).kind in (dtypes.INT, dtypes.UINT)
+    return invert(input) if is_whole else neg(input)
+
+
 def topk(input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or smallest, elements along an axis in their order, and their places; int32."""
+    if input.type_.dtype == "bool":
+        raise TypeError(f"TopK: expected input of a dtype of numbers, got {input.type_}. Cast it to int32.")
     axis, count = -1 if dim is None else dim, plain(k, "k")
     if not 0 < count <= input.shape[axis]:
         raise ValueError(f"TopK: expected k in (0, {input.shape[axis]}], got {count}.")
     is_last = axis % max(input.ndim, 1) == input.ndim - 1
     rows = input if is_last else swapaxes(input, axis, input.ndim - 1)
-    values, places = _top_k(rows if largest else neg(rows), count, sorted)
-    values = values if largest else neg(values)
+    values, places = _top_k(rows if largest else _reversed(rows), count, sorted)
+    values = values if largest else _reversed(values)
     if is_last:
         return values, places
     return swapaxes(values, axis, input.ndim - 1), swapaxes(places, axis, input.ndim - 1)

@@ -360,7 +360,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise ValueError(f"For 'bincount', 'minlength' should be >= 0 but got {minlength}.")
     numbers = input._concrete("the largest number", "Count with ops.one_hot and a sum")
     length = max(minlength, int(numbers.max()) + 1 if numbers.size else 0)
-    is_equal = equal(input, expand_dims(_cast(arange(length), input.type_.dtype), -1))
+    is_equal = equal(_cast(input, "int64"), expand_dims(arange(length), -1))
     counted = _cast(is_equal, "float32") if weights is None else mul(is_equal, weights)
     return reshape(_sum(_cast(counted, "float32"), 1), (-1,))
 

@@ -102,6 +102,12 @@ def array_of(data: Any) -> Array:
     )
 
 
+def reversed_order(array: Array) -> Array:
+    """Numbers whose ascending order is the descending order of `array`: a negation of integers may wrap."""
+    result: Array = ~array if array.dtype.kind in "iub" else -array
+    return result
+
+
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of `update`: it gets the outputs that `set_indexes` chose, in that order."""
 

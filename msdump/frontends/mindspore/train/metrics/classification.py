@@ -23,6 +23,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_type,
     is_one_hot,
     rearrange_inputs,
+    reversed_order,
 )
 
 _PAIR = "predicted value, true value"
@@ -215,7 +216,7 @@ class TopKCategoricalAccuracy(MeanMetric):
         predicted, true = array_of(predicted), array_of(true)
         if predicted.ndim == true.ndim and is_one_hot(true):
             true = true.argmax(axis=1)
-        best = np.argsort(-predicted, axis=1, kind="stable")[:, : self.k]
+        best = np.argsort(reversed_order(predicted), axis=1, kind="stable")[:, : self.k]
         self._sum += int((best == true.reshape(-1, 1)).any(axis=1).sum())
         self._count += true.size
 

@@ -13,6 +13,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     array_of,
     expect_type,
     expect_update,
+    reversed_order,
 )
 
 Curve = tuple[Array, Array, Array]
@@ -72,7 +73,7 @@ class ROC(BatchMetric):
 
 def _roc(scores: Array, is_positive: Array) -> Curve:
     """Raises: ValueError when all samples are positive, or none is."""
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(reversed_order(scores), kind="stable")
     scores, positive = scores[order], is_positive[order].astype(np.int64)
     # One point for each distinct score, at its last sample.
     last = np.append(np.flatnonzero(np.diff(scores)), scores.size - 1)
