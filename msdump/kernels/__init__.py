@@ -8,6 +8,7 @@ from msdump.kernels import (  # noqa: F401
     adaptive_pooling,
     array,
     bias,
+    binary_loss,
     communication,
     conv,
     draws,

@@ -91,9 +91,9 @@ def _relu6(x: Array, out: Array) -> None:
 
 
 def _relu6_grad(dy: Array, x: Array, out: Array) -> None:
-    """Edges: no gradient at 0, at 6 and at NaN."""
+    """Edges: a gradient at 6, none at 0 and at NaN, as MindSpore."""
     condition = np.greater(x, 0)
-    condition &= np.less(x, 6)
+    condition &= np.less_equal(x, 6)
     _select(condition, dy, out)
 
 

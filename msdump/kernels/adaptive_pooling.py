@@ -1,4 +1,4 @@
-"""Adaptive mean pooling of pictures: a product with one matrix of parts for each axis."""
+"""Adaptive mean pooling of pictures: means of parts along one axis, then along the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype
-from msdump.kernels.workspace import compute_type
+from msdump.kernels.workspace import compute_type, quiet
 
 def_primitive("AdaptiveAvgPool2D", ("input",))
 def_primitive("AdaptiveAvgPool2DGrad", ("dy",))
@@ -35,30 +35,45 @@ def _infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     return (TensorType(types[0].dtype, (*types[0].shape[:-2], *size)),)
 
 
-def _parts(length: int, count: int, dtype: np.dtype[np.generic]) -> Array:
-    """(count, length): row i is the mean of elements floor(i * length / count) to ceil((i + 1) * length / count)."""
-    matrix = np.zeros((count, length), dtype)
-    for row in range(count):
-        start, stop = row * length // count, -(-(row + 1) * length // count)
-        matrix[row, start:stop] = 1.0 / (stop - start)
-    return matrix
+def _parts(length: int, count: int) -> list[slice]:
+    """Part i has elements floor(i * length / count) to ceil((i + 1) * length / count)."""
+    return [slice(part * length // count, -(-(part + 1) * length // count)) for part in range(count)]
+
+
+def _means(x: Array, count: int, axis: int) -> Array:
+    """Means of parts along an axis: what is not finite reaches its own parts alone."""
+    rows = np.moveaxis(x, axis, 0)
+    means = np.empty((count, *rows.shape[1:]), x.dtype)
+    for part, place in enumerate(_parts(len(rows), count)):
+        np.add.reduce(rows[place], axis=0, out=means[part])
+        means[part] /= place.stop - place.start
+    return np.moveaxis(means, 0, axis)
+
+
+def _spread_parts(dy: Array, length: int, axis: int) -> Array:
+    """The gradient of `_means`."""
+    rows = np.moveaxis(dy, axis, 0)
+    spread = np.zeros((length, *rows.shape[1:]), dy.dtype)
+    for row, place in zip(rows, _parts(length, len(rows)), strict=True):
+        spread[place] += row / (place.stop - place.start)
+    return np.moveaxis(spread, 0, axis)
 
 
 @def_kernel("AdaptiveAvgPool2D")
+@quiet
 def _pool(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     """Edges: where the parts do not divide the picture they overlap."""
     (x,), (height, width) = inputs, _pair(attrs, "output_size")
-    wide = compute_type(x.dtype)
-    rows, columns = _parts(x.shape[-2], height, wide), _parts(x.shape[-1], width, wide)
-    np.copyto(out[0], rows @ x.astype(wide, copy=False) @ columns.T, casting="same_kind")
+    rows = _means(x.astype(compute_type(x.dtype), copy=False), height, -2)
+    np.copyto(out[0], _means(rows, width, -1), casting="same_kind")
 
 
 @def_kernel("AdaptiveAvgPool2DGrad")
+@quiet
 def _spread(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
     (dy,), (height, width) = inputs, _pair(attrs, "input_size")
-    wide = compute_type(dy.dtype)
-    rows, columns = _parts(height, dy.shape[-2], wide), _parts(width, dy.shape[-1], wide)
-    np.copyto(out[0], rows.T @ dy.astype(wide, copy=False) @ columns, casting="same_kind")
+    rows = _spread_parts(dy.astype(compute_type(dy.dtype), copy=False), height, -2)
+    np.copyto(out[0], _spread_parts(rows, width, -1), casting="same_kind")
 
 
 @def_bprop("AdaptiveAvgPool2D")

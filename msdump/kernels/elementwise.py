@@ -374,11 +374,15 @@ def _extreme_grad_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tens
 
 
 def _extreme_grad(choose: Any, inputs: Sequence[Array], out: Sequence[Array]) -> None:
-    """Each element of dy goes to the operand that was chosen; on a tie to x."""
+    """Each element of dy goes to the operand that was chosen; on a tie half to each, beside a NaN all to both.
+
+    Source: MindSpore 2.0 and 2.7 halve it on a tie.
+    """
     x, y, dy = inputs
-    to_x = choose(x, y)
-    for target, mask in zip(out, (to_x, ~to_x), strict=True):
-        _sum_to(np.where(mask, dy, np.zeros((), dy.dtype)), target)
+    half = np.equal(x, y)
+    for target, other_won in zip(out, (choose(y, x), choose(x, y)), strict=True):
+        share = np.where(other_won, np.zeros((), dy.dtype), dy)
+        _sum_to(np.where(half, (share * np.asarray(0.5, dy.dtype)).astype(dy.dtype), share), target)
 
 
 def _sum_to(array: Array, target: Array) -> None:
@@ -396,12 +400,12 @@ def _sum_to(array: Array, target: Array) -> None:
 
 @def_kernel("MaximumGrad")
 def _maximum_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _extreme_grad(np.greater_equal, inputs, out)
+    _extreme_grad(np.greater, inputs, out)
 
 
 @def_kernel("MinimumGrad")
 def _minimum_grad(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-    _extreme_grad(np.less_equal, inputs, out)
+    _extreme_grad(np.less, inputs, out)
 
 
 def _extreme_bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:

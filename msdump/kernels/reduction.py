@@ -28,6 +28,7 @@ from msdump.kernels.checks import (
     normal_axes,
     normal_axis,
 )
+from msdump.kernels.torch_operator import def_torch_operator
 from msdump.kernels.workspace import compute_type
 
 
@@ -180,6 +181,30 @@ def _reduce_mean_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     gradient, shape, axes = _outer_and_axes(node, outer)
     count = builder.constant(math.prod(shape[axis] for axis in axes), gradient.type.dtype)
     return [builder.add("RealDiv", [spread(builder, gradient, shape, axes), count])]
+
+
+@def_bprop("ReduceProd")
+def _reduce_prod_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
+    """The product of the elements before and of those behind, so that no zero divides.   Source: MindSpore."""
+    gradient, shape, axes = _outer_and_axes(node, outer)
+    if not axes:
+        return [gradient]
+    x, kept = node.inputs[0], [axis for axis in range(len(shape)) if axis not in axes]
+    rows, axis, perm = x, axes[0], (*kept, *axes)
+    if len(axes) > 1:
+        axis = len(kept)
+        rows = builder.add("Reshape", [builder.add("Transpose", [x], {"perm": perm})], {
+            "shape": (*(shape[each] for each in kept), math.prod(shape[each] for each in axes))
+        })  # fmt: skip
+    sides = [
+        builder.add("CumProd", [rows], {"axis": axis, "exclusive": True, "reverse": is_reverse})
+        for is_reverse in (False, True)
+    ]
+    others = builder.add("Mul", sides)
+    if len(axes) > 1:
+        turned = builder.add("Reshape", [others], {"shape": tuple(shape[each] for each in perm)})
+        others = builder.add("Transpose", [turned], {"perm": tuple(perm.index(each) for each in range(len(perm)))})
+    return [builder.add("Mul", [others, spread(builder, gradient, shape, axes)])]
 
 
 def _extreme_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
@@ -335,3 +360,34 @@ def _cumsum_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     attrs = dict(node.primitive.attrs)
     attrs["reverse"] = not attrs.get("reverse", False)
     return [builder.add("CumSum", [gradient], attrs)]
+
+
+# -- running products ---------------------------------------------------------------------------------
+
+
+def _running_product_of_arrays(inputs: Sequence[Array], attrs: Attrs) -> Sequence[Array]:
+    """Attrs: axis, exclusive (False): without the element itself, reverse (False): from the end."""
+    (x,) = inputs
+    axis = normal_axis(attrs["axis"], x.ndim)
+    x = np.flip(x, axis) if attrs.get("reverse") else x
+    result = np.multiply.accumulate(x, axis, compute_type(x.dtype)).astype(x.dtype)
+    if attrs.get("exclusive"):
+        first, before = (np.take(each, range(count), axis) for each, count in ((x, 1), (result, x.shape[axis] - 1)))
+        result = np.concatenate([np.ones_like(first), before], axis)
+    return (np.flip(result, axis) if attrs.get("reverse") else result,)
+
+
+def _running_product_of_tensors(tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
+    """The same of PyTorch, whose derivative is exact at zeros."""
+    import torch
+
+    (x,), axis = tensors, attrs["axis"]
+    x = torch.flip(x, (axis,)) if attrs.get("reverse") else x
+    result = torch.cumprod(x, axis)
+    if attrs.get("exclusive"):
+        first, before = torch.narrow(x, axis, 0, 1), torch.narrow(result, axis, 0, x.shape[axis] - 1)
+        result = torch.cat([torch.ones_like(first), before], axis)
+    return ((torch.flip(result, (axis,)) if attrs.get("reverse") else result).to(x.dtype),)
+
+
+def_torch_operator("CumProd", _running_product_of_tensors, ("x",), on_arrays=_running_product_of_arrays)

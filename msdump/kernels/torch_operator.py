@@ -70,6 +70,7 @@ def def_torch_operator(
     *,
     on_arrays: ArrayCompute | None = None,
     has_gradient: bool = True,
+    constants: Sequence[int] = (),
     is_sized_by_data: bool = False,
     is_update: bool = False,
 ) -> None:
@@ -77,6 +78,7 @@ def def_torch_operator(
 
     on_arrays         the same without PyTorch, which is the reference then: it needs PyTorch for the gradient alone
     has_gradient      False: no gradient flows through it
+    constants         slots of operands that have no gradient
     is_sized_by_data  only the data decide the shapes of the results, so that it has no place in a compiled graph
     is_update         its result is written to its first operand
     """
@@ -90,7 +92,7 @@ def def_torch_operator(
         definition.compute = _computing(op_type, compute, on_arrays)
     else:
         def_infer(op_type)(_infer(op_type, compute, on_arrays))
-    def_bprop(op_type)(torch_bprop(compute) if has_gradient else no_gradient)
+    def_bprop(op_type)(torch_bprop(compute, constants) if has_gradient else no_gradient)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -271,18 +273,18 @@ def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attr
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 
-def torch_bprop(compute: Compute) -> Bprop:
+def torch_bprop(compute: Compute, constants: Sequence[int] = ()) -> Bprop:
     """The gradient rule of an operator whose results are those of `compute`: an operator `{type}Grad`.
 
     Its operands are those of the operator, then the gradients of those results that have one.
+
+    constants  slots of operands that have no gradient
     """
 
     def bprop(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-        wanted = tuple(
-            slot
-            for slot, (value, is_wanted) in enumerate(zip(node.inputs, builder.wanted, strict=True))
-            if is_wanted and dtypes.dtype(value.type.dtype).kind in (dtypes.FLOAT, dtypes.COMPLEX)
-        )
+        kinds = [dtypes.dtype(value.type.dtype).kind for value in node.inputs]
+        smooth = {slot for slot, kind in enumerate(kinds) if kind in (dtypes.FLOAT, dtypes.COMPLEX)} - set(constants)
+        wanted = tuple(slot for slot, is_wanted in enumerate(builder.wanted) if is_wanted and slot in smooth)
         given = tuple(slot for slot, gradient in enumerate(outer) if gradient is not None)
         results: list[Value | None] = [None] * len(node.inputs)
         if not wanted or not given:

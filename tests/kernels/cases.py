@@ -181,6 +181,14 @@ CASES["CumSum"] = [
     case(ints(0, 9, 3), axis=0),
 ]
 
+CASES["CumProd"] = [
+    case(reals(2, 3), axis=1),
+    case(reals(2, 3), axis=0, exclusive=True),
+    case(reals(4), axis=0, reverse=True),
+    case(reals(2, 3), axis=-1, reverse=True, exclusive=True),
+    case(ints(0, 3, 3), axis=0),
+]
+
 CASES["Reshape"] = [case(reals(2, 3), shape=(3, -1)), case(reals(1), shape=()), case(bools(0, 2), shape=(4, 0))]
 CASES["Flatten"] = [case(reals(2, 3, 4)), case(reals(3)), case(reals()), case(reals(0, 2))]
 CASES["ExpandDims"] = [case(reals(2), axis=0), case(reals(2, 3), axis=-1), case(reals(), axis=0)]

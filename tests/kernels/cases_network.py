@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.kernels.cases import BF16, HOSTILE, Case, case, ints, reals
+from tests.kernels.cases import BF16, HOSTILE, Case, case, ints, positive, reals, scalar
 
+UNIT = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+BITS = (np.arange(12) % 3 == 0).astype(np.float32).reshape(3, 4)
 _SAME = {"kernel_size": (3, 2), "stride": (1, 1, 2, 1), "pad_mode": "same", "pad": (0, 0, 0, 0)}
 _GROUPS = {"kernel_size": (2, 2), "pad_mode": "pad", "pad": (1, 0, 0, 1), "dilation": (1, 1, 2, 1), "group": 2}
 _POOL = {"kernel_size": (1, 1, 3, 2), "strides": (1, 1, 2, 2), "pad_mode": "SAME", "format": "NCHW"}
@@ -125,6 +127,28 @@ CASES: dict[str, Sequence[Case]] = {
         case(reals(0, 4), ints(0, 4, 0), is_grad=True),
         case(reals(0, 4), ints(0, 4, 0), is_grad=False),
         case(reals(3, 4, dtype=np.float16), ints(0, 4, 3), is_grad=True),
+    ),
+    "BinaryCrossEntropy": (
+        case(UNIT, BITS),
+        case(UNIT, BITS, positive(4), reduction="none"),
+        case(np.array([0, 1, 0, 1, np.nan], np.float32), np.array([0, 1, 1, 0, 0], np.float32), reduction="sum"),
+        case(UNIT.astype(BF16), BITS.astype(BF16)),
+        case(UNIT[:0], BITS[:0]),
+    ),
+    "BinaryCrossEntropyGrad": (
+        case(UNIT, BITS, scalar(2.0)),
+        case(UNIT, BITS, reals(3, 4), positive(4), reduction="none"),
+        case(np.array([0, 1, 0, 1], np.float32), np.array([0, 1, 1, 0], np.float32), scalar(1.0), reduction="sum"),
+        case(UNIT.astype(np.float16), BITS.astype(np.float16), scalar(1.0, np.float16)),
+        case(UNIT[:0], BITS[:0], scalar(1.0)),
+    ),
+    "BCEWithLogitsLoss": (
+        case(reals(3, 4), UNIT, absent=("weight", "pos_weight")),
+        case(reals(3, 4), UNIT, positive(4), positive(3, 1), reduction="none"),
+        case(reals(3, 4), UNIT, positive(4), absent=("weight",), reduction="sum"),
+        case(HOSTILE, BITS.ravel()[:8], absent=("weight", "pos_weight"), reduction="none"),
+        case(reals(3, 4, dtype=BF16), UNIT.astype(BF16), absent=("weight", "pos_weight")),
+        case(reals(0, 4), UNIT[:0], absent=("weight", "pos_weight")),
     ),
     "SoftmaxCrossEntropyWithLogits": (
         case(reals(3, 4), np.eye(4, dtype=np.float32)[:3]),

@@ -79,7 +79,7 @@ def test_gradient_is_cut_where_the_result_is_zero_even_when_infinite() -> None:
     dy = np.array([np.inf, -np.inf, np.nan, np.inf, 3], np.float32)
     y = np.array([0, 0, 0, 1, np.nan], np.float32)
     np.testing.assert_array_equal(run_op("ReluGrad", [dy, y])[0], [0, 0, 0, np.inf, 0])
-    x = np.array([-1, 0, 6, 5, np.nan], np.float32)
+    x = np.array([-1, 0, 7, 6, np.nan], np.float32)
     np.testing.assert_array_equal(run_op("ReLU6Grad", [dy, x])[0], [0, 0, 0, np.inf, 0])
 
 

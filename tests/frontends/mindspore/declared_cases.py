@@ -153,7 +153,6 @@ CASES: dict[str, list[Case]] = {
     "EuclideanNorm": [Case((numbers(3, 4), (1,)))],
     "MatrixNorm": [Case((numbers(3, 4), 2, (0, 1), True))],
     "Renorm": [Case((numbers(3, 4), 1, 0, 0.5))],
-    "CumProd": [Case((numbers(3, 4), 1, *how)) for how in ((), (True,), (False, True))],
     "CumulativeLogsumexp": [Case((numbers(3, 4), 1))],
     **{name: [Case((numbers(3, 4), 1))] for name in ("Cummax", "Cummin")},
     "Histogram": [Case((numbers(3, 4), 4, 0.0, 0.6))],

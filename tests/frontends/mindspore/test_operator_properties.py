@@ -186,7 +186,16 @@ NOT_DIFFERENCES = {
 # How many of the results have a gradient, where the others are for the gradient alone.
 DIFFERENTIATED = {"BatchNorm": 1, "LayerNorm": 1, "LSTM": 3}
 # How many of the operands have one, where the others are constants to MindSpore.
-DIFFERENTIABLE = {"BatchNorm": 3, "DropoutGrad": 1, "OneHot": 0}
+DIFFERENTIABLE = {
+    "BatchNorm": 3,
+    "BCEWithLogitsLoss": 2,
+    "BinaryCrossEntropy": 2,
+    "BinaryCrossEntropyGrad": 3,
+    "DropoutGrad": 1,
+    "KLDivLoss": 1,
+    "MultiMarginLoss": 1,
+    "OneHot": 0,
+}
 # Where an index comes twice the last value wins, but the gradient flows to all, as MindSpore's does.
 LAST_WINS = re.compile(r"(Tensor)?Scatter|SparseToDense|IndexPut|Inplace|MaxUnpool")
 STEP = 1e-6

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
 from msdump.frontends.mindspore.names import publish
@@ -38,7 +40,26 @@ def _activation(op_type: str, torch_name: str, doc: str) -> Any:
 
 
 selu = _activation("SeLU", "selu", "Scaled exponential linear unit.")
-hardswish = _activation("HSwish", "hardswish", "input * min(max(input + 3, 0), 6) / 6.")
+
+
+def _hard_swish(library: Any, input: Any) -> Any:
+    own = input.dtype
+    x = input.astype(np.float64) if library is np else input.double()
+    inside = library.clip(x, -3, 3)
+    result = library.where(x > 3, x, library.where(x < -3, inside * 0, inside * (inside + 3) / 6))
+    return result.astype(own) if library is np else result.to(own)
+
+
+@operator("HSwish", numpy=_hard_swish)
+def hardswish(torch: Any, input: Tensor) -> Tensor:
+    """input * (input + 3) / 6 from -3 to 3, 0 below, input above.
+
+    Edges: -Inf -> 0; at -3 and 3 the slopes are -0.5 and 1.5, those of the inside, as in MindSpore.
+    """
+    result: Tensor = _hard_swish(torch, input)
+    return result
+
+
 hardsigmoid = _activation("HSigmoid", "hardsigmoid", "min(max(input + 3, 0), 6) / 6.")
 mish = _activation("Mish", "mish", "input * tanh(log(1 + e ** input)).")
 softsign = _activation("Softsign", "softsign", "input / (1 + |input|).")

@@ -202,6 +202,7 @@ def operator(
     numpy: Callable[..., Any] | str | bool | None = None,
     init: str | None = None,
     has_gradient: bool = True,
+    constants: Sequence[int] = (),
     is_sized_by_data: bool = False,
     is_update: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -214,6 +215,7 @@ def operator(
                       function of the same arguments; True: the function itself, which both libraries can do
     init              names of the attributes that the class takes when it is made, as text; None: all of them
     has_gradient      False: no gradient flows through it
+    constants         numbers of the operands that have no gradient
     is_sized_by_data  only the data decide the shapes of its results
     is_update         its result is written to the first operand, which is a parameter; no gradient flows through it
     """
@@ -228,6 +230,7 @@ def operator(
             declaration.operand_names,
             on_arrays=None if by_numpy is None else declaration.of_arrays,
             has_gradient=flows,
+            constants=constants,
             is_sized_by_data=is_sized_by_data,
             is_update=is_update,
         )

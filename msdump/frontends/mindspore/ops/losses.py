@@ -51,9 +51,9 @@ def soft_margin_loss(torch: Any, input: Tensor, target: Tensor, reduction: str =
     return _whole(torch.nn.functional.softplus(-target * input), reduction)
 
 
-@operator("KLDivLoss")
+@operator("KLDivLoss", constants=(1,))
 def _kl_div(torch: Any, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    """labels * (log(labels) - logits), 0 where labels are 0."""
+    """labels * (log(labels) - logits), 0 where labels are 0; labels have no gradient, as in MindSpore."""
     return _whole(torch.nn.functional.kl_div(logits, labels, reduction="none"), reduction)
 
 
@@ -74,7 +74,7 @@ def _expect_rows(x: Tensor) -> None:
         raise ValueError(f"expected at least one row and one class, got shape {tuple(x.shape)}.")
 
 
-@operator("MultiMarginLoss")
+@operator("MultiMarginLoss", constants=(1, 2))
 def _multi_margin_loss(
     torch: Any,
     x: Tensor,

@@ -8,7 +8,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.dtype import float_type
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import call, execute
+from msdump.frontends.mindspore.dispatch import as_tensor, call, execute
 from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import (
@@ -16,8 +16,6 @@ from msdump.frontends.mindspore.ops.arithmetic import (
     add,
     div,
     erf,
-    exp,
-    log,
     maximum,
     minimum,
     mul,
@@ -118,9 +116,14 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
         return mean(loss)
     if reduction == "sum":
         return sum(loss)
-    if reduction == "none":
-        return loss
-    raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got '{reduction}'.")
+    _checked(reduction)
+    return loss
+
+
+def _checked(reduction: str) -> str:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got '{reduction}'.")
+    return reduction
 
 
 def cross_entropy(
@@ -200,21 +203,21 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Any = None, red
     """Cross entropy of probabilities with targets in [0, 1]; logarithms are cut at -100."""
     if labels.dtype != logits.dtype:
         raise TypeError(f"BinaryCrossEntropy: expected labels of dtype {logits.dtype}, got {labels.dtype}. Cast them.")
-    positive = mul(labels, maximum(log(logits), -100.0))
-    negative_part = mul(sub(1.0, labels), maximum(log(sub(1.0, logits)), -100.0))
-    loss = neg(add(positive, negative_part))
-    return _reduced(loss if weight is None else mul(loss, weight), reduction)
+    weights = [] if weight is None else [as_tensor(weight, logits.type_.dtype)]
+    return execute("BinaryCrossEntropy", [logits, labels, *weights], {"reduction": _checked(reduction)})[0]
 
 
 def binary_cross_entropy_with_logits(
     logits: Tensor, label: Tensor, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """Cross entropy of sigmoid(logits) with targets in [0, 1], computed without overflow."""
-    # log(1 + e**-|x|) + max(-x, 0) is log(1 + e**-x) for both signs.
-    soft = add(log(add(exp(neg(abs(logits))), 1.0)), maximum(neg(logits), 0.0))
-    factor: Any = 1.0 if pos_weight is None else add(mul(label, sub(pos_weight, 1.0)), 1.0)
-    loss = add(mul(sub(1.0, label), logits), mul(soft, factor))
-    return _reduced(loss if weight is None else mul(loss, weight), reduction)
+    weights = {"weight": weight, "pos_weight": pos_weight}
+    attrs: dict[str, Any] = {"reduction": _checked(reduction)}
+    absent = tuple(name for name, each in weights.items() if each is None)
+    if absent:
+        attrs["absent"] = absent
+    given = [as_tensor(each, logits.type_.dtype) for each in weights.values() if each is not None]
+    return execute("BCEWithLogitsLoss", [logits, as_tensor(label), *given], attrs)[0]
 
 
 publish(__name__)

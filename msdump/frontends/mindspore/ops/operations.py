@@ -50,6 +50,22 @@ class Mod(RealDiv):
     """The remainder with the sign of x."""
 
 
+class BinaryCrossEntropy(Primitive, reduction="mean"):
+    """Cross entropy of probabilities with targets in [0, 1]."""
+
+    def compute(self, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
+        return F.binary_cross_entropy(logits, labels, weight, self.attrs["reduction"])
+
+
+class BCEWithLogitsLoss(Primitive, reduction="mean"):
+    """Cross entropy of sigmoid(predict) with targets in [0, 1]."""
+
+    def compute(
+        self, predict: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None
+    ) -> Tensor:
+        return F.binary_cross_entropy_with_logits(predict, target, weight, pos_weight, self.attrs["reduction"])
+
+
 class BiasAdd(Primitive):
     """x plus one number per channel."""
 
@@ -185,6 +201,10 @@ class CumSum(Primitive, exclusive=False, reverse=False):
 
     def compute(self, x: Tensor, axis: int) -> Tensor:
         return call(self.name, x, axis=axis, **self.attrs)
+
+
+class CumProd(CumSum, exclusive=False, reverse=False):
+    """Running product along an axis."""
 
 
 class StridedSlice(Primitive, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0):

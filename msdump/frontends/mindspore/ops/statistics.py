@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import Type
+from msdump.frontends.mindspore.common.dtype import Type, float_type
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call, execute
 from msdump.frontends.mindspore.dispatch import cast as _cast
@@ -66,13 +66,14 @@ def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = Fa
 
 
 def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> tuple[Any, ...]:
-    """Variance and mean; the sum of squares is divided by the number of elements less ddof."""
-    if ddof in (0, 1):
-        deviation, middle = std_mean(input, axis, ddof, keepdims)
-        return square(deviation), middle
-    squares = _sum(square(sub(input, mean(input, axis, True))), axis, keepdims)
-    middle = mean(input, axis, keepdims)
-    return div(squares, input.size // max(middle.size, 1) - ddof), middle
+    """Variance and mean; the sum of squares is divided by the number of elements less ddof.
+
+    Not the square of the deviation: its gradient divides by the deviation, which may be 0.
+    """
+    numbers = input if input.dtype in float_type else _cast(input, "float32")
+    squares = _sum(square(sub(numbers, mean(numbers, axis, True))), axis, keepdims)
+    middle = mean(numbers, axis, keepdims)
+    return div(squares, max(input.size // max(middle.size, 1) - ddof, 0)), middle
 
 
 def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
@@ -265,15 +266,9 @@ def _shifted(torch: Any, x: Any, axis: int, reverse: bool, running: Any, first: 
     return torch.flip(result, (axis,)) if reverse else result
 
 
-@operator("CumProd", init="exclusive reverse")
-def _cum_prod(torch: Any, x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Running products; exclusive: without the element itself; reverse: from the end."""
-    return _shifted(torch, x, axis, reverse, torch.cumprod, 1 if exclusive else None).to(x.dtype)
-
-
 def cumprod(input: Tensor, dim: int, dtype: Type | None = None) -> Any:
     """Running products along an axis."""
-    result = _cum_prod(input, dim)
+    result = call("CumProd", input, axis=plain(dim, "dim"))
     return result if dtype is None else cast(result, dtype)
 
 

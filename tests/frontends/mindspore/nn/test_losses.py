@@ -27,8 +27,8 @@ def _reduced(loss: Any, reduction: str) -> Any:
 
 
 def _kl_div(x: Any, y: Any, reduction: str) -> Any:
-    """PyTorch warns of its own "mean"."""
-    return _reduced(F.kl_div(x, y, reduction="none"), reduction)
+    """PyTorch warns of its own "mean". Targets have no gradient in MindSpore."""
+    return _reduced(F.kl_div(x, y.detach(), reduction="none"), reduction)
 
 
 def _soft_margin(x: Any, y: Any, reduction: str) -> Any:
