@@ -58,6 +58,8 @@ def _batch_norm_infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[Tensor
     """Attrs: is_training (False), epsilon (1e-5), momentum (0.1), format ("NCHW")."""
     expect_count(types, 5)
     _expect_batch(types[0], types[1:], attrs)
+    epsilon = attrs.get("epsilon", 1e-5)
+    expect(0 < epsilon <= 1, "epsilon in (0, 1]", epsilon)
     return (types[0], *(types[1],) * 4)
 
 

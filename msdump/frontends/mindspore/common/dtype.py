@@ -41,12 +41,16 @@ __all__ = [
     "short",
     "single",
     "string",
+    "ubyte",
     "uint",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
     "uint_type",
+    "uintc",
+    "uintp",
+    "ushort",
 ]
 
 
@@ -75,6 +79,7 @@ bfloat16 = DType("bfloat16")
 complex64, complex128 = DType("complex64"), DType("complex128")
 string = DType("string")
 byte, short, intc, intp = int8, int16, int32, int64
+ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
 half, single, double = float16, float32, float64
 long, cfloat, cdouble = int64, complex64, complex128
 int_, uint, float_ = int32, uint32, float32

@@ -192,7 +192,7 @@ class Cell(OneDevice):
             cells.pop(name, None)
             params.pop(name, None)
         if isinstance(value, Parameter):
-            self.insert_param_to_cell(name, value)
+            self._insert_param(name, value)
         elif isinstance(value, Cell):
             self._insert_child(name, value)
         elif isinstance(value, ParameterTuple):
@@ -265,35 +265,67 @@ class Cell(OneDevice):
         text = message if name.startswith("__") else f"{message} {advice('Cell', name, names)}"
         raise AttributeError(text, name=name, obj=self)
 
-    def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
-        """Make `param` a parameter of this cell; a parameter without a name gets this one.
+    def insert_param_to_cell(
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
+    ) -> None:
+        """Make `param` a parameter of this cell; a parameter without a name gets this one. None keeps the name.
 
-        Raises: KeyError for a name with a dot or that is taken, TypeError for anything but a Parameter.
+        Raises: KeyError for a name with a dot or that is taken, TypeError for anything but a Parameter or None.
         """
-        if not isinstance(param, Parameter):
+        if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' but got {type(param)}."
+                f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, but got "
+                f"{type(param)}."
             )
         if check_name_contain_dot and "." in param_name:
             raise KeyError(
                 f"For 'insert_param_to_cell', the argument 'param_name' should not contain '.', but got {param_name}."
             )
+        if param_name not in self._params and getattr(self, param_name, None) is not None:
+            raise KeyError(
+                f"For 'insert_param_to_cell', the {param_name} parameter already exists in the network. Cannot insert "
+                "another parameter with the same name."
+            )
+        if param is None:
+            object.__setattr__(self, param_name, None)
+        else:
+            self._insert_param(param_name, param)
+
+    def _insert_param(self, name: str, param: Parameter) -> None:
         if param.name == DEFAULT_NAME:
-            param.name = param_name
-        self._params[param_name] = param
-        object.__setattr__(self, param_name, param)
+            param.name = name
+        self._params[name] = param
+        object.__setattr__(self, name, param)
 
-    def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
-        """Make `child_cell` a child of this cell.
+    def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
+        """Make `child_cell` a child of this cell, in the place of a child of that name. None keeps the name.
 
-        Raises: KeyError for a name that is taken, TypeError for anything but a Cell.
+        Raises: KeyError for a name that is empty, has a dot, or is an attribute; TypeError for anything but a text and
+                a Cell or None.
         """
+        if not isinstance(child_name, str):
+            raise TypeError(
+                f"For 'insert_child_to_cell', the type of parameter 'child_name' must be str, but got "
+                f"{type(child_name)}."
+            )
+        if not child_name or "." in child_name:
+            raise KeyError(
+                "For 'insert_child_to_cell', the parameter 'child_name' can not be empty and can not contain '.', but "
+                f"got {child_name!r}."
+            )
+        if child_name not in self._cells and getattr(self, child_name, None) is not None:
+            raise KeyError(
+                f"For 'insert_child_to_cell', the {child_name} child cell already exists in the network. Cannot insert "
+                "another child cell with the same name."
+            )
+        if child_cell is None:
+            object.__setattr__(self, child_name, None)
+            return
         if not isinstance(child_cell, Cell):
             raise TypeError(
-                f"For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got {type(child_cell)}."
+                f"For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell' if not None, but got "
+                f"{type(child_cell)}."
             )
-        if child_name in self._cells:
-            raise KeyError(f"For 'insert_child_to_cell', the {child_name} child cell already exists in the cell.")
         self._insert_child(child_name, child_cell)
 
     def _insert_child(self, name: str, child: Cell) -> None:

@@ -138,6 +138,17 @@ class Conv2dTranspose(_Convolution):
         inits = (has_bias, weight_init, bias_init, data_format, dtype)
         super().__init__(in_channels, out_channels, *window, *inits)
         self.output_padding = pair(output_padding)
+        for axis, more in enumerate(self.output_padding):
+            if not 0 <= more < max(self.stride[axis], self.dilation[axis]):
+                raise ValueError(
+                    f"For 'Conv2dTranspose', the 'output_padding' must be at least 0 and less than the stride or the "
+                    f"dilation, but got {output_padding}."
+                )
+        if pad_mode != "pad" and any(self.output_padding):
+            raise ValueError(
+                "For 'Conv2dTranspose', the 'output_padding' must be zero when 'pad_mode' is not 'pad', "
+                f"but got {output_padding}."
+            )
 
     def _output_size(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
         pads = (self.padding,) * 4 if isinstance(self.padding, int) else tuple(self.padding)
@@ -148,10 +159,10 @@ class Conv2dTranspose(_Convolution):
             if self.pad_mode == "same":
                 sizes.append(given * stride)
             elif self.pad_mode == "valid":
-                sizes.append((given - 1) * stride + span + self.output_padding[axis])
+                sizes.append(given * stride + max(span - stride, 0))
             else:
                 cut = pads[2 * axis] + pads[2 * axis + 1]
-                sizes.append((given - 1) * stride + span - cut + self.output_padding[axis])
+                sizes.append((given - 1) * stride + span - cut)
         return shape[0], self.out_channels, sizes[0], sizes[1]
 
     def construct(self, x: Tensor) -> Tensor:
@@ -161,7 +172,11 @@ class Conv2dTranspose(_Convolution):
         )
         sizes = Tensor(np.array(size, np.int64))
         output = call("Conv2DBackpropInput", x, self.weight, sizes, input_sizes=size, **convolution.attrs)
-        return self._biased(output)
+        output = self._biased(output)
+        if not any(self.output_padding):
+            return output
+        # Source: MindSpore: `output_padding` are zeros behind the result, which has its bias already.
+        return P.Pad(((0, 0), (0, 0), *((0, more) for more in self.output_padding)))(output)
 
 
 publish(__name__)
