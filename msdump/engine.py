@@ -334,13 +334,18 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
             writers += whole
         # Behind those that fill them.
         writers += [] if packs is None else [packs]
+        if plan.trigger.exception:
+            failing = ExceptionDumper(plan, writers, tally, clock)
+            failing.needs_all_values = True  # the dumper that takes its place after a reload may need them
+            return Wired(failing, writers)
         arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]
         dumper = SyncDumper(plan, layout, marked, constants, tally, clock, dumper, whole)
         return Wired(dumper, (*writers, constants))
 
-    return _session(plan, wire, tally, (), hold, ring, layout.metadata_dir, uploader)
+    graphs = (GraphFilesDumper(layout, tally),) if plan.trigger.exception else ()
+    return _session(plan, wire, tally, graphs, hold, ring, layout.metadata_dir, uploader)
 
 
 def _session(

@@ -108,7 +108,8 @@ def _recorder(
             f"{RECORDER}: expected a dump that does not go through ACL, got one. Unset MS_ACL_DUMP_CFG_PATH, or set "
             f"{RECORDER}.enable to false."
         )
-    if recorder is not None and engine == ASYNC and common.op_debug_mode:
+    is_read = common.op_debug_mode and (engine == ASYNC or common.op_debug_mode == EXCEPTION_MODE)
+    if recorder is not None and is_read:
         raise ConfigError(
             f"{COMMON}.op_debug_mode: expected 0 beside {RECORDER}, got {common.op_debug_mode}. The recorder looks for "
             "overflows and exceptions itself: take the key out."
@@ -162,8 +163,8 @@ def _warnings(
 def _overflow_warnings(common: CommonDumpSettings, engine: str) -> list[str]:
     if not common.op_debug_mode:
         return []
-    if engine == SYNC:
-        return [f"{COMMON}.op_debug_mode: not read in sync dump; set {E2E}.enable to false to use it."]
+    if engine == SYNC and common.op_debug_mode != EXCEPTION_MODE:
+        return [f"{COMMON}.op_debug_mode: not read in sync dump but for 4; set {E2E}.enable to false to use it."]
     texts = []
     if common.dump_mode != DUMP_ALL:
         texts.append("Overflow dump or exception dump do not support specify kernels, the dump_mode is set to 0")
@@ -209,7 +210,7 @@ def plan_mindspore(
             "mode: expected GRAPH_MODE, got PYNATIVE_MODE. Call set_context(mode=GRAPH_MODE), or unset MSDUMP_STRICT."
         )
     common = config.common
-    trigger = Trigger() if config.engine == SYNC else _trigger(common.op_debug_mode, common.overflow_number)
+    trigger = _trigger(config.engine, common.op_debug_mode, common.overflow_number)
     device_id = environment.device_id or 0 if device_id is None else device_id
     rank_id = 0 if environment.is_strict else environment.rank_id or 0
     plan = Plan(
@@ -240,10 +241,11 @@ def plan_mindspore(
     return plan
 
 
-def _trigger(op_debug_mode: int, overflow_number: int) -> Trigger:
+def _trigger(engine: str, op_debug_mode: int, overflow_number: int) -> Trigger:
+    """Source: the guide leaves open what mode 4 does beside the synchronous section; from 2.4 on it is read there."""
     if op_debug_mode == EXCEPTION_MODE:
         return Trigger(exception=OPERANDS)
-    return Trigger(overflow=op_debug_mode, overflow_number=overflow_number)
+    return Trigger() if engine == SYNC else Trigger(overflow=op_debug_mode, overflow_number=overflow_number)
 
 
 def _which(dump_mode: int, kernels: Sequence[str]) -> Which:

@@ -75,7 +75,7 @@ _KEYS: Mapping[type[BaseModel], Mapping[str, _Key]] = {
         "kernels": _Key("What dump_mode 1 dumps: full names, parts of types, name-regex(EXPR).", {"type": "array"}),
         "support_device": _Key("Indices of the devices that dump.", _list_of({"type": "number"})),
         "op_debug_mode": _Key(
-            "Asynchronous dump: 0 ordinary, 1 AI core overflow, 2 atomic overflow, 3 both, 4 exceptions.", {}
+            "0 ordinary, 4 exceptions; asynchronous dump: 1 AI core overflow, 2 atomic overflow, 3 both.", {}
         ),
         "file_format": _Key("Asynchronous dump: npy or bin.", {}),
         "saved_data": _Key(

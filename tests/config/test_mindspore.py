@@ -335,6 +335,19 @@ def test_warnings(config, warning):
     assert [text for text in warnings if text.startswith(warning)], warnings
 
 
+def test_the_synchronous_dump_reads_exceptions_alone():
+    """Source: from MindSpore 2.4 on the synchronous section reads the key; the guide leaves it open."""
+    for mode in range(6):
+        warnings = parse(right(op_debug_mode=mode)).warnings
+        assert ("op_debug_mode: not read" in "".join(warnings)) == (mode not in (0, 4))
+    specify = "Overflow dump or exception dump do not support specify kernels, the dump_mode is set to 0"
+    assert specify in parse(right(op_debug_mode=4, dump_mode=1)).warnings
+    recorder = {"recorder_settings": {"enable": True}}
+    assert refusal(right(op_debug_mode=4) | recorder).startswith(
+        "common_dump_settings.op_debug_mode: expected 0 beside"
+    )
+
+
 @pytest.mark.parametrize(("mode", "dump_mode", "put"), [*itertools.product(range(5), range(3), range(3))])
 def test_overflow_dumps_warn_of_what_they_do_not_read(mode, dump_mode, put):
     """Of nothing else: each warning stands for a choice that is not followed."""

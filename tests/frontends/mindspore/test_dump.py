@@ -188,3 +188,33 @@ def test_marks_that_come_late_count_from_the_next_call(dumping: Callable[..., Pa
     net(data)
     assert [path.name.split(".")[0] for path in sorted(root.rglob("*.npy"))] == ["ReLU"] * 2
     assert opening.current() is not None
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "pynative"])
+@pytest.mark.parametrize("saved", ["tensor", "full"])
+def test_the_synchronous_dump_of_exceptions_has_the_operator_that_failed(
+    dumping: Callable[..., Path], mode: int, saved: str
+) -> None:
+    """Mode 4: no good step, whatever `iteration` says, and of the bad one the operator that raised."""
+    root = dumping(dump_mode=0, op_debug_mode=4, iteration="0", saved_data=saved)
+
+    class Lookup(nn.Cell):
+        def construct(self, table: Tensor, index: Tensor) -> Tensor:
+            return ops.gather(ops.mul(table, 2), index, 0) + 1
+
+    ms.set_context(mode=mode)
+    net, table = Lookup(), Tensor(np.arange(6, dtype=np.float32).reshape(3, 2))
+    for index in (0, 2):
+        net(table, Tensor([index]))
+    with pytest.raises(RuntimeError, match="expected indices in"):
+        net(table, Tensor([7]))
+    files = sorted(path for path in root.rglob("*") if path.is_file() and path.parent.name == "2")
+    assert files and {path.parent for path in root.rglob("*.npy")} == {files[0].parent}
+    tensors = [parse_data_file_name(path.name) for path in files if path.suffix == ".npy"]
+    assert {(each.op_type, each.io, each.slot) for each in tensors} >= {("Gather", "input", 0), ("Gather", "input", 1)}
+    assert {each.op_type for each in tensors} == {"Gather"}
+    by_slot = {each.slot: path for each, path in zip(tensors, [f for f in files if f.suffix == ".npy"], strict=True)
+               if each.io == "input"}  # fmt: skip
+    np.testing.assert_array_equal(np.load(by_slot[0]), table.asnumpy() * 2)
+    assert (files[0].parent / "statistic.csv").exists() == (saved == "full")
+    assert list((root / "execution_order").glob("*.csv"))
