@@ -61,8 +61,8 @@ _BINARY: tuple[tuple[str, frozenset[str], Any], ...] = (
     ("Mod", NUMBERS, np.fmod),
     ("FloorMod", NUMBERS, np.remainder),
     ("Pow", NUMBERS, None),
-    ("Maximum", NUMBERS, np.maximum),
-    ("Minimum", NUMBERS, np.minimum),
+    ("Maximum", NUMBERS | BOOLS, np.maximum),
+    ("Minimum", NUMBERS | BOOLS, np.minimum),
     ("LogicalAnd", BOOLS, np.logical_and),
     ("LogicalOr", BOOLS, np.logical_or),
 )
@@ -72,17 +72,17 @@ for _name, _dtypes, _ufunc in _BINARY:
 _COMPARISONS: tuple[tuple[str, frozenset[str], Any], ...] = (
     ("Equal", NUMBERS | BOOLS, np.equal),
     ("NotEqual", NUMBERS | BOOLS, np.not_equal),
-    ("Greater", NUMBERS, np.greater),
-    ("GreaterEqual", NUMBERS, np.greater_equal),
-    ("Less", NUMBERS, np.less),
-    ("LessEqual", NUMBERS, np.less_equal),
+    ("Greater", NUMBERS | BOOLS, np.greater),
+    ("GreaterEqual", NUMBERS | BOOLS, np.greater_equal),
+    ("Less", NUMBERS | BOOLS, np.less),
+    ("LessEqual", NUMBERS | BOOLS, np.less_equal),
 )
 for _name, _dtypes, _ufunc in _COMPARISONS:
     _define(_name, ("x", "y"), _dtypes, _ufunc, "bool")
 
 _UNARY: tuple[tuple[str, frozenset[str], Any, str | None], ...] = (
     ("Neg", NUMBERS, np.negative, None),
-    ("Abs", NUMBERS, np.absolute, None),
+    ("Abs", NUMBERS | BOOLS, np.absolute, None),
     ("Square", NUMBERS, np.square, None),
     ("Sign", NUMBERS, np.sign, None),
     ("Round", NUMBERS, np.rint, None),

@@ -6,6 +6,7 @@ vector-Jacobian product, and so on for gradients of gradients. PyTorch is import
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -43,6 +44,11 @@ _DERIVATIVES = "derivatives"
 
 # What PyTorch says where it has no kernel for a dtype.
 _NO_KERNEL = ("not implemented for", "doesn't support tensors of type")
+
+# Words of what PyTorch says about dtypes, for which MindSpore raises TypeError.
+_OF_DTYPE = re.compile(
+    r"not implemented for|dtype|data ?type|scalar type|[Ii]nput type|floating|(Half|Bool|Byte|Int|Long)\b"
+)
 
 # What the libraries raise about operands.
 _REFUSALS = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
@@ -103,9 +109,13 @@ def _refused(inputs: Sequence[Array], error: Exception) -> GraphError:
     if isinstance(error, GraphError):
         return error
     got = ", ".join(f"{array.dtype}{list(array.shape)}" for array in inputs)
-    kind = OperandTypeError if isinstance(error, NotImplementedError) else ExecutionError
+    kind = OperandTypeError if _is_about_dtypes(error) else ExecutionError
     reason = str(error).strip().partition("\n")[0]
     return kind(f"expected operands that it takes, got {got}: {reason}")
+
+
+def _is_about_dtypes(error: Exception) -> bool:
+    return isinstance(error, NotImplementedError) or _OF_DTYPE.search(str(error).partition("\n")[0]) is not None
 
 
 def _has_elements(arrays: Sequence[Array]) -> bool:
@@ -230,7 +240,8 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
         except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
-            raise OperandValueError(f"expected operands that it takes, got {got}: {reason}") from error
+            kind = OperandTypeError if _is_about_dtypes(error) else OperandValueError
+            raise kind(f"expected operands that it takes, got {got}: {reason}") from error
 
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
         return inferred(tuple(types), tuple(attrs.items()))

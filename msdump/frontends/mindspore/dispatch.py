@@ -136,7 +136,7 @@ def scalar_dtype(tensor_dtype: str, scalar: bool | int | float) -> str:
     if isinstance(scalar, bool):
         return tensor_dtype
     if isinstance(scalar, int):
-        return "int32" if kind == dtypes.BOOL else tensor_dtype
+        return "int64" if kind == dtypes.BOOL else tensor_dtype
     return tensor_dtype if kind in (dtypes.FLOAT, dtypes.COMPLEX) else "float32"
 
 

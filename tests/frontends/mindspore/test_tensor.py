@@ -100,7 +100,7 @@ PROMOTED = [
     (Tensor([1]), 1.5, "Float32"),
     (Tensor([1.0], ms.float16), 1.5, "Float16"),
     (Tensor([1], ms.int8), 3, "Int8"),
-    (Tensor([True]), 3, "Int32"),
+    (Tensor([True]), 3, "Int64"),
     (Tensor([1.0], ms.float16), Tensor([1.0]), "Float32"),
     (Tensor([1], ms.int64), Tensor([1.0], ms.float16), "Float16"),
     (Tensor([1], ms.uint8), Tensor([1], ms.int8), "Int16"),

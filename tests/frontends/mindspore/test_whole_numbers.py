@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, from_dtype
-from msdump.mindspore import Tensor, ops
+from msdump.mindspore import Tensor, nn, ops
 
 from msdump.arrays import Array
 
 I32 = np.array([-2, 0, 3, 5], np.int32)
 I64 = np.array([-2, 1, 3], np.int64)
 I8 = np.array([-3, 1, 100], np.int8)
+B = np.array([True, False])
 F32 = np.array([-2, 0, 1.5], np.float32)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], list[Any], str]] = [
     (ops.relu, (I32,), [0, 0, 3, 5], "int32"),
@@ -40,6 +41,20 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], list[Any], str]] = [
     (ops.argmax, (np.array([False, True]),), 1, "int64"),
     (mnp.argmax, (np.array([False, True]),), 1, "int64"),
     (mnp.argmin, (np.array([True, False]),), 1, "int32"),
+    (lambda b: b + 1, (B,), [2, 1], "int64"),
+    (ops.abs, (B,), [True, False], "bool"),
+    (ops.maximum, (B, ~B), [True, True], "bool"),
+    (ops.less, (B, ~B), [False, True], "bool"),
+    (lambda x: x.cumsum(0), (I8,), [-3, -2, 98], "int32"),
+    (mnp.cumsum, (B,), [1, 1], "int32"),
+    (ops.mse_loss, (I8, I8 - np.int8(1)), 1.0, "float32"),
+    (ops.cov, (np.array([[3, 1, 2], [1, 1, 7]], np.int32),), [[1, 0], [0, 12]], "float32"),
+    (nn.LeakyReLU(), (I32,), [0, 0, 3, 5], "int32"),
+    (ops.hardtanh, (I32,), [-1, 0, 1, 1], "int32"),
+    (lambda x, y: x.add(y, alpha=2), (I64, I64), [-6, 3, 9], "int64"),
+    (lambda x, y: x.sub(y, alpha=2), (I64, I64), [2, -1, -3], "int64"),
+    (lambda x: x.reshape(1, 3, 1).transpose(0, 1), (I64,), [[[-2]], [[1]], [[3]]], "int64"),
+    (ops.inner, (I8[:0], I8[:0]), 0, "int8"),
     (ops.mean, (np.array([2**63, 2**63 - 2], np.uint64),), 2**63 - 1, "uint64"),
     (ops.mean, (np.array([-(2**63)], np.int64),), -(2**63), "int64"),
     (ops.mean, (np.array([-7, 0], np.int8),), -3, "int8"),
@@ -48,7 +63,9 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], list[Any], str]] = [
 
 @pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "pynative"])
 @pytest.mark.parametrize(
-    ("function", "operands", "values", "dtype"), CASES, ids=[f"{c[0].__name__}-{n}" for n, c in enumerate(CASES)]
+    ("function", "operands", "values", "dtype"),
+    CASES,
+    ids=[f"{getattr(c[0], '__name__', 'layer')}-{n}" for n, c in enumerate(CASES)],
 )
 def test_whole_numbers(
     function: Callable[..., Any], operands: tuple[Any, ...], values: list[Any], dtype: str, mode: int

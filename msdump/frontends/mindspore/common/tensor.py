@@ -482,7 +482,11 @@ class Tensor:
         return self._call("flatten", order if isinstance(order, str) else "C", start_dim=start_dim, end_dim=end_dim)
 
     def transpose(self, *axes: Any) -> Tensor:
-        return self._call("transpose", as_shape(axes) if axes else tuple(reversed(range(self.ndim))))
+        """Axes in another order, reversed without one; two of more axes are exchanged, as in MindSpore 2.7."""
+        order = as_shape(axes) if axes else tuple(reversed(range(self.ndim)))
+        if len(axes) == 2 and self.ndim > 2:
+            return self.swapaxes(*order)
+        return self._call("transpose", order)
 
     def swapaxes(self, axis0: int, axis1: int) -> Tensor:
         return self._call("swapaxes", axis0, axis1)

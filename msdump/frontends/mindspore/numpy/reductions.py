@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import Type, bool_, float32, float_type, int_type
+from msdump.frontends.mindspore.common.dtype import (
+    Type,
+    bool_,
+    float32,
+    float_type,
+    int8,
+    int16,
+    int32,
+    int_type,
+    uint8,
+)
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.numpy.creation import asarray, full_like, zeros_like
@@ -122,6 +133,8 @@ def _running(function: str) -> Callable[..., Any]:
     def running(a: Any, axis: int | None = None, dtype: Type | None = None) -> Any:
         x = asarray(a)
         x = F.reshape(x, (-1,)) if axis is None else x
+        if function == "cumsum" and dtype is None and x.dtype in (bool_, uint8, int8, int16):
+            x = F.cast(x, int32)
         return _in(getattr(F, function)(x, 0 if axis is None else axis), dtype)
 
     running.__name__ = running.__qualname__ = function
@@ -224,13 +237,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     ours, theirs = [each % first.ndim for each in ours], [each % second.ndim for each in theirs]
     kept = [axis for axis in range(first.ndim) if axis not in ours]
     rest = [axis for axis in range(second.ndim) if axis not in theirs]
-    size = 1
-    for axis in ours:
-        size *= first.shape[axis]
-    left = F.reshape(F.transpose(first, (*kept, *ours)), (-1, size))
-    right = F.reshape(F.transpose(second, (*theirs, *rest)), (size, -1))
-    shape = [first.shape[axis] for axis in kept] + [second.shape[axis] for axis in rest]
-    return F.reshape(F.matmul(left, right), tuple(shape))
+    rows, columns = ([each.shape[axis] for axis in axes] for each, axes in ((first, kept), (second, rest)))
+    size = math.prod(first.shape[axis] for axis in ours)
+    left = F.reshape(F.transpose(first, (*kept, *ours)), (math.prod(rows), size))
+    right = F.reshape(F.transpose(second, (*theirs, *rest)), (size, math.prod(columns)))
+    return F.reshape(F.matmul(left, right), (*rows, *columns))
 
 
 def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.frontends.mindspore.common.dtype import int_type
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, execute
 from msdump.frontends.mindspore.names import publish
@@ -134,7 +135,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """input kept between two bounds."""
+    """input kept between two bounds, whole ones for integers, which stay such."""
+    if input.dtype in int_type:
+        min_val, max_val = int(min_val), int(max_val)
     return minimum(maximum(input, min_val), max_val)
 
 

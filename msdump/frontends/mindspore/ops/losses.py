@@ -179,7 +179,10 @@ def _ctc_loss(
     places = torch.arange(alphas.shape[-1], device=alphas.device)
     steps = torch.arange(alphas.shape[1], device=alphas.device).reshape(-1, 1)
     is_inside = (places <= 2 * lengths[1].reshape(-1, 1, 1)) & (steps < lengths[0].reshape(-1, 1, 1))
-    return losses, torch.where(is_inside, alphas, torch.full_like(alphas, -torch.inf))
+    alphas = torch.where(is_inside, alphas, torch.full_like(alphas, -torch.inf))
+    # PyTorch makes it as wide as the longest sequence, not as the room for one.
+    missing = 2 * targets.shape[-1] + 1 - alphas.shape[-1]
+    return losses, torch.nn.functional.pad(alphas, (0, missing), value=-torch.inf)
 
 
 def ctc_loss(

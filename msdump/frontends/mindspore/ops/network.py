@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from msdump.frontends.mindspore.common.dtype import float_type
+from msdump.frontends.mindspore.common.dtype import float32, float_type
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call, execute
@@ -192,7 +192,9 @@ def nll_loss(
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    return _reduced(square(sub(input, target)), reduction)
+    """Squared differences; of integers in float32."""
+    difference = sub(input, target)
+    return _reduced(square(difference if difference.dtype in float_type else cast(difference, float32)), reduction)
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

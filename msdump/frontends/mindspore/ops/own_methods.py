@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
-from msdump.frontends.mindspore.common.dtype import Type, dtype_name
+from msdump.frontends.mindspore.common.dtype import Type, dtype_name, int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.common.tensor_data import as_shape
 from msdump.frontends.mindspore.dispatch import as_tensor, cast, execute
@@ -21,8 +21,10 @@ from msdump.frontends.mindspore.ops import (
     spectral,
     triangles,
 )
-from msdump.frontends.mindspore.ops.arithmetic import maximum, minimum, sub
+from msdump.frontends.mindspore.ops.arithmetic import add as _add
+from msdump.frontends.mindspore.ops.arithmetic import maximum, minimum, mul
 from msdump.frontends.mindspore.ops.arithmetic import select as _select
+from msdump.frontends.mindspore.ops.arithmetic import sub as _sub
 from msdump.frontends.mindspore.ops.array import (
     broadcast_to,
     concat,
@@ -98,8 +100,20 @@ def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     return triangles.diagonal(self, offset, axis1, axis2)
 
 
+def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self + alpha * other, broadcast."""
+    return _add(self, other if alpha == 1 else mul(other, alpha))
+
+
+def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self - alpha * other, broadcast."""
+    return _sub(self, other if alpha == 1 else mul(other, alpha))
+
+
 def cumsum(self: Tensor, axis: int | None = None, dtype: Type | None = None) -> Tensor:
-    """Sums of the elements up to each one along an axis, without one of all elements in a row."""
+    """Sums of the elements up to each one along an axis, without one of all elements in a row; int32 of less."""
+    if dtype is None and self.type_.dtype in ("bool", "uint8", "int8", "int16"):
+        dtype = int32
     return reductions.cumsum(reshape(self, (-1,)) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
@@ -310,7 +324,7 @@ def argmin_with_value(self: Tensor, axis: Any = 0, keep_dims: Any = False) -> An
 
 def ptp(self: Tensor, axis: Any = None, keepdims: Any = False) -> Tensor:
     """The largest less the smallest element."""
-    return sub(reductions.amax(self, axis, keepdims), reductions.amin(self, axis, keepdims))
+    return _sub(reductions.amax(self, axis, keepdims), reductions.amin(self, axis, keepdims))
 
 
 def trace(self: Tensor, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Type | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -60,11 +61,9 @@ def _contracted(first: Tensor, second: Tensor, axes1: list[int], axes2: list[int
     free1 = [axis for axis in range(first.ndim) if axis not in axes1]
     free2 = [axis for axis in range(second.ndim) if axis not in axes2]
     shape = [first.shape[axis] for axis in free1] + [second.shape[axis] for axis in free2]
-    depth = 1
-    for axis in axes1:
-        depth *= first.shape[axis]
-    rows = reshape(_ordered(first, free1 + axes1), (-1, depth))
-    columns = reshape(_ordered(second, axes2 + free2), (depth, -1))
+    depth = math.prod(first.shape[axis] for axis in axes1)
+    rows = reshape(_ordered(first, free1 + axes1), (math.prod(shape[: len(free1)]), depth))
+    columns = reshape(_ordered(second, axes2 + free2), (depth, math.prod(shape[len(free1) :])))
     return reshape(matmul(rows, columns), shape)
 
 

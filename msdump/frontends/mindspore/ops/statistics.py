@@ -90,7 +90,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     """Covariances of the rows; observations may have whole weights (fweights) and others (aweights)."""
     if input.ndim > 2:
         raise ValueError(f"For cov, the input must have two or fewer dimensions, but got {input.ndim} dimensions.")
-    rows = reshape(input, (1, -1)) if input.ndim < 2 else input
+    # Source: MindSpore 2.0 and 2.7: all but float64 is computed in float32.
+    numbers = input if input.type_.dtype == "float64" else _cast(input, "float32")
+    rows = reshape(numbers, (1, -1)) if input.ndim < 2 else numbers
     if fweights is None and aweights is None:
         centred = sub(rows, mean(rows, 1, True))
         return squeeze(div(matmul(centred, centred.T), max(rows.shape[1] - correction, 0)))

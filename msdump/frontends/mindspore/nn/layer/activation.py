@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump.errors import did_you_mean
-from msdump.frontends.mindspore.common.dtype import float16, float32
+from msdump.frontends.mindspore.common.dtype import float16, float32, int_type
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
@@ -51,7 +51,8 @@ def GELU(x: Tensor, *, approximate: bool = True) -> Tensor:
 @as_layer()
 def LeakyReLU(x: Tensor, *, alpha: float = 0.2) -> Tensor:
     """x above zero, alpha * x below."""
-    return F.leaky_relu(x, alpha)
+    # Source: MindSpore casts alpha to the dtype of x, which integers keep.
+    return F.leaky_relu(x, int(alpha) if x.dtype in int_type else alpha)
 
 
 @as_layer(check=lambda alpha: _check_number("ELU", "alpha", alpha))
