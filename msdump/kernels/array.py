@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from msdump import dtypes
 from msdump.arrays import Array
 from msdump.c_order import copy_elements
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
@@ -400,7 +401,10 @@ def _cast(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
 
 @def_bprop("Cast")
 def _cast_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    gradient, x = outer[0], node.inputs[0].type.dtype
-    if gradient is None or x not in FLOATS:
+    gradient, source = outer[0], node.inputs[0]
+    x = source.type.dtype
+    # Integers and bools have gradients as well, rounded; none goes on from an operator that has none, such as Greater.
+    is_end = x not in FLOATS and source.node is not None and source.node.definition.bprop is None
+    if gradient is None or is_end or dtypes.dtype(x).kind == dtypes.COMPLEX:
         return [None]
     return [gradient if gradient.type.dtype == x else builder.add("Cast", [gradient], {"dtype": x})]

@@ -164,10 +164,21 @@ def test_cast_keeps_the_dtype_of_each_side() -> None:
     (gradient,) = gradients(graph, loss, [x])
     assert gradient is not None and gradient.type == x.type
     assert run_graph(graph, [np.zeros(3, np.float16)])[gradient.id].tolist() == [1.0, 1.0, 1.0]
-    ints = Graph()
-    number = ints.add_input("n", type_of(np.zeros(3, np.int32)))
-    total = ints.add_node(Primitive("Cast", {"dtype": "float32"}), [number], "").outputs[0]
-    assert gradients(ints, ints.add_node(Primitive("ReduceSum"), [total], "").outputs[0], [number]) == [None]
+
+
+def test_cast_of_integers_rounds_gradients_and_ends_behind_a_comparison() -> None:
+    graph = Graph()
+    number = graph.add_input("n", type_of(np.zeros(3, np.int32)))
+    wide = graph.add_node(Primitive("Cast", {"dtype": "float32"}), [number], "").outputs[0]
+    scaled = graph.add_node(Primitive("Mul"), [wide, graph.add_constant(np.float32([2.5, 1, 1]), "float32")], "")
+    (gradient,) = gradients(graph, graph.add_node(Primitive("ReduceSum"), scaled.outputs, "").outputs[0], [number])
+    assert gradient is not None and gradient.type == number.type
+    assert run_graph(graph, [np.zeros(3, np.int32)])[gradient.id].tolist() == [2, 1, 1]
+    compared = Graph()
+    x = compared.add_input("x", type_of(np.zeros(3, np.float32)))
+    is_less = compared.add_node(Primitive("Less"), [x, x], "").outputs[0]
+    mask = compared.add_node(Primitive("Cast", {"dtype": "float32"}), [is_less], "").outputs[0]
+    assert gradients(compared, compared.add_node(Primitive("ReduceSum"), [mask], "").outputs[0], [x]) == [None]
 
 
 def test_a_value_used_twice_gets_one_sum() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 import msdump.graph.region_gradients  # noqa: F401  (registers the gradients of control flow)
 from msdump import dtypes
-from msdump.errors import GraphError
+from msdump.errors import GraphError, OperandValueError
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.hooks import check_gradient
@@ -28,11 +28,13 @@ class Differentiated:
     """What a function gave, and the gradients of its loss: the sum of its outputs, or its first output.
 
     outputs           what the function returned
-    input_gradients   one per wanted position, of the structure of that argument
+    positions         those of the wanted ones whose argument holds a tensor
+    input_gradients   one for each of them, of the structure of that argument
     weight_gradients  one per weight
     """
 
     outputs: Any
+    positions: tuple[int, ...]
     input_gradients: tuple[Any, ...]
     weight_gradients: tuple[Tensor, ...]
 
@@ -48,30 +50,29 @@ def differentiate(
 ) -> Differentiated:
     """Run `function(*args)` and take the gradients of its loss.
 
-    positions  of arguments; where there are several, those without tensors are left out
+    positions  of arguments; those without tensors have no gradient
     sens       gradient of the loss: a number, a tensor, or a structure of tensors like the outputs; None: ones
     Edges:   zeros where the loss does not depend on something; with several outputs the loss is the sum of all their
              elements, with `has_aux` only the first of the outputs is the loss.
-    Raises:  GraphError when there is no tensor, or an operator on the way has no gradient.
+    Raises:  IndexError for a position without an argument; GraphError when there is no loss, or an operator on the
+             way has no gradient.
     """
     for place in positions:
+        # A function that gets no argument is called: it tells best which ones it lacks.
         if place >= len(args) > 0:
-            raise GraphError(f"gradient: expected a position of the {len(args)} arguments, got {place}.")
+            raise IndexError(f"gradient: expected a position of the {len(args)} arguments, got {place}.")
+    places = tuple(place for place in positions if place < len(args) and _has_tensor(args[place]))
     outer = current_tracer()
     tracer = outer or Tracer(Graph(name="recording"), is_recording=True)
     with nullcontext() if outer else tracer.active(), tracer.differentiating():
         tracer.weights.extend(weight for weight in weights if not _is_in(weight, tracer.weights))
-        if len(positions) > 1:
-            positions = [place for place in positions if place >= len(args) or _has_tensor(args[place])]
-        inner, inputs = _inner_args(tracer, args, set(positions))
+        inner, inputs = _inner_args(tracer, args)
         outputs = outer.recall(function, inner) if outer is not None else None
         if outputs is None:
             outputs = function(*inner)
         losses = [tracer.value_of(loss) for loss in _losses_of(outputs, has_aux)]
         senses = [_sens_value(tracer, *pair) for pair in zip(losses, _each_sens(sens, len(losses)), strict=True)]
-        wrt = [value for position in positions for value in inputs[position]] + [
-            tracer.value_of(weight) for weight in weights
-        ]
+        wrt = [value for place in places for value in inputs[place]] + [tracer.value_of(weight) for weight in weights]
         first = len(tracer.graph.nodes)
         hooks = _hooks(tracer, args, inputs, weights)
         changes = partial(_hooked, tracer, hooks) if hooks else None
@@ -82,10 +83,10 @@ def differentiate(
         tensors = [_gradient(tracer, value, gradient) for value, gradient in zip(wrt, results, strict=True)]
     leaves = iter(tensors)
     per_input = []
-    for position in positions:
-        structure = flatten(inner[position], [])
+    for place in places:
+        structure = flatten(inner[place], [])
         per_input.append(next(leaves) if structure.kind == "constant" else unflatten(structure, leaves))
-    return Differentiated(outputs, tuple(per_input), tuple(leaves))
+    return Differentiated(outputs, places, tuple(per_input), tuple(leaves))
 
 
 _Hooks = dict[int, Sequence[tuple[Callable[[Tensor], Any]]]]
@@ -117,8 +118,8 @@ def _is_in(weight: Parameter, weights: Sequence[Parameter]) -> bool:
     return any(weight is each for each in weights)
 
 
-def _inner_args(tracer: Tracer, args: Sequence[Any], positions: set[int]) -> tuple[list[Any], dict[int, list[Value]]]:
-    """The arguments as they are inside the graph, and the values of those at `positions`."""
+def _inner_args(tracer: Tracer, args: Sequence[Any]) -> tuple[list[Any], dict[int, list[Value]]]:
+    """The arguments as they are inside the graph, and the values of each."""
     inner: list[Any] = []
     selected: dict[int, list[Value]] = {}
     for position, arg in enumerate(args):
@@ -131,8 +132,6 @@ def _inner_args(tracer: Tracer, args: Sequence[Any], positions: set[int]) -> tup
         if tracer.is_recording:
             leaves = [_recorded(tracer, leaf, f"args{position}") for leaf in leaves]
         values = [tracer.value_of(leaf) for leaf in leaves]
-        if position in positions and not values:
-            raise GraphError(f"gradient: expected a tensor as argument {position}, got {arg!r}.")
         selected[position] = values
         inner.append(unflatten(structure, iter(map(tracer.tensor_of, values))))
     return inner, selected
@@ -149,13 +148,26 @@ def _losses_of(outputs: Any, has_aux: bool) -> list[Tensor]:
 
     Edges: bools take no part, as no gradient flows through them.
     """
-    parts = list(_tensors(outputs[0] if has_aux and isinstance(outputs, tuple | list) and outputs else outputs))
+    if has_aux:
+        outputs = first_of(outputs)
+    parts = list(_tensors(outputs))
     if not parts:
         raise GraphError(
             f"gradient: expected the function to return a tensor, the loss, got {type(outputs).__name__}. "
             "Return the loss first and set has_aux=True for further results."
         )
     return [part for part in parts if part.type_.dtype != "bool"]
+
+
+def first_of(outputs: Any) -> Any:
+    """What is differentiated of a function that gives further results.   Raises: OperandValueError without these."""
+    if not isinstance(outputs, tuple | list) or len(outputs) < 2:
+        got = f"{len(outputs)} of them" if isinstance(outputs, tuple | list) else type(outputs).__name__
+        raise OperandValueError(
+            f"gradient: expected the function to return several results with has_aux=True, got {got}. Return the loss "
+            "first, then the others."
+        )
+    return outputs[0]
 
 
 def _tensors(thing: Any) -> Iterator[Tensor]:

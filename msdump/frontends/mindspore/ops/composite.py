@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from msdump.errors import GraphError
+from msdump.errors import GraphError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -30,16 +31,34 @@ def _as_weights(weights: Any) -> list[Parameter]:
     return parameters
 
 
-def _positions(grad_position: Any) -> list[int]:
-    if grad_position is None:
-        return []
-    positions = [grad_position] if isinstance(grad_position, int) else list(grad_position)
+def checked_positions(grad_position: Any) -> list[int]:
+    """Positions of arguments, as `grad` and the Jacobians take them.   Raises: TypeError, ValueError."""
+    positions = [grad_position] if isinstance(grad_position, int) else grad_position
+    if not isinstance(positions, tuple | list) or (positions is grad_position and isinstance(positions, list)):
+        raise TypeError(f"grad_position: expected an int or a tuple of ints, got {grad_position!r}.")
     for position in positions:
         if isinstance(position, bool) or not isinstance(position, int):
             raise TypeError(f"grad_position: expected ints, got {grad_position!r}.")
         if position < 0:
             raise ValueError(f"grad_position: expected ints >= 0, got {grad_position!r}.")
-    return positions
+    if not positions:
+        raise OperandValueError("grad_position: expected at least one position, got ().")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"grad_position: expected each position once, got {grad_position!r}.")
+    return list(positions)
+
+
+def with_keywords(fn: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Function, tuple[Any, ...]]:
+    """`fn` as a function of positional arguments alone, and these: what has a name comes last."""
+    if not kwargs:
+        return fn, tuple(args)
+    names, count = list(kwargs), len(args)
+
+    @functools.wraps(fn, updated=())
+    def called(*items: Any) -> Any:
+        return fn(*items[:count], **dict(zip(names, items[count:], strict=True)))
+
+    return called, (*args, *kwargs.values())
 
 
 def _run(function: Function, cache: GraphCache, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -58,19 +77,28 @@ def value_and_grad(
 ) -> Function:
     """A function that gives `fn`'s result and the gradients of its loss.
 
+    return_ids  gradients come as pairs: (position, gradient), (name of the weight, gradient)
     Edges:   grad_position None: only the weights'; weights None: only the inputs'; both: a pair (inputs, weights).
-             One position gives one gradient, several a tuple.
-    Raises:  ValueError when neither inputs nor weights are wanted.
+             One position, a tuple of one as well, gives one gradient, several a tuple; an argument without a tensor has
+             none. A Parameter gives one gradient, a list of them a tuple.
+    Raises:  ValueError when neither inputs nor weights are wanted, TypeError and ValueError for wrong arguments.
     """
-    positions, parameters = _positions(grad_position), _as_weights(weights)
-    if not positions and weights is None:
-        raise ValueError("`grad_position` and `weight` can not be None at the same time.")
-    if return_ids:
-        raise ValueError("return_ids: expected False, got True. Gradients come in the order of positions and weights.")
+    if grad_position is None and weights is None:
+        raise ValueError("grad_position, weights: expected one of them at least, got None for both.")
+    for name, value in (("has_aux", has_aux), ("return_ids", return_ids)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: expected a bool, got {type(value).__name__}.")
+    positions = [] if grad_position is None else checked_positions(grad_position)
+    parameters = _as_weights(weights)
 
-    def differentiated(*args: Any) -> Any:
-        result = differentiate(fn, args, positions, parameters, has_aux=has_aux)
-        return result.outputs, _shaped(result, grad_position, weights)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        function, items = with_keywords(fn, args, kwargs)
+        result = differentiate(function, items, positions, parameters, has_aux=has_aux)
+        of_inputs, of_weights = result.input_gradients, result.weight_gradients
+        if return_ids:
+            of_inputs = tuple(zip(result.positions, of_inputs, strict=True))
+            of_weights = tuple((weight.name, each) for weight, each in zip(parameters, of_weights, strict=True))
+        return result.outputs, _shaped(of_inputs, of_weights, grad_position, weights)
 
     cache = GraphCache()
 
@@ -93,16 +121,13 @@ def grad(
     return gradients
 
 
-def _shaped(result: Differentiated, grad_position: Any, weights: Any) -> Any:
-    single_weight = isinstance(weights, Parameter)
-    of_inputs: Any = result.input_gradients
-    if isinstance(grad_position, int) or len(of_inputs) == 1 < len(grad_position or ()):
-        # Source: MindSpore: one gradient that is left of several positions comes without a tuple.
-        of_inputs = of_inputs[0]
-    of_weights = result.weight_gradients[0] if single_weight else result.weight_gradients
+def _shaped(of_inputs: tuple[Any, ...], of_weights: tuple[Any, ...], grad_position: Any, weights: Any) -> Any:
+    """Source: MindSpore 2.0 and 2.7: what is left of the positions comes without a tuple when it is one gradient."""
+    inputs = of_inputs[0] if len(of_inputs) == 1 else of_inputs
+    parameters = of_weights[0] if isinstance(weights, Parameter) else of_weights
     if grad_position is None:
-        return of_weights
-    return of_inputs if weights is None else (of_inputs, of_weights)
+        return parameters
+    return inputs if weights is None else (inputs, parameters)
 
 
 class GradOperation:
@@ -120,11 +145,17 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Function, weights: Any = None) -> Function:
+        if self.get_by_list and weights is None and get_context("mode") != GRAPH_MODE and current_tracer() is None:
+            # Source: MindSpore in PyNative mode: all of the cell; a graph gives none.
+            weights = fn.trainable_params() if hasattr(fn, "trainable_params") else None
         parameters = _as_weights(weights) if self.get_by_list else []
+        is_single = isinstance(weights, Parameter)
 
-        def differentiated(*args: Any) -> Any:
+        def differentiated(*args: Any, **kwargs: Any) -> Any:
             inputs, sens = (args[:-1], args[-1]) if self.sens_param else (args, None)
-            return self._shaped(differentiate(fn, inputs, self._positions(inputs), parameters, sens))
+            function, items = with_keywords(fn, inputs, kwargs)
+            result = differentiate(function, items, self._positions(items), parameters, sens)
+            return self._shaped(result, is_single)
 
         cache = GraphCache()
 
@@ -135,15 +166,18 @@ class GradOperation:
 
     def _positions(self, inputs: Sequence[Any]) -> list[int]:
         if self.get_all:
-            return [index for index, item in enumerate(inputs) if isinstance(item, Tensor)]
-        return [] if self.get_by_list else [0]
+            return list(range(len(inputs)))
+        return [] if self.get_by_list or not inputs else [0]
 
-    def _shaped(self, result: Differentiated) -> Any:
+    def _shaped(self, result: Differentiated, is_single: bool) -> Any:
+        of_weights = result.weight_gradients[0] if is_single and self.get_by_list else result.weight_gradients
         if self.get_all and self.get_by_list:
-            return result.input_gradients, result.weight_gradients
+            return result.input_gradients, of_weights
         if self.get_by_list:
-            return result.weight_gradients
-        return result.input_gradients if self.get_all else result.input_gradients[0]
+            return of_weights
+        if self.get_all or not result.input_gradients:
+            return result.input_gradients
+        return result.input_gradients[0]
 
 
 class MultitypeFuncGraph:

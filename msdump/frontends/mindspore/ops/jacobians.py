@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from msdump import dtypes
+from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
+from msdump.frontends.mindspore.differentiate import first_of
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import addn, mul
 from msdump.frontends.mindspore.ops.array import cast, reshape, stack
-from msdump.frontends.mindspore.ops.composite import GradOperation
+from msdump.frontends.mindspore.ops.composite import GradOperation, checked_positions
 from msdump.frontends.mindspore.ops.reductions import sum
 
 Function = Callable[..., Any]
@@ -31,16 +33,26 @@ def _of_all_inputs(fn: Function) -> Function:
     return GradOperation(get_all=True, sens_param=True)(fn)
 
 
+def _split(fn: Function, args: Sequence[Any], has_aux: bool) -> tuple[Any, tuple[Any, ...], Function]:
+    """What is differentiated of `fn(*args)`, the further results as they are given back, and `fn` without them."""
+    results = fn(*args)
+    if not has_aux:
+        return results, (), fn
+
+    def first(*items: Any) -> Any:
+        return first_of(fn(*items))
+
+    # Source: MindSpore: one further result comes as it is, several as a tuple.
+    return first_of(results), (results[1] if len(results) == 2 else results[1:],), first
+
+
 def vjp(fn: Function, *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
     """Results of `fn`, and a function of vectors of their shapes that gives the vectors times the Jacobian.
 
     weights   give their products, too: (products of inputs, products of weights)
     has_aux   only the first result is differentiated; the rest comes as a third value
     """
-    results = fn(*inputs)
-
-    def first(*args: Any) -> Any:
-        return fn(*args)[0] if has_aux else fn(*args)
+    results, rest, first = _split(fn, inputs, has_aux)
 
     def vjp_fn(*vectors: Any) -> Any:
         sens = vectors[0] if len(vectors) == 1 else tuple(vectors)
@@ -48,7 +60,7 @@ def vjp(fn: Function, *inputs: Any, weights: Any = None, has_aux: bool = False) 
             return _of_all_inputs(first)(*inputs, sens)
         return GradOperation(get_all=True, get_by_list=True, sens_param=True)(first, weights)(*inputs, sens)
 
-    return (results[0], vjp_fn, *results[1:]) if has_aux else (results, vjp_fn)
+    return (results, vjp_fn, *rest)
 
 
 def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
@@ -57,27 +69,27 @@ def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
     vectors = _each_tensor(v)
     if len(vectors) != len(args):
         raise ValueError(f"jvp: expected as many vectors as inputs, {len(args)}, got {len(vectors)}.")
-    results = fn(*args)
-    differentiated = results[0] if has_aux else results
-
-    def first(*each: Any) -> Any:
-        return fn(*each)[0] if has_aux else fn(*each)
-
+    results, rest, first = _split(fn, args, has_aux)
     products = [
         _assembled(output, rows, vectors)
-        for output, rows in zip(_each_tensor(differentiated), _rows(first, args, differentiated), strict=True)
+        for output, rows in zip(_each_tensor(results), _rows(first, args, results), strict=True)
     ]
-    product = products[0] if isinstance(differentiated, Tensor) else tuple(products)
-    return (differentiated, product, *results[1:]) if has_aux else (results, product)
+    product = products[0] if isinstance(results, Tensor) else tuple(products)
+    return (results, product, *rest)
 
 
 def _assembled(output: Tensor, rows: list[Sequence[Tensor]], vectors: Sequence[Tensor]) -> Tensor:
     """The products of an output's rows with the vectors."""
     numbers = [
-        addn([sum(mul(part, cast(vector, part.dtype))) for part, vector in zip(row, vectors, strict=True)])
+        addn(
+            [
+                cast(sum(mul(part, cast(vector, part.dtype))), output.dtype)
+                for part, vector in zip(row, vectors, strict=True)
+            ]
+        )
         for row in rows
     ]
-    return reshape(cast(stack(numbers), output.dtype), output.shape)
+    return reshape(stack(numbers), output.shape)
 
 
 def _rows(fn: Function, args: Sequence[Any], results: Any) -> Iterator[list[Sequence[Tensor]]]:
@@ -98,26 +110,23 @@ def _rows(fn: Function, args: Sequence[Any], results: Any) -> Iterator[list[Sequ
 def jacrev(fn: Function, grad_position: Any = 0, has_aux: bool = False) -> Function:
     """A function that gives the Jacobian of `fn`: for each output and position a tensor [*output, *input].
 
-    grad_position   one position gives one tensor, several a tuple
+    grad_position   one position, a tuple of one as well, gives one tensor, several a tuple
     has_aux         only the first result is differentiated; the rest comes as a second value
     """
-    positions = [grad_position] if isinstance(grad_position, int) else list(grad_position)
+    positions = checked_positions(grad_position)
 
     def jacobian(*args: Any) -> Any:
-        results = fn(*args)
-        differentiated = results[0] if has_aux else results
-
-        def first(*each: Any) -> Any:
-            return fn(*each)[0] if has_aux else fn(*each)
-
+        if max(positions) >= len(args):
+            raise ValueError(f"grad_position: expected positions of the {len(args)} arguments, got {grad_position!r}.")
+        results, rest, first = _split(fn, args, has_aux)
         parts = []
-        for output, rows in zip(_each_tensor(differentiated), _rows(first, args, differentiated), strict=True):
+        for output, rows in zip(_each_tensor(results), _rows(first, args, results), strict=True):
             of_positions = tuple(
                 reshape(stack([row[at] for row in rows]), (*output.shape, *args[at].shape)) for at in positions
             )
-            parts.append(of_positions[0] if isinstance(grad_position, int) else of_positions)
-        result = parts[0] if isinstance(differentiated, Tensor) else tuple(parts)
-        return (result, results[1:]) if has_aux else result
+            parts.append(of_positions[0] if len(positions) == 1 else of_positions)
+        result = parts[0] if len(parts) == 1 else tuple(parts)
+        return (result, *rest) if has_aux else result
 
     return jacobian
 
@@ -130,8 +139,8 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
 
     Raises: TypeError, RuntimeError when it is not there.
     """
-    name = identifier if isinstance(identifier, int | str) else getattr(identifier, "name", None)
-    if name is None or isinstance(name, bool):
+    name = identifier.name if isinstance(identifier, Parameter) else identifier
+    if name is identifier and (isinstance(name, bool) or not isinstance(name, int)):
         raise TypeError(
             f"For 'get_grad', the `identifier` must be type of int or Parameter, but got {type(identifier).__name__}."
         )
