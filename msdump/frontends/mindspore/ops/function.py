@@ -41,6 +41,7 @@ from msdump.frontends.mindspore.ops.signals import *
 from msdump.frontends.mindspore.ops.spectral import *
 from msdump.frontends.mindspore.ops.spellings import *
 from msdump.frontends.mindspore.ops.statistics import *
+from msdump.frontends.mindspore.ops.tensor_dump import tensordump as tensordump
 from msdump.frontends.mindspore.ops.triangles import *
 from msdump.frontends.mindspore.ops.volumes import *
 from msdump.frontends.mindspore.ops.windows import *

@@ -15,6 +15,8 @@ from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops import gradient_hooks as _hooks
 from msdump.frontends.mindspore.ops.channel_dropout import channels_dropped as _channels_dropped
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.frontends.mindspore.ops.tensor_dump import DumpGradient as _DumpGradient
+from msdump.frontends.mindspore.ops.tensor_dump import TensorDump as _TensorDump
 
 
 class RealDiv(Primitive):
@@ -351,7 +353,10 @@ def pair(value: Any) -> tuple[int, int]:
     return int(sizes[-2]), int(sizes[-1])
 
 
-_others = functional_classes | {name: vars(each)[name] for each in (_collectives, _hooks) for name in each.__all__}
+_dumps = {each.__name__: each for each in (_TensorDump, _DumpGradient)}
+_others = (
+    functional_classes | _dumps | {name: vars(each)[name] for each in (_collectives, _hooks) for name in each.__all__}
+)
 globals().update(_others)
 publish(__name__, *_others)
 
