@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from msdump.frontends import mindspore as ms
-from msdump.frontends.mindspore import ops
+from msdump.frontends.mindspore import nn, ops
 
 X = ms.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 W = ms.Tensor(np.arange(3, dtype=np.float32) + 1)
@@ -44,6 +44,32 @@ def test_axes_that_do_not_fit_are_refused() -> None:
         ops.vmap(dot)(X, W)
     with pytest.raises(ValueError, match="expected 2 axes"):
         ops.vmap(dot, (0,))(X, W)
+
+
+class Scaled(nn.Cell):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.w = ms.Parameter(ms.Tensor(np.full(3, factor, np.float32)), name="w")
+
+    def construct(self, x: ms.Tensor, y: ms.Tensor) -> tuple[ms.Tensor, ms.Tensor]:
+        return x * self.w, y + self.w
+
+
+def test_a_list_of_cells_takes_a_sample_each(either_mode: int) -> None:
+    """Ensembles of models: MindSpore 2.0.0 and 2.7.0 give the same."""
+    cells = nn.CellList([Scaled(1), Scaled(2)])
+    factors = np.array([[1], [2]], np.float32)
+    product, total = ops.vmap(cells, in_axes=(0, None), out_axes=(0, 1))(X, W)
+    np.testing.assert_array_equal(product.asnumpy(), X.asnumpy() * factors)
+    np.testing.assert_array_equal(total.asnumpy(), (W.asnumpy() + factors).T)
+    shared = ops.vmap(cells, in_axes=None)(W, W)
+    np.testing.assert_array_equal(shared[0].asnumpy(), W.asnumpy() * factors)
+    gradients = ms.grad(lambda x: ops.vmap(cells, (0, None))(x, W)[0].sum(), None, cells.trainable_params())(X)
+    np.testing.assert_array_equal(np.stack([each.asnumpy() for each in gradients]), X.asnumpy())
+    with pytest.raises(ValueError, match="each of the 2 cells, but got 3"):
+        ops.vmap(cells, (1, None))(X, W)
+    with pytest.raises(RuntimeError, match="two cells or more"):
+        ops.vmap(nn.CellList([Scaled(1)]), None)
 
 
 def test_arguments_given_before() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -15,24 +15,33 @@ from msdump.frontends.mindspore.ops.array import expand_dims, stack, unstack
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """`fn` for every sample along an axis of its arguments.
 
+    fn        a function or a cell; or a CellList, whose first cell gets the first sample, and so on
     in_axes   the axis of each argument, None for one that all samples share; nested as the arguments are
     out_axes  the axis of the samples in each result; None for a result that is the same for all of them
-    Raises:   ValueError where no argument has a sample axis, or their sizes differ.
+    Raises:   ValueError where no argument has a sample axis, which only a CellList allows, or their sizes differ from one
+              another or from the number of cells; RuntimeError for a CellList of less than two cells.
     """
+    is_list = getattr(fn, "is_container", False) and isinstance(fn, Iterable) and not hasattr(fn, "keys")
+    cells = list(fn) if is_list else None
+    if cells is not None and len(cells) < 2:
+        raise RuntimeError(f"For 'vmap', expected a CellList of two cells or more, but got {len(cells)}.")
 
     @located("vmap")
     @functools.wraps(fn, updated=())
     def mapped(*args: Any) -> Any:
         axes = _spread(in_axes, args)
         sizes = {tensor.shape[axis] for tensor, axis in _mapped_tensors(args, axes)}
-        if not sizes:
+        if cells is None and not sizes:
             raise ValueError("For 'vmap', the 'in_axes' must not be None for every argument.")
         if len(sizes) > 1:
             raise ValueError(f"For 'vmap', the sizes along 'in_axes' must be equal, but got {sorted(sizes)}.")
-        count = sizes.pop()
-        columns = _samples(args, axes, count)
-        results = [fn(*columns[place]) for place in range(count)]
-        return _joined(results, out_axes)
+        if cells is not None and sizes not in (set(), {len(cells)}):
+            raise ValueError(
+                f"For 'vmap', expected a sample for each of the {len(cells)} cells, but got {sizes.pop()}."
+            )
+        functions = cells or [fn] * sizes.pop()
+        columns = _samples(args, axes, len(functions))
+        return _joined([each(*column) for each, column in zip(functions, columns, strict=True)], out_axes)
 
     return mapped
 
