@@ -18,7 +18,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     fn        a function or a cell; or a CellList, whose first cell gets the first sample, and so on
     in_axes   the axis of each argument, None for one that all samples share; nested as the arguments are
     out_axes  the axis of the samples in each result; None for a result that is the same for all of them
-    Raises:   ValueError where no argument has a sample axis, which only a CellList allows, or their sizes differ from one
+    Raises:   ValueError where no argument has a sample axis, which only a CellList allows, or sizes differ from one
               another or from the number of cells; RuntimeError for a CellList of less than two cells.
     """
     is_list = getattr(fn, "is_container", False) and isinstance(fn, Iterable) and not hasattr(fn, "keys")
