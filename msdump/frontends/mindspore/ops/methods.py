@@ -8,7 +8,8 @@ from typing import Any
 
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import cast
-from msdump.frontends.mindspore.ops import own_methods
+from msdump.frontends.mindspore.located import located
+from msdump.frontends.mindspore.ops import in_place, own_methods
 from msdump.frontends.mindspore.ops.keywords import OF_TENSOR, accept_other_names
 
 # Methods of the name of their function.
@@ -34,9 +35,15 @@ _MORE = """
     xdivy
 """
 # Of activations and random draws.
-_OTHERS = "bernoulli hardshrink is_complex is_floating_point multinomial positive random_categorical"
+_OTHERS = """
+    aminmax bernoulli fmax fmin hardshrink is_complex is_floating_point multinomial orgqr outer positive
+    random_categorical
+"""
 # Methods of another name -> function.
-_OTHER = {"absolute": "abs", "digamma": "digamma", "soft_shrink": "softshrink"}
+_OTHER = {
+    "absolute": "abs", "bitwise_not": "invert", "clone": "identity", "digamma": "digamma", "eq": "equal",
+    "floor_divide": "floor_div", "soft_shrink": "softshrink",
+}  # fmt: skip
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,6 +65,10 @@ def add_methods(functions: dict[str, Any]) -> None:
     for name, function_name in {**{name: name for name in " ".join([_SAME, _MORE, _OTHERS]).split()}, **_OTHER}.items():
         if name not in vars(Tensor):
             setattr(Tensor, name, _method(functions[function_name]))
+    for name, function in {**{name: functions[each] for name, each in in_place.SAME.items()}, **in_place.OWN}.items():
+        setattr(Tensor, name, located(f"Tensor.{name}")(in_place.writing(name, function)))
+    for name, function in in_place.PLAIN.items():
+        setattr(Tensor, name, located(f"Tensor.{name}")(_method(function)))
     methods = {name: getattr(Tensor, name) for users in OF_TENSOR.values() for name in users.split()}
     accept_other_names(methods, OF_TENSOR)
     for name, method in methods.items():

@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import (
     arrangement,
     linear_algebra,
+    network,
     reductions,
     selection,
     spectral,
@@ -186,6 +187,36 @@ def fill_diagonal(self: Tensor, fill_value: Any, wrap: Any = False) -> Any:
     return triangles._fill_diagonal(self, fill_value, wrap)
 
 
+def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
+    """A tensor of one value, in the dtype of this one unless another is named."""
+    return full(as_shape((size,)), fill_value, dtype=dtype or self.dtype)
+
+
+def new_empty(self: Tensor, *size: Any, dtype: Type | None = None, device: Any = None) -> Tensor:
+    """A tensor of zeros, in the dtype of this one unless another is named."""
+    return zeros(as_shape(size), dtype or self.dtype)
+
+
+def softmax(self: Tensor, dim: int, dtype: Type | None = None) -> Tensor:
+    """Softmax along an axis, computed in `dtype` where one is named."""
+    return network.softmax(self, dim, dtype=dtype)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """In the dtype of another tensor."""
+    return cast(self, other.type_.dtype)
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """The tensor itself: its elements lie one after the other."""
+    return self
+
+
+def is_contiguous(self: Tensor) -> bool:
+    """True."""
+    return True
+
+
 def assign_value(self: Tensor, value: Tensor) -> Tensor:
     """Give a concrete tensor other data of the same shape and dtype, in place."""
     self[...] = value
@@ -341,7 +372,10 @@ def qr(self: Tensor, some: Any = True) -> Any:
 
 
 # Methods that cast -> dtypes.
-CASTS = {"bool": "bool", "half": "float16", "float": "float32", "short": "int16", "int": "int32", "long": "int64"}
+CASTS = {
+    "bool": "bool", "byte": "uint8", "short": "int16", "int": "int32", "long": "int64", "half": "float16",
+    "bfloat16": "bfloat16", "float": "float32", "double": "float64",
+}  # fmt: skip
 # Members that are read without a call. No initializer is ever still to run.
 PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
     "H": spectral.adjoint,
