@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msdump.frontends.mindspore.mint import linalg, nn, special
+from msdump.frontends.mindspore.mint import linalg, nn, optim, special
 from msdump.frontends.mindspore.mint.creation import *
 from msdump.frontends.mindspore.mint.elements import *
 from msdump.frontends.mindspore.mint.nn.functional import conv2d
@@ -10,6 +10,6 @@ from msdump.frontends.mindspore.mint.reductions import *
 from msdump.frontends.mindspore.mint.shapes import *
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 
-publish_all(__name__, "linalg", "nn", "special")
+publish_all(__name__, "linalg", "nn", "optim", "special")
 
 __getattr__ = explain_missing(__name__)

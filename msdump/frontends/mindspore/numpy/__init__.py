@@ -16,6 +16,7 @@ from msdump.frontends.mindspore.common.dtype import (
 from msdump.frontends.mindspore.names import explain_missing, publish_all
 from msdump.frontends.mindspore.numpy.creation import *
 from msdump.frontends.mindspore.numpy.elements import *
+from msdump.frontends.mindspore.numpy.padding import *
 from msdump.frontends.mindspore.numpy.reductions import *
 from msdump.frontends.mindspore.numpy.shapes import *
 from msdump.frontends.mindspore.ops.keywords import OF_NUMPY as _OF_NUMPY
