@@ -17,6 +17,7 @@ from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_record
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
+from msdump.graph.saturation import is_saturated
 from msdump.operator_traits import is_unset, places_constant, unset_keys
 from msdump.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
 from msdump.stats import has_nan, has_non_finite
@@ -157,7 +158,8 @@ class OverflowFinder(Dumper):
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
         state = self._states.get(info.key)
         if state is None:
-            state = self._states[info.key] = _BROKEN if has_non_finite(array, info.dtype) else _FINITE
+            is_broken = has_non_finite(array, info.dtype) or is_saturated(array)
+            state = self._states[info.key] = _BROKEN if is_broken else _FINITE
         return state
 
     def _overflowing(self, event: OpEvent, slots: tuple[int, ...]) -> tuple[int, ...]:

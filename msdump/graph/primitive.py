@@ -11,6 +11,7 @@ from typing import Any
 
 from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError, did_you_mean
+from msdump.graph.saturation import in_mode
 from msdump.graph.types import TensorType
 
 Attrs = Mapping[str, Any]
@@ -68,13 +69,15 @@ class PrimitiveDef:
 
         Raises: KernelNotFoundError that begins with `where`.
         """
-        return self.kernels[self._provider(where)]
+        kernel: Kernel = in_mode(self.op_type, self.kernels[self._provider(where)])
+        return kernel
 
     def bound_kernel(self, where: str, inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         """As `kernel`, for calls with these operands alone, which are prepared now.   Raises: as that."""
         provider = self._provider(where)
         bind = self.binds.get(provider)
-        return self.kernels[provider] if bind is None else bind(inputs, attrs, out)
+        kernel: Kernel = in_mode(self.op_type, self.kernels[provider] if bind is None else bind(inputs, attrs, out))
+        return kernel
 
     def _provider(self, where: str) -> str:
         for provider in _order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, field_validator
@@ -25,6 +26,7 @@ from msdump.frontends.mindspore.parallel_context import (
     set_ps_context,
 )
 from msdump.graph.primitive import choose_providers
+from msdump.graph.saturation import saturate
 
 __all__ = [
     "COMPATIBLE",
@@ -200,6 +202,14 @@ _settings = ContextSettings()
 choose_providers(_settings.kernel_backend)
 
 
+def _choose_overflow_mode() -> None:
+    """On an Ascend profile the environment chooses between Inf and saturation.   Source: CANN and MindSpore, both."""
+    mode, is_inf_nan = os.environ.get("MS_ASCEND_CHECK_OVERFLOW_MODE"), os.environ.get("INF_NAN_MODE_ENABLE")
+    saturate(
+        _settings.device_target == "Ascend" and (mode == "SATURATION_MODE" or (mode is None and is_inf_nan == "0"))
+    )
+
+
 @located()
 def set_context(**kwargs: Any) -> None:
     """Change settings; all of them or, when one is refused, none.
@@ -220,6 +230,7 @@ def set_context(**kwargs: Any) -> None:
         raise _original_error(error, kwargs) from None
     if "kernel_backend" in kwargs:
         choose_providers(kwargs["kernel_backend"])
+    _choose_overflow_mode()
 
 
 def get_context(attr_key: str) -> Any:
@@ -242,6 +253,7 @@ def reset_context() -> None:
     global _settings
     _settings = ContextSettings()
     choose_providers(_settings.kernel_backend)
+    _choose_overflow_mode()
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
