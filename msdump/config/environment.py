@@ -44,6 +44,7 @@ ASYNC_BUFFER = "MSDUMP_ASYNC_BUFFER"
 BUDGET, FLOOR, KEEP = "MSDUMP_DISK_BUDGET", "MSDUMP_DISK_FLOOR", "MSDUMP_KEEP_ITERATIONS"
 ONNX_OPTIMIZATION = "MSDUMP_ONNX_OPTIMIZATION"
 KERNELS = "MSDUMP_KERNELS"
+MINDSPORE_RELEASE = "MSDUMP_MINDSPORE_VERSION"
 CONTAINER, UPLOAD = "MSDUMP_CONTAINER", "MSDUMP_UPLOAD"
 SERVING = "MSDUMP_SERVING"
 
@@ -55,10 +56,15 @@ VARIABLES = (
     *(TORCH_SIZE, TORCH_LOCAL_SIZE, TORCH_ADDRESS, TORCH_PORT),
     *(MS_ROLE, MS_NODE, MS_WORKERS, MS_ADDRESS, MS_PORT, MPI_RANK, MPI_SIZE, MPI_LOCAL_RANK),
     *(STRICT, ASYNC_BUFFER, BUDGET, FLOOR, KEEP, ONNX_OPTIMIZATION, KERNELS, SERVING, CONTAINER, UPLOAD),
+    MINDSPORE_RELEASE,
 )
 
 BRIEF, NORM, DETAIL = "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump"
 PROTO, ONNX = "ge_proto", "onnx"
+
+# Releases of MindSpore between which a script may choose; the default is the one whose dump guide msdump follows.
+MINDSPORE_RELEASES = ("2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7")
+DEFAULT_RELEASE = "2.3"
 
 _SCENES = (BRIEF, NORM, DETAIL)
 # The page's order, with the variable of the newest version in its place before ASCEND_WORK_PATH.
@@ -68,6 +74,8 @@ _GE_ALL, _GE_LISTED, _GE_LAST, _GE_FIRST = "1", "2", "3", "4"
 _TRUTH_BY_WORD = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTH_BY_WORD.update({"": False, "0": False, "false": False, "no": False, "off": False})
 _SIZE = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+# A patch version is of the release in front of it.
+_RELEASE = re.compile(r"([0-9]+\.[0-9]+)(?:\.[0-9]+\w*)?")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*")
 FILES, PACK = CONTAINERS = ("files", "pack")
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -138,6 +146,20 @@ def _truth(name: str, environ: Mapping[str, str]) -> bool:
 def is_serving_watched(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether MSDUMP_SERVING asks the plug-in of serving engines to dump.   Raises: ConfigError."""
     return _truth(SERVING, environ)
+
+
+def mindspore_release(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """(major, minor) of the release of MindSpore whose behaviour scripts see.   Raises: ConfigError."""
+    text = environ.get(MINDSPORE_RELEASE, "").strip() or DEFAULT_RELEASE
+    matched = _RELEASE.fullmatch(text)
+    if matched is None or matched[1] not in MINDSPORE_RELEASES:
+        raise ConfigError(
+            f"environment variable {MINDSPORE_RELEASE}: expected a release of MindSpore from "
+            f'{MINDSPORE_RELEASES[0]} to {MINDSPORE_RELEASES[-1]}, got "{text}". '
+            f"Set it to {DEFAULT_RELEASE}, or unset it."
+        )
+    major, _, minor = matched[1].partition(".")
+    return int(major), int(minor)
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ from msdump.frontends.mindspore.ops.mapping import vmap
 from msdump.frontends.mindspore.parallel import Layout, shard
 from msdump.frontends.mindspore.parallel_context import *
 from msdump.frontends.mindspore.profiler import EnvProfiler, Profiler
+from msdump.frontends.mindspore.releases import release_name
 from msdump.frontends.mindspore.run_check import run_check
 from msdump.frontends.mindspore.train.amp import build_train_network
 from msdump.frontends.mindspore.train.callback import *
@@ -121,7 +122,7 @@ from msdump.frontends.mindspore.train.sliced_checkpoints import *
 from msdump.frontends.mindspore.train.summary import SummaryRecord
 
 # Scripts compare it: the version whose behaviour is shown here.
-__version__ = "2.0.0"
+__version__ = release_name()
 # Only this implementation has it: the version of msdump.
 __msdump__ = _msdump_version
 

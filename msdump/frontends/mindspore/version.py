@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__version__ = "2.0.0"
+from msdump.frontends.mindspore.releases import release_name
+
+__version__ = release_name()

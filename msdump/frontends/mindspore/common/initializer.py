@@ -14,6 +14,7 @@ from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.located import located
+from msdump.frontends.mindspore.releases import LAYER_INITIALIZERS
 
 
 class Initializer:
@@ -287,6 +288,17 @@ _calculate_fan_in_and_fan_out, _calculate_correct_fan, _calculate_gain = fans, c
 
 def _he_deviation(init: HeUniform | HeNormal, shape: tuple[int, ...]) -> float:
     return gain(init.nonlinearity, init.negative_slope) / math.sqrt(correct_fan(shape, init.mode))
+
+
+def layer_initializers(weight_init: Any, bias_init: Any, fan_in: int) -> tuple[Any, Any]:
+    """What fills weight and bias of a dense layer or a convolution; None stands for the release's default.
+
+    fan_in  inputs that each element of the result has
+    """
+    defaults: tuple[Any, Any] = ("normal", "zeros")
+    if LAYER_INITIALIZERS.is_in_force:
+        defaults = (HeUniform(math.sqrt(5)), Uniform(1 / math.sqrt(fan_in)))
+    return (defaults[0] if weight_init is None else weight_init, defaults[1] if bias_init is None else bias_init)
 
 
 _BY_NAME: dict[str, type[Initializer]] = {

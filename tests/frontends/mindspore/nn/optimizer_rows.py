@@ -38,21 +38,18 @@ def _sgd(**options: Any) -> Callable[[], Rule]:
 
 ROWS: dict[str, Row] = {
     "SGD": Row(lambda nn, p: nn.SGD(p, 0.1), _sgd()),
-    # Its operator decays every weight; that of 2.7 does not decay those of normalisations.
-    "SGD decay": Row(lambda nn, p: nn.SGD(p, 0.1, weight_decay=0.2), _sgd(), decay=0.2, decays_all=True),
+    "SGD decay": Row(lambda nn, p: nn.SGD(p, 0.1, weight_decay=0.2), _sgd(), decay=0.2),
     "SGD momentum": Row(
         lambda nn, p: nn.SGD(p, RATES, 0.9, 0.3, 0.2, False, 4.0),
         _sgd(momentum=0.9, dampening=0.3),
         RATES,
         decay=0.2,
-        decays_all=True,
         scale=4.0,
     ),
     "SGD nesterov": Row(
         lambda nn, p: nn.SGD(p, 0.1, 0.9, weight_decay=0.2, nesterov=True),
         _sgd(momentum=0.9, nesterov=True),
         decay=0.2,
-        decays_all=True,
     ),
     "Momentum": Row(
         lambda nn, p: nn.Momentum(p, RATES, 0.8, 0.2, 8.0), _sgd(momentum=0.8), RATES, decay=0.2, scale=8.0

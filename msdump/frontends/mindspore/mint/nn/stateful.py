@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from msdump.frontends.mindspore.common.dtype import DType, float32, int64
-from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
+from msdump.frontends.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.mint.nn import functional as F
@@ -319,7 +319,7 @@ class Embedding(Cell):
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.options = (max_norm, norm_type, scale_grad_by_freq)
-        init: Any = "normal" if _weight is None else _weight
+        init: Any = Normal(1.0) if _weight is None else _weight
         self.weight = Parameter(initializer(init, (num_embeddings, embedding_dim), dtype or float32), "weight")
         self.weight.requires_grad = not _freeze
         if padding_idx is not None and _weight is None:

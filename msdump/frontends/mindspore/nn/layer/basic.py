@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msdump.frontends.mindspore.common.dtype import DType, float32
-from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
+from msdump.frontends.mindspore.common.initializer import Uniform, initializer, layer_initializers
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import explain_missing, publish
@@ -28,8 +28,8 @@ class Dense(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
         has_bias: bool = True,
         activation: Any = None,
         dtype: DType = float32,
@@ -37,13 +37,10 @@ class Dense(Cell):
         super().__init__()
         check_sizes("Dense", in_channels=in_channels, out_channels=out_channels)
         self.in_channels, self.out_channels, self.has_bias = in_channels, out_channels, has_bias
-        if weight_init is None:
-            weight_init = HeUniform(math.sqrt(5))
+        weight_init, bias_init = layer_initializers(weight_init, bias_init, in_channels)
         self.weight = Parameter(initializer(weight_init, [out_channels, in_channels], dtype), name="weight")
         self.bias = None
         if has_bias:
-            if bias_init is None:
-                bias_init = Uniform(1 / math.sqrt(in_channels))
             self.bias = Parameter(initializer(bias_init, [out_channels], dtype), name="bias")
         self.matmul = P.MatMul(transpose_b=True)
         self.bias_add = P.BiasAdd()

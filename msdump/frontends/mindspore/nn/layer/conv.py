@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msdump.frontends.mindspore.common.dtype import DType, float32
-from msdump.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
+from msdump.frontends.mindspore.common.initializer import initializer, layer_initializers
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
@@ -44,8 +44,8 @@ class _Convolution(Cell):
         dilation: Any = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
         data_format: str = "NCHW",
         dtype: DType = float32,
     ) -> None:
@@ -59,13 +59,11 @@ class _Convolution(Cell):
         _check(self.cls_name, (in_channels, out_channels), group, data_format, pad_mode, padding)
         shape = (in_channels, out_channels // group) if self.is_transposed else (out_channels, in_channels // group)
         weight_shape = (*shape, *self.kernel_size)
-        if weight_init is None:
-            weight_init = HeUniform(math.sqrt(5))
+        # Source: MindSpore reads a transposed weight (in, out / group, ...) as if it were none.
+        weight_init, bias_init = layer_initializers(weight_init, bias_init, math.prod(weight_shape[1:]))
         self.weight = Parameter(initializer(weight_init, weight_shape, dtype), name="weight")
         self.bias = None
         if has_bias:
-            if bias_init is None:
-                bias_init = Uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
             self.bias = Parameter(initializer(bias_init, [out_channels], dtype), name="bias")
         self.bias_add = P.BiasAdd()
         self._make_operator(data_format)
@@ -129,8 +127,8 @@ class Conv2dTranspose(_Convolution):
         dilation: int | tuple[int, int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
         data_format: str = "NCHW",
         dtype: DType = float32,
     ) -> None:

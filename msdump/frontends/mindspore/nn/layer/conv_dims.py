@@ -40,8 +40,8 @@ class _OfOneAxis(_Convolution):
         dilation: int = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
     ) -> None:
         name = type(self).__name__
         _check_ints(name, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
@@ -94,8 +94,8 @@ class Conv3d(_OfVolume):
         dilation: Any = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
         data_format: str = "NCDHW",
     ) -> None:
         window = (kernel_size, stride, pad_mode, padding, dilation, group)
@@ -123,8 +123,8 @@ class Conv3dTranspose(_OfVolume):
         group: int = 1,
         output_padding: Any = 0,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Any = None,
+        bias_init: Any = None,
         data_format: str = "NCDHW",
     ) -> None:
         window = (kernel_size, stride, pad_mode, padding, dilation, group)

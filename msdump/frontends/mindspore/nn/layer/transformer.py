@@ -25,6 +25,7 @@ from msdump.frontends.mindspore.nn.layer.basic import Dense, Dropout
 from msdump.frontends.mindspore.nn.layer.container import CellList
 from msdump.frontends.mindspore.nn.layer.normalization import LayerNorm
 from msdump.frontends.mindspore.ops import function as F
+from msdump.frontends.mindspore.releases import TRANSFORMER_NAMES
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -201,12 +202,15 @@ class _Layer(Cell):
         norm_first: bool = False,
     ) -> None:
         super().__init__()
-        sizes = (d_model, nhead, dim_feedforward, dropout)
-        self.settings = (*sizes, activation, layer_norm_eps, batch_first, norm_first)
+        self.settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
         if self.parts == 3:
             self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        self.dense1, self.dense2 = _dense(d_model, dim_feedforward), _dense(dim_feedforward, d_model)
+        self._dense_names = ("dense1", "dense2") if TRANSFORMER_NAMES.is_in_force else ("linear1", "linear2")
+        for name, sizes in zip(
+            self._dense_names, ((d_model, dim_feedforward), (dim_feedforward, d_model)), strict=True
+        ):
+            setattr(self, name, _dense(*sizes))
         self.dropout = Dropout(p=dropout)
         for number in range(1, self.parts + 1):
             setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=layer_norm_eps))
@@ -222,7 +226,8 @@ class _Layer(Cell):
         return norm(F.add(x, dropout(block(x))))
 
     def _forward(self, x: Tensor) -> Any:
-        return self.dense2(self.dropout(self.activation(self.dense1(x))))
+        first, second = (getattr(self, name) for name in self._dense_names)
+        return second(self.dropout(self.activation(first(x))))
 
     def _own(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Any:
         return self.self_attn(x, x, x, padding, False, mask)[0]

@@ -9,6 +9,7 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.optim.optimizer import Optimizer
+from msdump.frontends.mindspore.releases import SGD_DECAY
 
 
 class Momentum(Optimizer):
@@ -79,6 +80,7 @@ class SGD(Optimizer):
         return gradient
 
     def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
+        is_decayed = self.decay_flags[index] or not SGD_DECAY.is_in_force
         call(
             "SGD",
             self.parameters[index],
@@ -88,7 +90,7 @@ class SGD(Optimizer):
             self.momentum,
             self.stat[index],
             dampening=self.dampening,
-            weight_decay=self._decays[index],
+            weight_decay=self._decays[index] if is_decayed else 0.0,
             nesterov=self.nesterov,
         )
 
