@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from msdump.addresses import shown_argument
@@ -150,7 +151,11 @@ def is_serving_watched(environ: Mapping[str, str] = os.environ) -> bool:
 
 def mindspore_release(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """(major, minor) of the release of MindSpore whose behaviour scripts see.   Raises: ConfigError."""
-    text = environ.get(MINDSPORE_RELEASE, "").strip() or DEFAULT_RELEASE
+    return _release(environ.get(MINDSPORE_RELEASE, "").strip() or DEFAULT_RELEASE)
+
+
+@lru_cache
+def _release(text: str) -> tuple[int, int]:
     matched = _RELEASE.fullmatch(text)
     if matched is None or matched[1] not in MINDSPORE_RELEASES:
         raise ConfigError(

@@ -20,10 +20,15 @@ class GradBuilder:
 
     Nodes get the scope `Gradients/{forward scope}/{grad scope of the primitive}`, the forward node's source
     lines, and stage "backward".
+
+    shared  (operator, operands) -> what it gave: a backward pass computes nothing twice, as in MindSpore
     """
 
-    def __init__(self, graph: Graph, forward: Node, wanted: Sequence[bool]) -> None:
+    def __init__(
+        self, graph: Graph, forward: Node, wanted: Sequence[bool], shared: dict[Any, tuple[Value, ...]] | None = None
+    ) -> None:
         self.graph = graph
+        self._shared = {} if shared is None else shared
         self.forward = forward
         self.wanted = tuple(wanted)
         """Per input of the forward node: does anybody need its gradient?"""
@@ -36,11 +41,19 @@ class GradBuilder:
     def add_all(
         self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any] | None = None
     ) -> tuple[Value, ...]:
-        """One new node; all its outputs."""
-        forward = self.forward
-        node = self.graph.add_node(
-            Primitive(op_type, dict(attrs or {})), inputs, self._scope, forward.source, forward, "backward"
-        )
+        """One node, new or the equal one of this backward pass; all its outputs.
+
+        Edges: operators that write, and those that read a parameter, which may change between, are always new.
+        """
+        forward, primitive = self.forward, Primitive(op_type, dict(attrs or {}))
+        definition = definition_of(op_type)
+        is_fixed = not (definition.mutates or definition.has_side_effect)
+        is_fixed &= all(value.parameter is None for value in inputs)
+        key = (op_type, tuple(value.id for value in inputs), repr(sorted(primitive.attrs.items())))
+        if is_fixed and key in self._shared:
+            return self._shared[key]
+        node = self.graph.add_node(primitive, inputs, self._scope, forward.source, forward, "backward")
+        self._shared[key] = node.outputs
         return node.outputs
 
     def constant(self, array: Any, dtype: str) -> Value:
@@ -67,7 +80,7 @@ class GradBuilder:
             lead + axis for axis, size in enumerate(shape) if size == 1 and have[lead + axis] != 1
         )
         if axes:
-            value = self.add("ReduceSum", [value], {"axis": axes, "keep_dims": False})
+            value = self.add("ReduceSum", [value], {"axis": axes, "keep_dims": not lead})
         if value.type.shape != shape:
             value = self.add("Reshape", [value], {"shape": shape})
         return value
@@ -158,13 +171,14 @@ def backward(
     needed = depending(nodes, wrt)
     # Value id -> the last operator that gave it a gradient.
     givers: dict[int, Node] = {}
+    shared: dict[Any, tuple[Value, ...]] = {}
     for node in reversed(nodes):
         if not any(value.id in pending for value in node.outputs):
             continue
         wanted = [value.id in needed for value in node.inputs]
         if not any(wanted):
             continue
-        builder = GradBuilder(graph, node, wanted)
+        builder = GradBuilder(graph, node, wanted, shared)
         outer = [_total(builder, pending.pop(value.id, [])) for value in node.outputs]
         if changes is not None:
             outer = [
@@ -194,7 +208,7 @@ def backward(
                 node = graph.add_node(Primitive("AddN"), parts, "Gradients/Default", stage="backward")
                 parts = list(node.outputs)
             else:
-                parts = [_added(GradBuilder(graph, forward, ()), parts)]
+                parts = [_added(GradBuilder(graph, forward, (), shared), parts)]
             pending[value.id] = parts
         if parts and changes is not None and value.id not in changed:
             parts = pending[value.id] = [changes(value, parts[0], givers.get(value.id))]

@@ -16,6 +16,7 @@ from msdump.kernels import (  # noqa: F401
     indexing,
     loss,
     lstm,
+    masking,
     matmul,
     normalization,
     optimizer,

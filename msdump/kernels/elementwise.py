@@ -14,7 +14,7 @@ import numpy as np
 
 from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
-from msdump.graph.graph import Node, Value
+from msdump.graph.graph import CONSTANT, Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import (
@@ -221,14 +221,13 @@ def _mul_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
 
 
 def _div_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
-    """d/y and -(d/y * x/y): the first is made once and shared."""
+    """d / y and -d * (x / y / y), as MindSpore."""
     d, y, op = outer_gradient(outer), node.inputs[1], node.op_type
-    over_y = builder.add(op, [d, y])
-    return _reduced(
-        builder,
-        node,
-        [lambda: over_y, lambda: builder.add("Neg", [builder.add("Mul", [over_y, node.outputs[0]])])],
-    )
+
+    def of_y() -> Value:
+        return builder.add("Mul", [builder.add("Neg", [d]), builder.add(op, [node.outputs[0], y])])
+
+    return _reduced(builder, node, [lambda: builder.add(op, [d, y]), of_y])
 
 
 def_bprop("Div")(_div_grad)
@@ -257,7 +256,9 @@ def _pow_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     one = builder.constant(1, x.type.dtype)
 
     def of_x() -> Value:
-        lower = builder.add("Pow", [x, builder.add("Sub", [y, one])])
+        is_known = y.kind == CONSTANT and y.constant is not None
+        less = builder.constant(y.constant - 1, y.type.dtype) if is_known else builder.add("Sub", [y, one])
+        lower = builder.add("Pow", [x, less])
         return builder.add("Mul", [d, builder.add("Mul", [y, lower])])
 
     def of_y() -> Value:
@@ -439,7 +440,7 @@ def _select(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 @def_bprop("Select")
 def _select_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     d, condition = outer_gradient(outer), node.inputs[0]
-    zero = builder.constant(0, d.type.dtype)
+    zero = builder.add("ZerosLike", [d])
     x, y = (value.type.shape for value in node.inputs[1:])
     of_x = builder.reduce_to(builder.add("Select", [condition, d, zero]), x) if builder.wanted[1] else None
     of_y = builder.reduce_to(builder.add("Select", [condition, zero, d]), y) if builder.wanted[2] else None

@@ -219,7 +219,7 @@ def _extreme_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     count = is_chosen
     if axes:
         count = builder.add("ReduceSum", [is_chosen], {"axis": axes, "keep_dims": True})
-    return [builder.add("Mul", [builder.add("RealDiv", [is_chosen, count]), gradient])]
+    return [builder.add("Mul", [builder.add("Div", [gradient, count]), is_chosen])]
 
 
 def_bprop("ReduceMax")(_extreme_grad)

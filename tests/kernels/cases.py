@@ -122,6 +122,13 @@ CASES["Select"] = [
     case(bools(), reals(), reals()),
     case(bools(0), reals(0), reals()),
 ]
+CASES["MaskedFill"] = [
+    case(reals(2, 3), bools(3), reals()),
+    case(reals(3), bools(2, 1), reals()),
+    case(reals(), bools(), reals()),
+    case(reals(0), bools(0), reals()),
+    case(HOSTILE, HOSTILE > 0, reals()),
+]
 CASES["AddN"] = [
     case(reals(2, 3), reals(2, 3), reals(2, 3)),
     case(reals()),

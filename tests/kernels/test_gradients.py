@@ -57,6 +57,8 @@ def test_select_and_add_n() -> None:
     condition = np.array([[True, False, True], [False, True, False]])
     check_gradient("Select", [condition, reals(2, 3), reals(3)])
     check_gradient("Select", [np.asarray(True), reals(), reals(2, 1)])
+    check_gradient("MaskedFill", [reals(2, 3), condition, reals()])
+    check_gradient("MaskedFill", [reals(3), condition, reals()])
     check_gradient("AddN", [reals(2, 2), reals(2, 2), reals(2, 2)])
 
 

@@ -124,7 +124,7 @@ def run(reference: Dump, tmp_path_factory: pytest.TempPathFactory) -> Run:
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "MSDUMP_MINDSPORE_VERSION": "2.0"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     losses = [float(line) for line in done.stdout.splitlines() if _is_float(line)]

@@ -174,6 +174,7 @@ EXPRESSIONS = {
     "Add": "inputs[0] + inputs[1]",
     "Sub": "inputs[0] - inputs[1]",
     "Mul": "inputs[0] * inputs[1]",
+    "Div": "inputs[0] / inputs[1]",
     "RealDiv": "inputs[0] / inputs[1]",
     "Maximum": "np.maximum(inputs[0], inputs[1])",
     "Minimum": "np.minimum(inputs[0], inputs[1])",

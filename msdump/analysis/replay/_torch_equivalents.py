@@ -127,6 +127,7 @@ EXPRESSIONS = {
     "Add": "inputs[0] + inputs[1]",
     "Sub": "inputs[0] - inputs[1]",
     "Mul": "inputs[0] * inputs[1]",
+    "Div": "inputs[0] / inputs[1]",
     "RealDiv": "inputs[0] / inputs[1]",
     "Maximum": "torch.maximum(inputs[0], inputs[1])",
     "Minimum": "torch.minimum(inputs[0], inputs[1])",

@@ -38,10 +38,16 @@ LAYER_INITIALIZERS = Change(
 )
 
 SGD_DECAY = Change(
-    "`weight_decay` of `nn.SGD` whose parameters are no groups",
+    "`weight_decay` of `nn.SGD`",
     (2, 1),
-    "every parameter decays",
-    "parameters with `beta` or `gamma` in their name do not decay, as the documentation says",
+    "part of the operator `SGD`; every parameter decays",
+    "`Mul` and `AddN` before it; without groups, parameters with `beta` or `gamma` in their name do not decay",
+)
+STEP_COUNT = Change(
+    "`global_step` of optimizers",
+    (2, 1),
+    "`get_lr()` counts, with `AssignAdd`, where a learning rate or a weight decay depends on the step",
+    "every step of every optimizer counts; `get_lr()` does not",
 )
 TRANSFORMER_NAMES = Change(
     "the two dense layers of `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer`",
@@ -50,7 +56,20 @@ TRANSFORMER_NAMES = Change(
     "`dense1` and `dense2`",
 )
 
-CHANGES = (LAYER_INITIALIZERS, SGD_DECAY, TRANSFORMER_NAMES)
+DIVISION = Change(
+    "operator of `x / y`, `ops.div` and of functions that divide",
+    (2, 1),
+    "`RealDiv`",
+    "`Div`",
+)
+LARGEST = Change(
+    "operator of the largest element in `ops.logsumexp` and `ops.cross_entropy`",
+    (2, 1),
+    "`ArgMaxWithValue`",
+    "`ReduceMax`",
+)
+
+CHANGES = (LAYER_INITIALIZERS, SGD_DECAY, STEP_COUNT, TRANSFORMER_NAMES, DIVISION, LARGEST)
 
 
 def release_name() -> str:

@@ -34,7 +34,7 @@ POOL = {"kernel_size": (1, 1, 3, 3), "strides": (1, 1, 2, 2), "pad_mode": "SAME"
 MOMENTUM = {"use_nesterov": False, "gradient_scale": 1.0}
 ANY = ["Abs", "Ceil", "Cos", "Erf", "Exp", "Flatten", "Floor", "Neg", "ReLU", "Sigmoid", "Sin", "Square", "Tanh"]
 ABOVE_ZERO = ["Log", "Reciprocal", "Rsqrt", "Sqrt"]
-TWO = ["Add", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"]
+TWO = ["Add", "Div", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"]
 CASES = {
     **{name: ([image(3, 4)], {}) for name in ANY},
     **{name: ([POSITIVE], {}) for name in ABOVE_ZERO},

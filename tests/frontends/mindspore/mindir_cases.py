@@ -22,7 +22,7 @@ FLAGS = np.array([[True, False, True], [False, True, True]])
 PLACES = np.array([1, 0], np.int32)
 _BY_NAME = """Abs Atan Ceil Cos Erf Erfc Exp Expm1 Floor IsFinite Log Log1p Neg ReLU ReLU6 Reciprocal Rint Rsqrt
     Sigmoid Sign Sin Sqrt Square Tan Tanh Identity HSigmoid HSwish SeLU Mish"""
-_PAIRS = """Add Atan2 Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual Maximum Minimum Mul NotEqual Pow
+_PAIRS = """Add Atan2 Div Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual Maximum Minimum Mul NotEqual Pow
     RealDiv Sub"""
 
 
@@ -62,6 +62,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "GatherD": (lambda x, i: ops.gather_elements(x, 1, i), (X, np.array([[0, 2], [1, 1]], np.int32))),
     "LayerNorm": (nn.LayerNorm((4,), gamma_init="normal"), (CUBE,)),
     "LogSoftmax": (lambda x: ops.log_softmax(x, 1), (CUBE,)),
+    "MaskedFill": (lambda x, c: ops.masked_fill(x, c, 2.0), (X, FLAGS)),
     "MatMul": (nn.Dense(3, 5), (X,)),
     "MaxPool": (nn.MaxPool2d(3, 2, pad_mode="same"), (IMAGE,)),
     "OneHot": (lambda i: ops.one_hot(i, 4, ms.Tensor(1.0), ms.Tensor(0.0)), (PLACES,)),

@@ -125,7 +125,7 @@ class Form:
 _PLAIN_1 = """Abs Atan Ceil Cos Erf Erfc Exp Expm1 Flatten Floor GeLU HSigmoid HSwish IsFinite Log Log1p LogicalNot Mish
     Neg OnesLike ReLU ReLU6 Reciprocal Rint Rsqrt SeLU Sigmoid Sign Sin Softplus Sqrt Square Tan Tanh Trunc
     ZerosLike Identity"""
-_PLAIN_2 = """Add Atan2 Equal FloorDiv FloorMod GatherNd Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr
+_PLAIN_2 = """Add Atan2 Div Equal FloorDiv FloorMod GatherNd Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr
     Maximum Minimum Mul NotEqual PReLU Pow RealDiv Sub"""
 
 # `Type` or `Type>type in the file`; `%` for an operand, `*` for all of them as a tuple, `name:kind=default` for an
@@ -152,6 +152,7 @@ _TABLE = """
     GatherD % dim %
     LayerNorm % % % begin_norm_axis=1 begin_params_axis=1 epsilon=1e-07
     LogSoftmax % axis=-1
+    MaskedFill % % %
     MatMul % % transpose_a=False transpose_b=False
     MaxPool % | kernel_size strides pad_mode format=NCHW
     OneHot % depth % % axis=-1

@@ -115,6 +115,8 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + e ** (beta * input)) / beta; input itself where beta * input is above the threshold."""
     if beta == 0:
         raise ValueError("For 'softplus', the beta cannot be 0.")
+    if beta == 1:
+        return select(greater(input, threshold), input, _softplus(input))
     scaled = mul(input, beta)
     return select(greater(scaled, threshold), input, mul(_softplus(scaled), 1 / beta))
 

@@ -12,8 +12,9 @@ from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call, promoted
 from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
-from msdump.frontends.mindspore.ops.array import broadcast_to, expand_dims, reshape, squeeze
+from msdump.frontends.mindspore.ops.array import broadcast_to, reshape
 from msdump.frontends.mindspore.ops.primitive import operator_class
+from msdump.frontends.mindspore.releases import DIVISION
 
 
 def _binary(op_type: str, doc: str, *aliases: str) -> Callable[[Any, Any], Tensor]:
@@ -75,7 +76,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     first, second = promoted(input, other)
     if not dtypes.dtype(first.type_.dtype).is_float:
         first, second = _cast(first, "float32"), _cast(second, "float32")
-    return call("RealDiv", first, second)
+    return call("Div" if DIVISION.is_in_force else "RealDiv", first, second)
 
 
 divide = true_divide = div
@@ -83,9 +84,7 @@ divide = true_divide = div
 
 @operator_class("Pow")
 def pow(input: Any, exponent: Any) -> Tensor:
-    """input ** exponent; a square is one Square."""
-    if isinstance(input, Tensor) and not isinstance(exponent, Tensor) and exponent == 2:
-        return call("Square", input)
+    """input ** exponent."""
     return call("Pow", *promoted(input, exponent))
 
 
@@ -189,16 +188,15 @@ def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """input_x with `value` where mask."""
     if as_tensor(mask).type_.dtype != "bool":
         raise TypeError(f"MaskedFill: expected a mask of dtype bool, got {as_tensor(mask).type_}. Compare, or cast it.")
-    return select(mask, as_tensor(value, input_x.type_.dtype), input_x)
+    filler = _cast(as_tensor(value, None if isinstance(value, Tensor) else input_x.type_.dtype), input_x.type_.dtype)
+    return call("MaskedFill", input_x, as_tensor(mask), filler)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product; batches broadcast through BatchMatMul, vectors as in numpy."""
     first, second = promoted(input, other)
     if first.ndim == 1 or second.ndim == 1:
-        result = matmul(_row(first), _column(second))
-        axes = ((-2,) if first.ndim == 1 else ()) + ((-1,) if second.ndim == 1 else ())
-        return squeeze(result, axes)
+        return _product_with_vector(first, second)
     if first.ndim == 2 and second.ndim == 2:
         return call("MatMul", first, second, transpose_a=False, transpose_b=False)
     if second.ndim == 2:
@@ -210,12 +208,16 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return call("BatchMatMul", first, second, transpose_a=False, transpose_b=False)
 
 
-def _row(tensor: Tensor) -> Tensor:
-    return expand_dims(tensor, 0) if tensor.ndim == 1 else tensor
-
-
-def _column(tensor: Tensor) -> Tensor:
-    return expand_dims(tensor, -1) if tensor.ndim == 1 else tensor
+def _product_with_vector(first: Tensor, second: Tensor) -> Tensor:
+    """Source: operators of MindSpore: a vector is one row, which the product transposes on its right."""
+    is_row, is_column = first.ndim == 1, second.ndim == 1
+    left = reshape(first, (1, -1)) if is_row else first
+    right = reshape(second, (1, -1)) if is_column else second
+    shape = (*(() if is_row else first.shape[:-1]), *(() if is_column else (second.shape[-1],)))
+    if left.ndim == 2 and right.ndim == 2:
+        return reshape(call("MatMul", left, right, transpose_a=False, transpose_b=is_column), shape)
+    product = matmul(left, reshape(second, (-1, 1)) if is_column else second)
+    return reshape(product, (*second.shape[:-2], second.shape[-1]) if is_row else first.shape[:-1])
 
 
 mm = bmm = matmul

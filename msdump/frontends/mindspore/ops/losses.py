@@ -205,11 +205,16 @@ def ctc_loss(
 # -- composed ----------------------------------------------------------------------------------------------------------
 
 
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    """x times a number; MindSpore's graphs have no product with 1."""
+    return x if factor == 1 else mul(x, factor)
+
+
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Half the squared difference below delta, delta times the difference less delta / 2 elsewhere."""
     size = abs(sub(input, target))
     inside = mul(square(size), 0.5)
-    outside = mul(sub(size, 0.5 * delta), delta)
+    outside = _scaled(sub(size, 0.5 * delta), delta)
     return _reduced(select(less(size, delta), inside, outside), reduction)
 
 
@@ -217,7 +222,8 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin) for targets 1 and -1."""
-    return _reduced(maximum(add(mul(neg(target), sub(input1, input2)), margin), 0), reduction)
+    loss = mul(neg(target), sub(input1, input2))
+    return _reduced(maximum(add(loss, margin) if margin else loss, 0), reduction)
 
 
 def cosine_embedding_loss(
@@ -239,7 +245,7 @@ def hinge_embedding_loss(inputs: Tensor, targets: Tensor, margin: float = 1.0, r
     """inputs where targets are 1, what they fall short of the margin where targets are -1."""
     dtype = inputs.type_.dtype
     is_positive, is_negative = cast(greater(targets, 0), dtype), cast(less(targets, 0), dtype)
-    short = clip_by_value(sub(mul(is_negative, margin), mul(is_negative, inputs)), 0)
+    short = clip_by_value(sub(_scaled(is_negative, margin), mul(is_negative, inputs)), 0)
     return _reduced(add(mul(is_positive, inputs), short), reduction)
 
 

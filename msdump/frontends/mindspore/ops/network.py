@@ -9,19 +9,18 @@ from msdump.frontends.mindspore.common.dtype import float32, float_type
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call, execute
-from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import (
     abs,
     add,
     div,
+    equal,
     erf,
+    masked_fill,
     maximum,
     minimum,
     mul,
     neg,
-    not_equal,
-    select,
     square,
     sub,
 )
@@ -30,12 +29,13 @@ from msdump.frontends.mindspore.ops.array import (
     expand_dims,
     gather,
     gather_elements,
+    ones,
     reshape,
     squeeze,
-    zeros_like,
 )
 from msdump.frontends.mindspore.ops.channel_dropout import channels_dropped as _channels_with_mask
 from msdump.frontends.mindspore.ops.reductions import mean, sum
+from msdump.frontends.mindspore.ops.statistics import logsumexp
 from msdump.frontends.mindspore.tracer import current_tracer
 
 
@@ -141,7 +141,7 @@ def cross_entropy(
             f"cross_entropy: expected a target of int32 classes, or of probabilities of shape {input.shape}, got "
             f"{target.type_}. Cast the classes with target.astype(mindspore.int32)."
         )
-    logs = log_softmax(input, axis)
+    logs = sub(input, logsumexp(input, axis, True))
     if target.dtype in float_type:
         return _soft_cross_entropy(logs, target, axis, weight, reduction, label_smoothing)
     return nll_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
@@ -152,8 +152,12 @@ def _soft_cross_entropy(
 ) -> Tensor:
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / logs.shape[axis]
-    loss = neg(sum(mul(logs, _weighed(target, axis, weight)), axis))
-    return mean(loss) if reduction == "mean" and loss.ndim else _reduced(loss, reduction)
+    weighed = _weighed(mul(logs, target), axis, weight)
+    if reduction == "none":
+        return neg(sum(weighed, axis))
+    loss = neg(sum(weighed))
+    count = logs.size // logs.shape[axis]
+    return div(loss, float(count)) if reduction == "mean" and count != 1 else _reduced(loss, "none")
 
 
 def _weighed(values: Tensor, axis: int, weight: Tensor | None) -> Tensor:
@@ -171,24 +175,38 @@ def nll_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Negative log likelihood: minus the log probability of each target class; "mean" weighs by `weight`."""
+    """Negative log likelihood: minus the log probability of each target class; "mean" weighs by `weight`.
+
+    Edges: the sum over all classes counts with label_smoothing / classes, also with 0, so that an infinite log
+           probability makes NaN.   Source: MindSpore 2.0 and 2.7.
+    """
     axis = 0 if inputs.ndim == 1 else 1
-    is_used = not_equal(target, ignore_index)
-    safe = select(is_used, target, zeros_like(target))
-    index = expand_dims(safe, axis)
-    picked = neg(squeeze(gather_elements(inputs, axis, index), axis))
-    factor = _cast(is_used, inputs.type_.dtype)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got '{reduction}'.")
+    target = expand_dims(target, axis)
+    is_ignored = equal(target, ignore_index)
+    target = masked_fill(target, is_ignored, 0)
+    values = inputs
     if weight is not None:
-        factor = mul(factor, gather(weight, safe))
-    loss = mul(picked, factor)
-    total = sum(factor) if reduction == "mean" else None
-    result = div(sum(loss), total) if total is not None else _reduced(loss, reduction)
-    if not label_smoothing:
-        return result
-    spread = neg(mean(_weighed(inputs, axis, weight), axis))
-    smooth = mul(spread, _cast(is_used, inputs.type_.dtype))
-    smooth = div(sum(smooth), total) if total is not None else _reduced(smooth, reduction)
-    return add(mul(result, 1 - label_smoothing), mul(smooth, label_smoothing))
+        values = mul(inputs, weight) if inputs.ndim <= 2 else _weighed_lines(inputs, weight)
+    parts = [neg(gather_elements(values, axis, target)), neg(sum(values, axis, True))]
+    parts = [squeeze(masked_fill(part, is_ignored, 0.0), axis) for part in parts]
+    if reduction != "none":
+        parts = [sum(part) for part in parts]
+    if reduction == "mean":
+        counts = ones(target.shape, inputs.dtype) if weight is None else gather(weight, target)
+        total = sum(masked_fill(counts, is_ignored, 0.0))
+        parts = [div(part, total) for part in parts]
+    loss, smooth = parts
+    if label_smoothing:
+        loss = mul(loss, 1 - label_smoothing)
+    return add(loss, mul(smooth, label_smoothing / inputs.shape[axis]))
+
+
+def _weighed_lines(inputs: Tensor, weight: Tensor) -> Tensor:
+    """Inputs (N, C, ...) times the weight of each class.   Source: operators of MindSpore 2.7."""
+    lines = mul(reshape(inputs, (*inputs.shape[:2], -1)), reshape(weight, (-1, 1)))
+    return reshape(lines, inputs.shape)
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

@@ -12,6 +12,7 @@ from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import (
     abs,
+    add,
     div,
     equal,
     exp,
@@ -31,6 +32,7 @@ from msdump.frontends.mindspore.ops.declaration import COMMON, FLOAT, operator, 
 from msdump.frontends.mindspore.ops.primitive import operator_class
 from msdump.frontends.mindspore.ops.reductions import amax, amin, mean
 from msdump.frontends.mindspore.ops.reductions import sum as _sum
+from msdump.frontends.mindspore.releases import LARGEST
 
 # -- deviations --------------------------------------------------------------------------------------------------------
 
@@ -165,9 +167,12 @@ def nansum(input: Tensor, axis: Any = None, keepdims: bool = False, dtype: Type 
 def logsumexp(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) that does not overflow."""
     axes = plain(dim, "dim")
-    largest = call("ReduceMax", input, axis=axes, keep_dims=True)
+    if LARGEST.is_in_force or not isinstance(axes, int):
+        largest = call("ReduceMax", input, axis=axes, keep_dims=True)
+    else:
+        largest = execute("ArgMaxWithValue", [input], {"axis": axes, "keep_dims": True})[1]
     result = log(_sum(exp(sub(input, largest)), axes, keepdim))
-    return result + (largest if keepdim else reshape(largest, result.shape))
+    return add(result, largest if keepdim else squeeze(largest, axes))
 
 
 @operator("LpNorm", init="axis p keep_dims epsilon", operands=FLOAT)

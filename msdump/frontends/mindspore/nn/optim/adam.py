@@ -237,7 +237,7 @@ class Lamb(_Decoupled):
 
     def prepare(self) -> None:
         """The counter runs in each step: the operator reads it."""
-        if not (self.dynamic_lr or self.dynamic_weight_decay):
+        if not self._counts_steps:
             self._count()
 
     def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:

@@ -23,7 +23,7 @@ class _Counting(Optimizer):
     is_reversed = False
 
     def prepare(self) -> None:
-        if not (self.dynamic_lr or self.dynamic_weight_decay):
+        if not self._counts_steps:
             self._count()
 
     def _step(self) -> Tensor:

@@ -46,7 +46,7 @@ class Momentum(Optimizer):
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum when it is above 0. Weight decay is part of the operator."""
+    """Gradient descent, with momentum when it is above 0. Weight decay was part of the operator in MindSpore 2.0."""
 
     def __init__(
         self,
@@ -77,10 +77,9 @@ class SGD(Optimizer):
         self.stat = self.parameters.clone("stat", "ones")
 
     def _decayed(self, index: int, gradient: Tensor, decay: Tensor) -> Tensor:
-        return gradient
+        return super()._decayed(index, gradient, decay) if SGD_DECAY.is_in_force else gradient
 
     def update(self, index: int, gradient: Tensor, rate: Tensor, decay: Tensor) -> None:
-        is_decayed = self.decay_flags[index] or not SGD_DECAY.is_in_force
         call(
             "SGD",
             self.parameters[index],
@@ -90,7 +89,7 @@ class SGD(Optimizer):
             self.momentum,
             self.stat[index],
             dampening=self.dampening,
-            weight_decay=self._decays[index] if is_decayed else 0.0,
+            weight_decay=0.0 if SGD_DECAY.is_in_force else self._decays[index],
             nesterov=self.nesterov,
         )
 

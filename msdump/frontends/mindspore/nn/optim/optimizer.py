@@ -21,6 +21,7 @@ from msdump.frontends.mindspore.nn.optim.groups import Rate, trained_parameters
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.composite import HyperMap, Map
 from msdump.frontends.mindspore.ops.primitive import functional_classes
+from msdump.frontends.mindspore.releases import STEP_COUNT
 from msdump.frontends.mindspore.tracer import current_tracer
 
 # Source: gradients are centralized where the second axis has a multiple of this many elements.
@@ -112,6 +113,8 @@ class Optimizer(Cell):
         with nullcontext() if tracer is None else tracer.updating():
             decays = self._weight_decays()
             rates = self._step_rates()
+            if STEP_COUNT.is_in_force:
+                self._count()
             self.prepare()
             order = range(len(self.parameters))
             for index in reversed(order) if self.is_reversed else order:
@@ -161,17 +164,25 @@ class Optimizer(Cell):
     # -- for the construct of subclasses ------------------------------------------------------------
 
     def get_lr(self) -> Any:
-        """Learning rate of this step, for each parameter one when they differ; and one step more on the counter when
-        a rate or a weight decay depends on it."""
+        """Learning rate of this step, for each parameter one when they differ; in MindSpore 2.0 it counts the step."""
         current: dict[int, Tensor] = {}
         for rate in self._rate_of:
             if id(rate) not in current:
                 current[id(rate)] = rate.construct(self.global_step)
-        if self.dynamic_lr or self.dynamic_weight_decay:
+        if self._counts_in_get_lr:
             self._count()
         if self.is_group_lr:
             return tuple(current[id(rate)] for rate in self._rate_of)
         return current[id(self._rate_of[0])]
+
+    @property
+    def _counts_in_get_lr(self) -> bool:
+        return not STEP_COUNT.is_in_force and (self.dynamic_lr or self.dynamic_weight_decay)
+
+    @property
+    def _counts_steps(self) -> bool:
+        """Does each step count, without `prepare`?"""
+        return STEP_COUNT.is_in_force or self._counts_in_get_lr
 
     def _count(self) -> None:
         call("AssignAdd", self.global_step, self.global_step_increase_tensor)
