@@ -24,5 +24,9 @@ class TensorMap(Generic[T]):
     def set(self, tensor: Any, value: T) -> None:
         self._entries[id(tensor)] = weakref.ref(tensor), value
 
+    def tensors(self) -> list[Any]:
+        """Those that live."""
+        return [tensor for reference, _ in self._entries.values() if (tensor := reference()) is not None]
+
     def clear(self) -> None:
         self._entries.clear()

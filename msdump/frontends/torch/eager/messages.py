@@ -16,6 +16,7 @@ import torch
 
 from msdump.arrays import Array
 from msdump.formats.layout_messages import Message
+from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
@@ -99,7 +100,9 @@ class Messages:
         """A transfer is under way."""
         (self._sends if transfer.call.signature.is_send else self._receives).append(transfer)
 
-    def touched(self, signature: Signature, tensors: Sequence[Tensor]) -> tuple[list[Transfer], list[Transfer]]:
+    def touched(
+        self, signature: Signature | Region, tensors: Sequence[Tensor]
+    ) -> tuple[list[Transfer], list[Transfer]]:
         """What an operator that is about to run meets, which is over for this class from here on.
 
         Returns: sends whose buffers it overwrites before the program has waited for them; receives whose buffers it

@@ -8,20 +8,22 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses import FakeTensor
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from msdump import sessions
 from msdump.arrays import Array
 from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.convert import why_unreadable
+from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages, Transfer
-from msdump.frontends.torch.eager.scopes import Scopes
+from msdump.frontends.torch.eager.regions import Region, regions
+from msdump.frontends.torch.eager.scopes import NodeScopes, Scopes, plain_name
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
 from msdump.frontends.torch.eager.tensors import TensorTable, local, memory_of
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
     from msdump.formats.layout_messages import Message
 
 FORWARD, BACKWARD, UPDATE = range(3)
-# Forward calls whose backward may still come.
-_MAX_CALLS = 1 << 20
+# Scopes of operators of earlier iterations whose backward may still come.
+_MAX_NODE_SCOPES = 1 << 17
 _MAX_VARIANTS = 50_000
 # What observers are told of an iteration that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)
@@ -60,6 +62,7 @@ class EagerProgram:
     shared_steps  of all that the session dumps; a second program, in another thread, counts steps of its own
     on_change  called with whether the operators of the iteration that begins are to be shown
     sees_thread  whether operators of the thread that asks are shown, as of one that computes gradients
+    blind     while it is open, no operator comes to `run`
 
     An iteration begins as `Steps` says, when such a module is called; where no module is called, with the first
     operator that is recorded for gradients after a backward. A script that calls `step` ends its iterations itself.
@@ -72,12 +75,14 @@ class EagerProgram:
         model: torch.nn.Module | None,
         on_change: Callable[[bool], None],
         sees_thread: Callable[[], bool],
+        blind: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self.session = session
         self.has_ended = False
         self._model = model
         self._on_change = on_change
         self._sees_thread = sees_thread
+        self._blind = blind
         self._thread = threading.get_ident()
         with sessions.lock:
             is_alone = all(other.session is not session for other in _programs if not other.has_ended)
@@ -85,8 +90,8 @@ class EagerProgram:
         self._steps = shared_steps if is_alone else Steps(session.next_iteration, shared_steps)
         self._stages = [Stage(next(self._steps.graph_ids), session.observers) for _ in range(3)]
         self._table = TensorTable()
-        self._scopes = Scopes(self._is_ours, self._enter_module, self._leave_module)
-        self._scope_by_call: dict[int, str] = {}
+        self._scopes = Scopes(self._begin_call)
+        self._node_scopes = NodeScopes()
         self._selected: dict[tuple[str, str, int], bool] = {}
         self._backward_scopes: dict[str, str] = {}
         self._is_forked = False
@@ -103,6 +108,7 @@ class EagerProgram:
         self._reads = True
         self._iteration: int | None = None
         self._optimizer: list[str] = []
+        self._depths = _Depths()
         self._has_modules = model is not None
         self._is_explicit = False
         self._is_paused = False
@@ -111,18 +117,16 @@ class EagerProgram:
     # -- beginning and end ------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Listen to the modules and optimizers of the process, until `end` or the end of the session."""
+        """Listen to what runs in the process, until `end` or the end of the session."""
         self.session.call_before_end(self.end)
         self.session.call_at_change(self._between_iterations)
         self.session.call_when_step_ends(self.step)
-        self._scopes.begin()
-        _optimizers.begin(self)
+        listening.begin(self)
 
     def end(self) -> None:
         """Write the last iteration, and listen no more."""
         self.has_ended = True
-        self._scopes.end()
-        _optimizers.end(self)
+        listening.end(self)
         with self._lock:
             self._finish()
 
@@ -156,9 +160,11 @@ class EagerProgram:
             self._is_paused = False
             self._on_change(True)
 
-    def _is_ours(self) -> bool:
-        """Whether this thread is the one that the program runs in, or works for it."""
-        return not self._is_forked and (threading.get_ident() == self._thread or self._sees_thread())
+    def is_concerned(self) -> bool:
+        """Whether this thread is the one that the program runs in, or works for it; not inside of a region."""
+        if self._is_forked or self._depths.regions:
+            return False
+        return threading.get_ident() == self._thread or self._sees_thread()
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -172,17 +178,16 @@ class EagerProgram:
             if self._iteration is None or (node is None and not self._has_modules):
                 self._step_without_modules()
             stage_id = BACKWARD if node is not None else UPDATE if self._is_updating() else FORWARD
-            if stage_id != FORWARD and not self._is_explicit:
-                # Parameters are shown as the forward pass left them.
-                self._finish_stage(self._stages[FORWARD])
-            if stage_id == BACKWARD:
-                self._steps.backward()
-            stage = self._stages[stage_id]
+            stage = self._enter_stage(stage_id)
             if not stage.is_watched or not hasattr(function, "_schema"):
                 return self._run_unseen(stage, function, args, keywords)
+            if is_compiled_node(node):
+                # The border of its region was met before anybody watched, or is none of the script's.
+                self._table.disturb()
+                return function(*args, **keywords)
             signature = signature_of(function)
             if stage_id != FORWARD and signature.is_mutable:
-                self._keep_parameters(signature.tensors(args, keywords))
+                self._keep_parameters([each.tensor for each in signature.tensors(args, keywords) if each.is_written])
             scope = self._scope(stage_id, node)
             number = stage.number(signature.op_type)
             if self._messages.are_pending:
@@ -194,6 +199,74 @@ class EagerProgram:
                     self._note_writes(signature.tensors(args, keywords))
                 return result
             return self._show(stage, scope, number, signature, function, args, keywords, message)
+
+    def run_region(
+        self, region: Region, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        """Run what `torch.compile` made as it is, and show it at its border, where an iteration is dumped."""
+        node: Any = torch._C._current_autograd_node()
+        with self._lock:
+            stage_id = self._stage_of_region(region, args, node)
+            if stage_id is not None:
+                stage = self._enter_stage(stage_id)
+                if stage.is_watched:
+                    with self._inside_region():
+                        return self._watch_region(stage_id, stage, node, region, function, args, keywords)
+                regions.count(region, False)
+        with self._inside_region():
+            return function(*args, **keywords)
+
+    @contextmanager
+    def _inside_region(self) -> Iterator[None]:
+        """Nothing is heard: a backend may make modules of a graph, and operators of these."""
+        self._depths.regions += 1
+        try:
+            with self._blind():
+                yield
+        finally:
+            self._depths.regions -= 1
+
+    def _stage_of_region(self, region: Region, args: Sequence[Any], node: Any) -> int | None:
+        """What of a step a region is a part of; None: of none. It begins an iteration where modules are called inside.
+
+        That it calls modules is told by the parameters that it is given: those whose gradients it is given too it
+        updates.
+        """
+        if self._is_paused:
+            return None
+        is_backward = self._is_in_backward(node)
+        parameters = [each for each in args if isinstance(each, torch.nn.Parameter)]
+        is_update = not is_backward and self._updates(parameters, args)
+        if not is_backward and not is_update and not self._scopes.is_inside and self._is_model(parameters):
+            self._begin_call(region)
+        elif self._iteration is None or not (is_backward or is_update or self._has_modules):
+            self._step_without_modules()
+        if is_update:
+            # As at the end of an optimizer.
+            self._steps.backward()
+        return BACKWARD if is_backward else UPDATE if is_update or self._is_updating() else FORWARD
+
+    def _is_in_backward(self, node: Any) -> bool:
+        """Compiled autograd runs nodes without their being current; threads of autograd are in no call of it."""
+        return node is not None or self._depths.backwards > 0
+
+    def _updates(self, parameters: Sequence[Any], args: Sequence[Any]) -> bool:
+        gradients = {id(each.grad) for each in parameters if each.grad is not None}
+        return any(id(each) in gradients for each in args) or (bool(self._optimizer) and not torch.is_grad_enabled())
+
+    def _is_model(self, parameters: Sequence[Any]) -> bool:
+        if self._model is None:
+            return bool(parameters)
+        own = {id(parameter) for parameter in self._model.parameters()} if parameters else ()
+        return any(id(parameter) in own for parameter in parameters)
+
+    def _enter_stage(self, stage_id: int) -> Stage:
+        if stage_id != FORWARD and not self._is_explicit:
+            # Parameters are shown as the forward pass left them.
+            self._finish_stage(self._stages[FORWARD])
+        if stage_id == BACKWARD:
+            self._steps.backward()
+        return self._stages[stage_id]
 
     def _note_replicas(
         self,
@@ -243,13 +316,7 @@ class EagerProgram:
         inputs = tuple(self._info(each.tensor, (name, each.name)) for each in tensors)
         call = Call(signature, tensors, lambda: signature.attributes(args, keywords), inputs)
         early = self._read_early(call)
-        try:
-            result = function(*args, **keywords)
-        except Exception as error:
-            call.error = error
-            call.read = self._read(call, early)
-            stage.show_failed(call, scope, number, _source)
-            raise
+        result = self._run_shown(stage, call, scope, number, early, lambda: function(*args, **keywords))
         if signature.is_message and tensors:
             transfer = Transfer(stage, scope, number, name, call, message, result, early, _source())
             self._messages.note(transfer)
@@ -260,8 +327,107 @@ class EagerProgram:
             self._note_writes(tensors)
         if signature.is_waited:
             result = _waited(result)
-        results = [(path, tensor) for path, tensor in results_in(result) if self._is_readable(tensor, name)]
-        if tensors or results:
+        self._show_results(stage, call, scope, number, name, early, list(results_in(result)), function, args)
+        return result
+
+    def _watch_region(
+        self,
+        stage_id: int,
+        stage: Stage,
+        node: Any,
+        region: Region,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        given = [each.tensor for each in region.tensors(args, keywords)]
+        # An optimizer that is compiled holds the parameters itself.
+        held = self._names.tensors() if stage_id == UPDATE else []
+        if stage_id != FORWARD:
+            self._keep_parameters([*given, *held])
+        scope = self._scope(stage_id, node)
+        number = stage.number(region.op_type)
+        name = f"{scope}/{region.op_type}-op{number}"
+        if self._messages.are_pending:
+            self._settle(region, region.tensors(args, keywords), name)
+        is_selected = self._selects(scope, region.op_type, number)
+        regions.count(region, is_selected)
+        try:
+            if is_selected:
+                return self._show_region(stage, scope, number, name, region, function, args, keywords, held)
+            return function(*args, **keywords)
+        finally:
+            self._table.disturb()
+            if stage_id == FORWARD:
+                # Those of its nodes that run one by one, where it has no graph of its gradients.
+                self._node_scopes.note(_sequence_number() - 1, scope)
+
+    def _show_region(
+        self,
+        stage: Stage,
+        scope: str,
+        number: int,
+        name: str,
+        region: Region,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        held: Sequence[Any],
+    ) -> Any:
+        """What it is given, and what it returns; what it has overwritten counts as returned, too.
+
+        held   what it may overwrite beside what it is given
+        """
+        tensors = [each for each in region.tensors(args, keywords) if self._is_readable(each.tensor, name)]
+        inputs = tuple(self._info(each.tensor, (name, each.name)) for each in tensors)
+        call = Call(region, tensors, lambda: {"region": region.place}, inputs)
+        early = {}
+        if self._reads:
+            early = {slot: self._values.copied(info, tensors[slot].tensor) for slot, info in enumerate(inputs)}
+        versions = [(tensor, _version(tensor)) for tensor in (*(each.tensor for each in tensors), *held)]
+        result = self._run_shown(stage, call, scope, number, early, lambda: function(*args, **keywords))
+        self._table.disturb()
+        written = {id(tensor): tensor for tensor, version in versions if _version(tensor) != version}
+        call.tensors = [replace(each, is_written=id(each.tensor) in written) for each in tensors]
+        results = list(results_in(result))
+        for _, tensor in results:
+            written.pop(id(tensor), None)
+        results += [((-1, index), tensor) for index, tensor in enumerate(written.values())]
+        self._show_results(stage, call, scope, number, name, early, results, function, args)
+        return result
+
+    def _run_shown(
+        self,
+        stage: Stage,
+        call: Call,
+        scope: str,
+        number: int,
+        early: Mapping[int, Array],
+        run: Callable[[], Any],
+    ) -> Any:
+        """Run it, and show it where it raises.   Raises: what it raises."""
+        try:
+            return run()
+        except Exception as error:
+            call.error = error
+            call.read = self._read(call, early)
+            stage.show_failed(call, scope, number, _source)
+            raise
+
+    def _show_results(
+        self,
+        stage: Stage,
+        call: Call,
+        scope: str,
+        number: int,
+        name: str,
+        early: Mapping[int, Array],
+        made: Sequence[tuple[Path, Any]],
+        function: Any,
+        args: Sequence[Any],
+    ) -> None:
+        results = [(path, tensor) for path, tensor in made if self._is_readable(tensor, name)]
+        if call.tensors or results:
             call.outputs = tuple(self._info(tensor, (name, path)) for path, tensor in results)
             call.read = self._read(call, early)
             call.written = [
@@ -271,9 +437,8 @@ class EagerProgram:
             stage.show(call, scope, number, _source)
             if self._layouts.is_on:
                 self._note_layouts(stage, name, function, args, call, [tensor for _, tensor in results])
-        return result
 
-    def _settle(self, signature: Signature, tensors: Sequence[Tensor], name: str) -> None:
+    def _settle(self, signature: Signature | Region, tensors: Sequence[Tensor], name: str) -> None:
         """What an operator that is about to run finds in buffers of messages."""
         sends, receives = self._messages.touched(signature, tensors)
         for transfer in sends:
@@ -354,10 +519,15 @@ class EagerProgram:
             if name is not None:
                 stage.add_parameter(info, name, each.tensor, memory_of(each.tensor))
 
-    def _keep_parameters(self, tensors: Sequence[Any]) -> None:
-        """Where the script says when a step ends, the forward pass ends with it: an optimizer writes before that."""
-        written = {memory_of(each.tensor) for each in tensors if each.is_written and self._is_readable(each.tensor)}
-        self._stages[FORWARD].keep_parameters(written, self._parameter)
+    def _keep_parameters(self, written: Sequence[Any]) -> None:
+        """Where the script says when a step ends, the forward pass ends with it: an optimizer writes before that.
+
+        written   what may be written
+        """
+        forward = self._stages[FORWARD]
+        if forward.is_watched:
+            memories = {memory_of(tensor) for tensor in written if self._is_readable(tensor)}
+            forward.keep_parameters(memories, self._parameter)
 
     def _parameter(self, name: str, tensor: Any) -> tuple[TensorInfo, Array] | None:
         plan = self.session.plan
@@ -382,12 +552,16 @@ class EagerProgram:
         if stage_id == FORWARD:
             scope = self._scopes.current
             if torch.is_grad_enabled():
-                if len(self._scope_by_call) > _MAX_CALLS:
-                    self._scope_by_call.clear()
                 # The first operator since a node of autograd was made is that of the node.
-                self._scope_by_call.setdefault(_sequence_number() - 1, scope)
+                self._node_scopes.note(_sequence_number() - 1, scope)
             return scope
-        scope = self._scopes.current if self._scopes.is_inside else self._scope_by_call.get(node._sequence_nr(), ROOT)
+        if self._scopes.is_inside or node is None:
+            scope = self._scopes.current
+        else:
+            scope = self._node_scopes.find(node._sequence_nr())
+        if torch.is_grad_enabled():
+            # Of nodes that are made for gradients of gradients, or anew.
+            self._node_scopes.note(_sequence_number() - 1, scope)
         backward = self._backward_scopes.get(scope)
         if backward is None:
             backward = self._backward_scopes[scope] = BACKWARD_ROOT + scope.removeprefix(ROOT)
@@ -433,6 +607,7 @@ class EagerProgram:
                 stage.forget()
             self._table.forget()
             self._selected.clear()
+        self._node_scopes.forget(_MAX_NODE_SCOPES)
         self._iteration = iteration
         is_watched = self.session.plan.watches(iteration)
         self._scopes.is_looking = is_watched
@@ -475,82 +650,62 @@ class EagerProgram:
         if self._model is None and (self._iteration is None or is_new):
             self._begin(self._steps.forward("script", torch.is_grad_enabled()))
 
-    def _enter_module(self, module: torch.nn.Module) -> None:
-        if self._is_paused:
+    def _begin_call(self, module: torch.nn.Module | Region) -> None:
+        """An outermost module is called, or a region that has modules inside.
+
+        In a backward pass it is a part of a checkpoint that runs again, or code that PyTorch made.
+        """
+        if self._is_paused or self._is_in_backward(torch._C._current_autograd_node()):
             return
         with self._lock:
             self._has_modules = True
-            is_ours = self._model is None or module is self._model
+            is_ours = self._model is None or module is self._model or isinstance(module, Region)
             if is_ours and (self._iteration is None or not self._is_explicit):
                 iteration = self._steps.forward(module, torch.is_grad_enabled())
                 if iteration != self._iteration:
                     self._names.clear()
                     self._begin(iteration)
-            if any(stage.is_watched for stage in self._stages):
-                for name, tensor in _named_tensors(module):
+            named = self._model if isinstance(module, Region) else module
+            if named is not None and any(stage.is_watched for stage in self._stages):
+                for name, tensor in _named_tensors(named):
                     self._names.set(tensor, name)
-                self._layouts.note_model(module)
+                self._layouts.note_model(named)
 
-    def _leave_module(self, module: torch.nn.Module, result: Any) -> None:
-        """Where operators are not looked at, the backward is heard of by a hook."""
-        if not self._is_paused and not any(stage.is_watched for stage in self._stages):
-            for _, tensor in results_in(result):
-                if tensor.grad_fn is not None:
-                    tensor.grad_fn.register_prehook(lambda _: self._steps.backward())
+    # -- what is heard of the process ---------------------------------------------------------------
 
-    def enter_optimizer(self, optimizer: Any) -> None:
-        """An optimizer is about to step, in whichever thread."""
-        if self._is_ours():
-            with self._lock:
-                self._optimizer.append(f"optimizer-{type(optimizer).__name__}")
+    def enter_module(self, module: torch.nn.Module) -> None:
+        self._scopes.enter(module)
+
+    def leave_module(self) -> None:
+        self._scopes.leave()
+
+    def enter_optimizer(self, name: str) -> None:
+        with self._lock:
+            self._optimizer.append(f"optimizer-{name}")
 
     def leave_optimizer(self) -> None:
-        """An optimizer has stepped, in whichever thread."""
-        if self._is_ours():
-            with self._lock:
-                if self._optimizer:
-                    self._optimizer.pop()
-                self._steps.backward()
+        with self._lock:
+            if self._optimizer:
+                self._optimizer.pop()
+            self._steps.backward()
+
+    def enter_backward(self) -> None:
+        """Where operators are not looked at, this tells of a backward; and compiled autograd has no nodes."""
+        self._depths.backwards += 1
+        if not self._is_paused:
+            self._steps.backward()
+
+    def leave_backward(self) -> None:
+        self._depths.backwards -= 1
 
 
-class _OptimizerHooks:
-    """Hooks on all optimizers of the process, one for all programs.
+class _Depths(threading.local):
+    """How many backward passes, and how many regions, this thread is in."""
 
-    Source: PyTorch iterates over the hooks of a step while it runs: in a thread that is in one of them, it raises when
-    another thread adds a further one, or removes it.
-    """
-
-    def __init__(self) -> None:
-        self._programs: tuple[EagerProgram, ...] = ()
-        self._handles: tuple[Any, ...] = ()
-
-    def begin(self, program: EagerProgram) -> None:
-        with sessions.lock:
-            if not self._programs:
-                self._handles = (
-                    register_optimizer_step_pre_hook(self._enter),
-                    register_optimizer_step_post_hook(self._leave),
-                )
-            self._programs = (*self._programs, program)
-
-    def end(self, program: EagerProgram) -> None:
-        """Idempotent."""
-        with sessions.lock:
-            self._programs = tuple(each for each in self._programs if each is not program)
-            for handle in () if self._programs else self._handles:
-                handle.remove()
-            self._handles = self._handles if self._programs else ()
-
-    def _enter(self, optimizer: Any, args: Any, keywords: Any) -> None:
-        for program in self._programs:
-            program.enter_optimizer(optimizer)
-
-    def _leave(self, optimizer: Any, args: Any, keywords: Any) -> None:
-        for program in self._programs:
-            program.leave_optimizer()
+    backwards = 0
+    regions = 0
 
 
-_optimizers = _OptimizerHooks()
 _programs: weakref.WeakSet[EagerProgram] = weakref.WeakSet()
 
 
@@ -572,7 +727,13 @@ _sequence_number: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr"
 
 
 def _named_tensors(module: torch.nn.Module) -> list[tuple[str, Any]]:
-    return [*module.named_parameters(), *module.named_buffers()]
+    return [(plain_name(name), tensor) for name, tensor in (*module.named_parameters(), *module.named_buffers())]
+
+
+def _version(tensor: Any) -> int | None:
+    """How often it was written, as far as autograd knows; None where nobody counts."""
+    own = local(tensor)
+    return None if own.is_inference() else int(own._version)
 
 
 def _waited(result: Any) -> Any:

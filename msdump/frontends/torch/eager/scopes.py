@@ -1,51 +1,32 @@
-"""Scopes: the modules around an operator, by hooks on all modules of the process."""
+"""Scopes: the modules around an operator."""
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.modules import module as hooks
+from torch._dynamo import OptimizedModule
 
 from msdump.frontends.torch.places import ROOT
+
+# `torch.compile` puts a module into another one, under this name.
+_COMPILED = "_orig_mod"
 
 
 class Scopes:
     """Where each thread is among the modules that are called.
 
     is_looking  whether `current` is wanted from the next outermost module on; otherwise only those are told of
-    is_ours     whether what runs in this thread belongs to the program: hooks hear the modules of all threads
     on_enter    called with the outermost module before it runs
-    on_leave    called with the outermost module and its result
-
-    The hooks are those of the process: one in a module would be copied and saved with it.
     """
 
-    def __init__(
-        self,
-        is_ours: Callable[[], bool],
-        on_enter: Callable[[torch.nn.Module], None],
-        on_leave: Callable[[torch.nn.Module, Any], None],
-    ) -> None:
+    def __init__(self, on_enter: Callable[[torch.nn.Module], None]) -> None:
         self.is_looking = True
-        self._is_ours = is_ours
         self._on_enter = on_enter
-        self._on_leave = on_leave
         self._threads = _Calls()
-        self._handles: list[Any] = []
-
-    def begin(self) -> None:
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
-
-    def end(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
 
     @property
     def current(self) -> str:
@@ -58,14 +39,22 @@ class Scopes:
         """Whether a module is being called in this thread."""
         return bool(self._threads.texts)
 
-    def _enter(self, module: torch.nn.Module, args: Any) -> None:
-        if not self._is_ours():
-            return
+    def enter(self, module: torch.nn.Module) -> None:
+        """A module is called. One that `torch.compile` made stands for the one inside of it."""
         calls = self._threads
         texts = calls.texts
+        inner = calls.inner
+        calls.inner = None
+        if inner is module:
+            texts.append(texts[-1])
+            calls.names.append(calls.names[-1])
+            return
+        shown = module
+        if isinstance(module, OptimizedModule):
+            calls.inner = shown = module._orig_mod
         if not texts:
-            self._on_enter(module)
-            calls.paths = {id(part): name for name, part in module.named_modules()} if self.is_looking else {}
+            self._on_enter(shown)
+            calls.paths = _paths(shown) if self.is_looking else {}
             texts.append(ROOT)
             calls.names.append("")
             return
@@ -74,7 +63,7 @@ class Scopes:
             texts.append(ROOT)
             calls.names.append(above)
             return
-        kind = type(module).__name__
+        kind = type(shown).__name__
         name = calls.paths.get(id(module))
         if name is None:
             text, name = kind, above
@@ -84,19 +73,69 @@ class Scopes:
         texts.append(f"{texts[-1]}/{text.replace('/', '_')}")
         calls.names.append(name)
 
-    def _leave(self, module: torch.nn.Module, args: Any, result: Any) -> None:
+    def leave(self) -> None:
+        """The last module that was entered has been left, be it by an exception."""
         calls = self._threads
+        calls.inner = None
         if calls.texts:
             calls.texts.pop()
             calls.names.pop()
-            if not calls.texts:
-                self._on_leave(module, result)
+
+
+def plain_name(name: str) -> str:
+    """Of a part of a module, without the modules that `torch.compile` put around parts of it."""
+    if _COMPILED not in name:
+        return name
+    return ".".join(part for part in name.split(".") if part != _COMPILED)
+
+
+def _paths(module: torch.nn.Module) -> dict[int, str]:
+    return {id(part): plain_name(name) for name, part in module.named_modules()}
 
 
 class _Calls(threading.local):
-    """The calls that are under way in a thread: scopes, names below the outermost module, and the names of that."""
+    """The calls that are under way in a thread: scopes, names below the outermost module, and the names of that.
+
+    inner   the module that is about to be called by the one around it, which `torch.compile` made
+    """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.names: list[str] = []
         self.paths: dict[int, str] = {}
+        self.inner: Any = None
+
+
+class NodeScopes:
+    """Scopes of nodes of autograd, by their numbers: what was around the operator that each is the gradient of.
+
+    Nodes are numbered in the order in which they are made, so that one entry stands for all that were made in a row in
+    one scope. Source: PyTorch, the sequence number of a node, which each thread counts for itself.
+    """
+
+    def __init__(self) -> None:
+        self._lasts: list[int] = []
+        self._texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._lasts)
+
+    def note(self, number: int, scope: str) -> None:
+        """The nodes up to this number that are not known yet were made in that scope."""
+        lasts = self._lasts
+        if lasts and number <= lasts[-1]:
+            return
+        if lasts and self._texts[-1] == scope:
+            lasts[-1] = number
+            return
+        lasts.append(number)
+        self._texts.append(scope)
+
+    def find(self, number: int) -> str:
+        """`ROOT` where nothing is known."""
+        index = bisect_left(self._lasts, number)
+        return self._texts[index] if index < len(self._texts) else ROOT
+
+    def forget(self, kept: int) -> None:
+        """Keep so many entries, the newest; between two iterations, as a backward pass may reach back over some."""
+        del self._lasts[:-kept], self._texts[:-kept]

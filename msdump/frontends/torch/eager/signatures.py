@@ -74,7 +74,7 @@ class Signature:
         return [
             Tensor(place, tensor, is_written)
             for name, value, is_written in self._bound(args, keywords)
-            for place, tensor in _tensors_in(value, name)
+            for place, tensor in tensors_in(value, name)
         ]
 
     def attributes(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Signature:
         return {
             name: value
             for name, value, _ in self._bound(args, keywords)
-            if not any(True for _ in _tensors_in(value, name))
+            if not any(True for _ in tensors_in(value, name))
         }
 
     def _bound(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
@@ -98,9 +98,9 @@ def signature_of(function: Any) -> Signature:
     return Signature(function)
 
 
-def _tensors_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def tensors_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, torch.Tensor):
         yield name, value
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _tensors_in(item, f"{name}[{index}]")
+            yield from tensors_in(item, f"{name}[{index}]")

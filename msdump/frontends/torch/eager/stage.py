@@ -11,6 +11,7 @@ import numpy as np
 
 from msdump import dtypes
 from msdump.arrays import Array
+from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.operators import plain
 from msdump.graph.graph import PARAMETER, Graph, Node, Value
@@ -29,7 +30,7 @@ class Call:
     error            what it raised
     """
 
-    signature: Signature
+    signature: Signature | Region
     tensors: Sequence[Tensor]
     attributes: Callable[[], dict[str, Any]]
     inputs: tuple[TensorInfo, ...]

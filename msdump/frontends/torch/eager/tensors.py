@@ -35,10 +35,13 @@ class TensorTable:
     def __init__(self) -> None:
         self._memory: dict[int, _Memory] = {}
         self._ids: dict[Hashable, int] = {}
+        # How often anything may have been written that is not known to be.
+        self._disturbed = 0
 
     def begin(self) -> None:
         """An iteration begins: whoever comes from an earlier one is known by its first reader."""
         self._memory.clear()
+        self._disturbed = 0
 
     def forget(self) -> None:
         """Number the tensors anew; between two iterations."""
@@ -60,12 +63,16 @@ class TensorTable:
             tensor.is_conj(),
             tensor.is_neg(),
         )
-        return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version)
+        return TensorKey(self._ids.setdefault(part, len(self._ids)), memory.version + self._disturbed)
 
     def state(self, tensor: Any) -> tuple[int, int]:
         """Equal for tensors of one storage between two writes to it, in one iteration; after `key` of the tensor."""
         storage = tensor.untyped_storage()._cdata
-        return storage, self._memory[storage].version
+        return storage, self._memory[storage].version + self._disturbed
+
+    def disturb(self) -> None:
+        """What has run may have written to any tensor."""
+        self._disturbed += 1
 
     def write(self, tensor: Any) -> None:
         """An operator has written to a tensor."""

@@ -66,6 +66,13 @@ class Values:
             self._arrays[identity] = array
         return array
 
+    def copied(self, info: TensorInfo, tensor: Any) -> Array:
+        """As `saved`, for as long as the array is held: copied anew where nothing has to stay."""
+        if self._keeps or self._is_measured(info):
+            return self.saved(info, tensor)
+        array = self.view(info, tensor)
+        return c_copy(array) if array.base is not None else array
+
     def at_end(self, info: TensorInfo, tensor: Any) -> Array:
         """A parameter when the iteration has ended: it is read before the script goes on."""
         array = self._arrays.get((info.key, info.shape))

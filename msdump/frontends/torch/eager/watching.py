@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
+from torch._dynamo import eval_frame
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _get_current_dispatch_mode,
@@ -31,22 +33,41 @@ _active: set[int] = set()
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Shows operators to a program, but where it lets them through as they are.
+
+    is_blind  inside of what the program shows as a whole
+    is_idle   in an iteration that is not dumped, where it cannot be taken from the stack of modes
+    """
+
     supports_higher_order_operators = True
 
     def __init__(self, program: EagerProgram) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._program: EagerProgram | None = program
+        self._shown_to: EagerProgram | None = program
+        self.is_blind = self.is_idle = False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """So Dynamo compiles what it compiles without this mode.   Source: PyTorch 2.9 and later."""
+        return True
 
     def end(self) -> None:
         """Let operators through as they are: a thread may keep the mode that somebody else has ended."""
-        self._program = None
+        self._program = self._shown_to = None
+
+    def let_through(self, is_blind: bool | None = None, is_idle: bool | None = None) -> None:
+        """None: as before."""
+        self.is_blind = self.is_blind if is_blind is None else is_blind
+        self.is_idle = self.is_idle if is_idle is None else is_idle
+        self._shown_to = None if self.is_blind or self.is_idle else self._program
 
     def __torch_dispatch__(
         self, function: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if self._program is None:
+        if self._shown_to is None:
             return function(*args, **(kwargs or {}))
-        return self._program.run(function, args, kwargs or {})
+        return self._shown_to.run(function, args, kwargs or {})
 
 
 class Watch(contextlib.ContextDecorator):
@@ -63,6 +84,7 @@ class Watch(contextlib.ContextDecorator):
         self._dump: opening.Dump | None = None
         # Not what the stack of modes says: while an operator is shown, the mode is not on it.
         self._is_on = False
+        self._stays_on = False
         self._mode: _Mode | None = None
         self._thread = 0
         self._program: EagerProgram | None = None
@@ -79,7 +101,9 @@ class Watch(contextlib.ContextDecorator):
                 self._dump.__enter__()
             session = open_session()
         if session is not None:
-            self._program = EagerProgram(session, steps_of(session), self._model, self._look, self._sees_thread)
+            self._program = EagerProgram(
+                session, steps_of(session), self._model, self._look, self._sees_thread, self._blind
+            )
             self._mode = _Mode(self._program)
             self._program.begin()
             self._look(True)
@@ -94,6 +118,7 @@ class Watch(contextlib.ContextDecorator):
         try:
             if self._program is not None and self._mode is not None:
                 if threading.get_ident() == self._thread:
+                    self._stays_on = False
                     self._look(False)
                 else:
                     log.warning(
@@ -109,17 +134,42 @@ class Watch(contextlib.ContextDecorator):
     def _look(self, is_on: bool) -> None:
         """Enter the mode that sees operators, or leave it: without it they cost what they cost without msdump.
 
-        Where the script has entered another mode since, or in another thread, it stays as it is.
+        Where the script has entered another mode since, or in another thread, it stays as it is. Where iterations begin
+        inside of a call of what `torch.compile` made, it stays too, and lets operators through: when such a call ends,
+        PyTorch restores what it has noted of modes when it began.
         """
-        if is_on == self._is_on:
+        mode = self._mode
+        assert mode is not None
+        if is_on == self._is_on and is_on != mode.is_idle:
             return
-        if is_on:
-            assert self._mode is not None
-            _push_mode(self._mode)
+        self._stays_on = self._stays_on or _is_in_compiled_call()
+        if self._stays_on or is_on:
+            mode.let_through(is_idle=not is_on)
+        if is_on and not self._is_on:
+            _push_mode(mode)
             self._is_on = True
-        elif _get_current_dispatch_mode() is self._mode:
+        elif not is_on and not self._stays_on and _get_current_dispatch_mode() is mode:
             _pop_mode()
             self._is_on = False
+
+    @contextlib.contextmanager
+    def _blind(self) -> Iterator[None]:
+        """No operator is seen: what runs in here meets no mode of msdump's, where it is the innermost one."""
+        mode = self._mode
+        assert mode is not None
+        if _get_current_dispatch_mode() is mode:
+            _pop_mode()
+            try:
+                yield
+            finally:
+                _push_mode(mode)
+        else:
+            was_blind = mode.is_blind
+            mode.let_through(is_blind=True)
+            try:
+                yield
+            finally:
+                mode.let_through(is_blind=was_blind)
 
     def _sees_thread(self) -> bool:
         return self._mode in _get_current_dispatch_mode_stack()
@@ -161,3 +211,13 @@ class Watch(contextlib.ContextDecorator):
         if self._dump is not None:
             return self._dump.report()
         return None if self._program is None else self._program.session.report()
+
+
+def _is_in_compiled_call() -> bool:
+    """Whether what runs was called by a function that `torch.compile` made.   Source: PyTorch 2.8 and later."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename == eval_frame.__file__:
+            return True
+        frame = frame.f_back
+    return False

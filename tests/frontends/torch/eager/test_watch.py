@@ -609,3 +609,37 @@ def test_what_is_skipped_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogC
     with caplog.at_level("INFO", "msdump.skipped"), msdump.watch(config=config(tmp_path, True)):
         torch.eye(2).to_sparse()
     assert [one for one in caplog.messages if one.endswith(": sparse_coo tensor") and "to_sparse" in one]
+
+
+# -- scopes of gradients -----------------------------------------------------------------------------------------------
+
+
+def test_scopes_are_not_forgotten_inside_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few of earlier steps are kept: each gradient has the modules of its own operator."""
+    monkeypatch.setattr(program, "_MAX_NODE_SCOPES", 4)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(6)))
+    with msdump.watch(model, config(tmp_path, saved_data="statistic")) as watch:
+        for _ in range(8):
+            model(torch.ones(2, 3)).sum().backward()
+            assert len(watch._program._node_scopes) <= 4 + 2 * 12 + 2
+        scopes = {node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name}
+    assert scopes == {f"Gradients/Default/{block}-Sequential/1-Tanh" for block in range(6)}
+
+
+def test_a_backward_reaches_back_over_several_iterations(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    with msdump.watch(model, config(tmp_path)) as watch:
+        (model(torch.ones(2, 3)) + model(torch.ones(2, 3))).sum().backward()
+        found = [node.scope for node in watch._program._stages[1].graph.nodes if "tanh" in node.full_name]
+    assert found == ["Gradients/Default/1-Tanh"] * 2
+
+
+def test_gradients_of_gradients_have_the_scope_of_what_they_belong_to(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    x = torch.ones(2, 3, requires_grad=True)
+    with msdump.watch(model, config(tmp_path)) as watch:
+        (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+        nodes = watch._program._stages[1].graph.nodes
+    assert {node.scope for node in nodes if "tanh" in node.full_name} == {"Gradients/Default/1-Tanh"}
+    assert {node.scope for node in nodes if ".mm." in node.full_name} == {"Gradients/Default/0-Linear"}

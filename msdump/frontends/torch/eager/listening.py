@@ -1,0 +1,306 @@
+"""What eager programs hear of their process: modules, optimizers, backward passes, and what `torch.compile` made.
+
+PyTorch has hooks for some of this, but Dynamo sees hooks: it guards on their number, traces into them, and compiles
+other graphs than without. So functions of PyTorch are replaced while a program listens, each by one that calls it.
+Dynamo compiles none of these; where it traces into one, it finds the call of the function itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch._dynamo.variables import nn_module
+
+from msdump import sessions
+from msdump.frontends.torch.eager.regions import Region, regions
+from msdump.frontends.torch.operators import results_in
+
+# Source: PyTorch, `torch.optim.Optimizer.profile_hook_step`, which names each step after the class.
+_STEP = "Optimizer.step#"
+# Source: PyTorch, `OutputGraph.compile_and_call_fx_graph`: the code that Dynamo makes calls its graphs by such globals.
+_COMPILED = "__compiled_fn_"
+# Source: PyTorch, `AOTDispatchAutograd`: one class for each graph, whose `backward` runs the graph of its gradients.
+_AOT_FUNCTION = "CompiledFunction"
+# Source: PyTorch 2.6 and later, where Dynamo looks up whether the calls of modules are PyTorch's own.
+_UNPATCHED = "unpatched_nn_module_call"
+
+
+class Listener(Protocol):
+    """A program. What other threads than its own do is not told to it."""
+
+    def is_concerned(self) -> bool:
+        """Whether what runs in this thread is part of it."""
+
+    def enter_module(self, module: torch.nn.Module) -> None: ...
+
+    def leave_module(self) -> None: ...
+
+    def enter_optimizer(self, name: str) -> None: ...
+
+    def leave_optimizer(self) -> None: ...
+
+    def enter_backward(self) -> None: ...
+
+    def leave_backward(self) -> None: ...
+
+    def run_region(self, region: Region, function: Callable[..., Any], args: Sequence[Any], keywords: Any) -> Any:
+        """Run what `torch.compile` made of a region, forward or backward.   Returns: what it returns."""
+
+
+class _Replacement:
+    """A function of PyTorch's and the one in its place. `make` makes that from the function that it calls.
+
+    Who replaces it too, later, keeps it where it is: then it stays, and calls what it always called.
+    """
+
+    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any], is_static: bool = False) -> None:
+        self._owner, self._name, self._make, self._is_static = owner, name, make, is_static
+        self._original: Any = None
+        self._own: Any = None
+
+    def install(self) -> None:
+        if self._own is not None:
+            return
+        self._original = getattr(self._owner, self._name)
+        self._own = functools.wraps(self._original)(self._make(self._original))
+        torch._dynamo.eval_frame.skip_code(self._own.__code__)
+        self._set(self._own)
+
+    def remove(self) -> None:
+        if getattr(self._owner, self._name) is self._own:
+            self._set(self._original)
+            self._own = None
+
+    def _set(self, function: Any) -> None:
+        setattr(self._owner, self._name, staticmethod(function) if self._is_static else function)
+
+
+class Listening:
+    """Of one process: who listens, and the functions that are replaced meanwhile."""
+
+    def __init__(self) -> None:
+        self.listeners: tuple[Listener, ...] = ()
+        self._replacements: tuple[_Replacement, ...] = ()
+        self._unpatched: Any = None
+
+    def begin(self, listener: Listener) -> None:
+        with sessions.lock:
+            if not self.listeners:
+                regions.forget()
+                self._install()
+            self.listeners = (*self.listeners, listener)
+
+    def end(self, listener: Listener) -> None:
+        """Idempotent."""
+        with sessions.lock:
+            had = bool(self.listeners)
+            self.listeners = tuple(each for each in self.listeners if each is not listener)
+            if had and not self.listeners:
+                for replacement in self._replacements:
+                    replacement.remove()
+                if self._unpatched is not None:
+                    setattr(nn_module, _UNPATCHED, self._unpatched)
+                    self._unpatched = None
+                for scope, name, value in _compiled_globals():
+                    scope[name] = getattr(value, "msdump_compiled", value)
+
+    def concerned(self) -> tuple[Listener, ...]:
+        return tuple(listener for listener in self.listeners if listener.is_concerned())
+
+    def _install(self) -> None:
+        if not self._replacements:
+            self._replacements = _replacements()
+        is_plain = torch.nn.Module.__call__ is getattr(nn_module, _UNPATCHED, None)
+        for replacement in self._replacements:
+            replacement.install()
+        if is_plain:
+            # Then Dynamo takes its short way to `forward`, as where the function is in its place.
+            self._unpatched = getattr(nn_module, _UNPATCHED)
+            setattr(nn_module, _UNPATCHED, torch.nn.Module.__call__)
+        for scope, name, value in _compiled_globals():
+            scope[name] = _listened(value)
+
+
+listening = Listening()
+
+
+def _replacements() -> tuple[_Replacement, ...]:
+    import torch._dynamo.utils
+
+    enter_module, leave_module = _enter_module, _leave_module
+    enter_backward, leave_backward = _enter_backward, _leave_backward
+    enter_optimizer, leave_optimizer = _enter_optimizer, _leave_optimizer
+    # For where Dynamo looks at what is called.
+    quiet_enter_module, quiet_leave_module = map(torch._dynamo.disable, (enter_module, leave_module))
+    quiet_enter_backward, quiet_leave_backward = map(torch._dynamo.disable, (enter_backward, leave_backward))
+    quiet_enter_optimizer, quiet_leave_optimizer = map(torch._dynamo.disable, (enter_optimizer, leave_optimizer))
+    looks = _dynamo_callback()
+
+    def call_of(original: Any) -> Any:
+        def call(self: torch.nn.Module, *args: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(self, *args, **keywords)
+            listeners = (enter_module if looks() is None else quiet_enter_module)(self)
+            if not listeners:
+                return original(self, *args, **keywords)
+            try:
+                return original(self, *args, **keywords)
+            finally:
+                (leave_module if looks() is None else quiet_leave_module)(listeners)
+
+        return call
+
+    def backward_of(original: Any) -> Any:
+        def backward(*args: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **keywords)
+            listeners = (enter_backward if looks() is None else quiet_enter_backward)()
+            try:
+                return original(*args, **keywords)
+            finally:
+                (leave_backward if looks() is None else quiet_leave_backward)(listeners)
+
+        return backward
+
+    def enter_of(original: Any) -> Any:
+        def enter(self: Any) -> Any:
+            if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
+                (enter_optimizer if looks() is None else quiet_enter_optimizer)(self.name)
+            return original(self)
+
+        return enter
+
+    def exit_of(original: Any) -> Any:
+        def leave(self: Any, *error: Any) -> Any:
+            if self.name.startswith(_STEP) and not torch.compiler.is_compiling():
+                (leave_optimizer if looks() is None else quiet_leave_optimizer)()
+            return original(self, *error)
+
+        return leave
+
+    def create_of(original: Any) -> Any:
+        def create(scope: dict[str, Any], name: str, val: Any) -> Any:
+            return original(scope, name, _listened(val) if name.startswith(_COMPILED) else val)
+
+        return create
+
+    record = torch.autograd.profiler.record_function
+    return (
+        _Replacement(torch.nn.Module, "__call__", call_of),
+        _Replacement(torch.autograd, "_engine_run_backward", backward_of),
+        _Replacement(record, "__enter__", enter_of),
+        _Replacement(record, "__exit__", exit_of),
+        _Replacement(torch._dynamo.utils.CleanupHook, "create", create_of, is_static=True),
+    )
+
+
+def _dynamo_callback() -> Callable[[], Any]:
+    """A function of C that tells what Dynamo looks at frames with; None: it does not. Older versions cannot tell."""
+    return getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", bool)
+
+
+# -- what the replaced functions tell ----------------------------------------------------------------------------------
+
+
+def _enter_module(module: torch.nn.Module) -> tuple[Listener, ...]:
+    listeners = listening.concerned()
+    for listener in listeners:
+        listener.enter_module(module)
+    return listeners
+
+
+def _leave_module(listeners: tuple[Listener, ...]) -> None:
+    for listener in listeners:
+        listener.leave_module()
+
+
+def _enter_backward() -> tuple[Listener, ...]:
+    # What AOT Autograd derives while it compiles is no backward pass.
+    listeners = () if torch._guards.detect_fake_mode() is not None else listening.concerned()
+    for listener in listeners:
+        listener.enter_backward()
+    return listeners
+
+
+def _leave_backward(listeners: tuple[Listener, ...]) -> None:
+    for listener in listeners:
+        listener.leave_backward()
+
+
+def _enter_optimizer(step: str) -> None:
+    name = step.removeprefix(_STEP).removesuffix(".step")
+    for listener in listening.concerned():
+        listener.enter_optimizer(name)
+
+
+def _leave_optimizer() -> None:
+    for listener in listening.concerned():
+        listener.leave_optimizer()
+
+
+# -- what torch.compile made -------------------------------------------------------------------------------------------
+
+
+def _compiled_globals() -> list[tuple[dict[str, Any], str, Any]]:
+    """Namespace, name and value of all graphs that Dynamo has compiled.
+
+    Source: PyTorch, `CleanupManager`: what is to be removed with a code that Dynamo made.
+    """
+    hooks = [hook for hooks in list(torch._dynamo.utils.CleanupManager.instance.values.values()) for hook in hooks]
+    return [
+        (hook.scope, hook.name, hook.scope[hook.name])
+        for hook in hooks
+        if hook.name.startswith(_COMPILED) and hook.name in hook.scope
+    ]
+
+
+def _listened(function: Any) -> Any:
+    """A graph that Dynamo has compiled, as one that listeners run."""
+    if hasattr(function, "msdump_compiled"):
+        return function
+    region = Region()
+
+    def run(*args: Any, **keywords: Any) -> Any:
+        for listener in listening.concerned():
+            region.find_place(sys._getframe(1))
+            results = listener.run_region(region, function, args, keywords)
+            _listen_to_backward(region, results)
+            return results
+        return function(*args, **keywords)
+
+    return _unseen(run, function)
+
+
+def _listen_to_backward(region: Region, results: Any) -> None:
+    """The graph of its gradients, which the engine calls: a function of a class of its own."""
+    for _, tensor in results_in(results):
+        own = getattr(type(tensor.grad_fn), "_forward_cls", None)
+        if own is not None and own.__name__ == _AOT_FUNCTION and not hasattr(own.backward, "msdump_compiled"):
+            own.backward = staticmethod(_listened_backward(region, own.backward))
+
+
+def _listened_backward(region: Region, function: Any) -> Any:
+    def run(*args: Any) -> Any:
+        for listener in listening.concerned():
+            return listener.run_region(region, function, args, {})
+        return function(*args)
+
+    return _unseen(run, function)
+
+
+def _unseen(run: Any, function: Any) -> Any:
+    """What stands for a compiled function, in a form that Dynamo never looks into."""
+    run.__name__ = getattr(function, "__name__", _COMPILED)
+    disabled: Any = torch._dynamo.disable(run)  # type: ignore[no-untyped-call]
+    disabled.msdump_compiled = function
+    return disabled
+
+
+def is_compiled_node(node: Any) -> bool:
+    """Whether a node of autograd runs a graph that AOT Autograd made."""
+    own = getattr(type(node), "_forward_cls", None)
+    return own is not None and own.__name__ == _AOT_FUNCTION
