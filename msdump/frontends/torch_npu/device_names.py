@@ -13,12 +13,19 @@ from msdump.frontends.torch_npu import npu
 _FUNCTIONS = (
     "arange",
     "as_tensor",
+    "asarray",
+    "bartlett_window",
+    "blackman_window",
     "empty",
     "empty_like",
+    "empty_permuted",
     "empty_strided",
     "eye",
     "full",
     "full_like",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
     "linspace",
     "logspace",
     "normal",
@@ -31,7 +38,14 @@ _FUNCTIONS = (
     "randn",
     "randn_like",
     "randperm",
+    "scalar_tensor",
     "set_default_device",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
     "tensor",
     "tril_indices",
     "triu_indices",
@@ -57,6 +71,8 @@ def install() -> bool:
     untyped._register_device_module("npu", npu)
     for name in _FUNCTIONS:
         _wrap(torch, name)
+    for name in ("fftfreq", "rfftfreq"):
+        _wrap(torch.fft, name)
     for name in _METHODS:
         _wrap(torch.Tensor, name)
     _wrap(torch.nn.Module, "to")

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from msdump.errors import ConfigError
 from msdump.frontends.torchair import ops
+from msdump.frontends.torchair.options import OptionTypeError
 
 if TYPE_CHECKING:
     from torch import fx
 
 DUMP_MARK = "torchair_enable_data_dump"
 STREAM = "_user_stream_label"
+NEVER_TIMEOUT = "_op_exec_never_timeout"
+_ATTRIBUTES = (
+    DUMP_MARK,
+    STREAM,
+    "_user_stream_priority",
+    "_super_kernel_scope",
+    "_super_kernel_options",
+    "_op_aicore_num",
+    "_op_vectorcore_num",
+    NEVER_TIMEOUT,
+)
 
 
 def data_dump() -> Any:
@@ -41,7 +53,8 @@ def data_dump() -> Any:
 def npu_stream_switch(stream_tag: str, stream_priority: int = 0) -> Any:
     """Context manager: operators that are called inside run on a stream of that name on an NPU; here it is recorded.
 
-    The nodes of the graph say it in `meta["custom"]`, where PyTorch can mark what is traced (2.9 and newer).
+    The nodes of the graph say it in `meta["custom"]`, where PyTorch can mark what is traced (2.9 and newer), and the
+    operators of a GE graph in their attributes.
     Source:  TorchAir, scope.npu_stream_switch, and the names of its attributes; so are the others below.
     """
     return _recorded(**{STREAM: stream_tag}, _user_stream_priority=str(stream_priority))
@@ -58,8 +71,16 @@ def limit_core_num(op_aicore_num: int, op_vectorcore_num: int) -> Any:
 
 
 def op_never_timeout(enable: bool = True) -> Any:
-    """Context manager: operators that are called inside are not ended by an NPU's time limit; here it is recorded."""
-    return _recorded(_op_exec_never_timeout=str(enable))
+    """Context manager: operators that are called inside are not ended by an NPU's time limit; here it is recorded.
+
+    Raises:  OptionTypeError for what is no bool.
+    """
+    if not isinstance(enable, bool):
+        raise OptionTypeError(
+            f"torchair.scope.op_never_timeout: expected enable to be a bool, got {type(enable).__name__}. "
+            "Give True or False."
+        )
+    return _recorded(**{NEVER_TIMEOUT: str(enable)})
 
 
 def npu_wait_tensor(self: Any, dependency: Any) -> Any:
@@ -80,6 +101,12 @@ def _recorded(**attributes: str) -> Any:
 def is_marked(node: fx.Node) -> bool:
     """True for a node that was called inside of `data_dump`."""
     return bool((node.meta.get("custom") or {}).get(DUMP_MARK))
+
+
+def attributes_of(node: fx.Node) -> dict[str, str]:
+    """What the scopes say of a node that it was called in: names and values of TorchAir's attributes."""
+    custom = node.meta.get("custom") or {}
+    return {name: str(custom[name]) for name in _ATTRIBUTES if name in custom}
 
 
 def stream_of(node: fx.Node) -> str | None:

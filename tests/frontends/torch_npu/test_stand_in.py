@@ -40,6 +40,12 @@ torch.npu.empty_cache()
 torch.manual_seed(0)
 assert not torch.npu.is_available() and torch_npu.npu.device_count() >= 1 and torch.npu.current_device() == 0
 model = Model().to("npu:0").npu()
+made = [
+    torch.asarray([1.0], device="npu"), torch.scalar_tensor(1, device="npu:0"), torch.fft.fftfreq(3, device="npu"),
+    torch.hann_window(3, device="npu"), torch.empty_permuted((2,), (0,), device=torch.device("npu")),
+    torch.sparse_coo_tensor([[0]], [1.0], (2,), device="npu", check_invariants=True),
+]
+assert {tensor.device.type for tensor in made} == {real}
 x = torch.randn(3, 4).npu(0).to(torch.device("npu"), torch.float32)
 assert x.device.type == real and x.is_npu and x.new_zeros(2, device="npu").device.type == real
 torch.save(model.state_dict(), "weights.pt")

@@ -336,6 +336,71 @@ def test_a_pass_may_put_them_into_the_graph(tmp_path: Path) -> None:
     assert [line.strip() for line in file.read_text().splitlines() if ":-1" in line] == ['input: "Abs:-1"']
 
 
+@has_streams
+@pytest.mark.parametrize("is_method", [False, True])
+def test_tagged_events_order_streams(is_method: bool) -> None:
+    """The example of TorchAir's documentation: a stream waits for an event that another one has recorded."""
+    first = torchair.ops.npu_create_tagged_event(tag=f"first {is_method}")
+    second = torchair.ops.npu_create_tagged_event(tag=f"second {is_method}")
+
+    def function(in1: Any, in2: Any) -> Any:
+        total = torch.add(in1, in2)
+        torchair.ops.npu_tagged_event_record(first)
+        with torchair.scope.npu_stream_switch("1"):
+            torchair.ops.npu_tagged_event_wait(first)
+            product = torch.mm(in1, in2)
+            torchair.ops.npu_tagged_event_record(second)
+            torchair.ops.npu_record_tagged_stream(product, "1")
+        torchair.ops.npu_tagged_event_wait(second)
+        return total, product, torch.sub(in1, product)
+
+    x = torch.ones(2, 2)
+    assert controls_of(graph_of(function, x, x)) == {"MatMul": ["Add"]}
+    assert [each.tolist() for each in function(x, x)] == [each.tolist() for each in (x + x, x @ x, x - x @ x)]
+
+
+@pytest.mark.parametrize("make", [eager_dump, ge_dump, aclgraph_dump])
+def test_tagged_events_change_no_result(make: Any, tmp_path: Path) -> None:
+    event = torchair.ops.npu_create_tagged_event(f"{make.__name__}")
+
+    def function(x: Any) -> Any:
+        y = x.sin()
+        torchair.ops.npu_tagged_event_record(event)
+        torchair.ops.npu_record_tagged_stream(y, "side")
+        torchair.ops.npu_tagged_event_wait(event)
+        return y.cos()
+
+    x = torch.linspace(-1, 1, 5)
+    assert torch.equal(torch.compile(function, backend=make(tmp_path), fullgraph=True)(x), x.sin().cos())
+
+
+def test_events_that_are_none() -> None:
+    event = torchair.ops.npu_create_tagged_event("once")
+    event.record()
+    event.wait()
+    event.synchronize()
+    assert event.query()
+    with pytest.raises(ValueError, match=r"expected a tag that is free, got 'once', which is in use"):
+        torchair.ops.npu_create_tagged_event("once")
+    with pytest.raises(TypeError, match=r"expected tag to be a str, got int"):
+        torchair.ops.npu_create_tagged_event(66)
+    for function in (torchair.ops.npu_tagged_event_record, torchair.ops.npu_tagged_event_wait):
+        with pytest.raises(ValueError, match=r"expected an event of torchair\.ops\.npu_create_tagged_event, got str"):
+            function("once")
+    with pytest.raises(TypeError, match=r"expected a tensor and the label of a stream, got Tensor and int"):
+        torchair.ops.npu_record_tagged_stream(torch.ones(2), 1)
+
+
+def test_operators_have_both_names() -> None:
+    from msdump.frontends.torchair.ops import library
+
+    for name in library._SCHEMAS:
+        assert getattr(torch.ops.npugraph_ex, name).default._schema.name == f"npugraph_ex::{name}"
+        assert library.name_of(getattr(torch.ops.npugraph_ex, name).default) == name
+        assert library.name_of(getattr(torch.ops.air, name).default) == name
+    assert library.name_of(torch.ops.aten.sin.default) == ""
+
+
 def test_what_cannot_be_waited_for() -> None:
     with pytest.raises(AttributeError, match=r"Did you mean \"npu_print\"\?"):
         torchair.ops.npu_prin  # noqa: B018

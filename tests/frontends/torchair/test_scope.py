@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,92 @@ def test_the_graph_says_what_was_asked() -> None:
     assert seen["aten.add.Tensor"]["_op_aicore_num"] == "4"
     assert seen["aten.add.Tensor"]["_super_kernel_scope"] == "fused"
     assert seen["aten.cos.default"] == {"_op_exec_never_timeout": "True"}
+
+
+def ge_text(function: Any, folder: Path, *args: Any, **settings: Any) -> dict[str, dict[str, Any]]:
+    """Attributes that scopes can set, by the name of the operator, of the graph dump of a function."""
+    config = torchair.CompilerConfig()
+    config.debug.graph_dump.type = "txt"
+    config.debug.graph_dump.path = str(folder)
+    for name, value in settings.items():
+        setattr(config, name, value)
+    torch.compile(function, backend=torchair.get_npu_backend(compiler_config=config), fullgraph=True)(*args)
+    (file,) = folder.glob("dynamo_original_graph_*.txt")
+    found: dict[str, dict[str, Any]] = {}
+    for part in file.read_text().split("op {")[1:]:
+        (name,) = re.findall(r'^\s*name: "([^"]+)"', part, re.MULTILINE)[:1]
+        pairs = re.findall(r'key: "(_[^"]+)"\s*value \{\s*(?:s: "([^"]*)"|b: (true))?', part)
+        found[name] = {key: text if not is_set else True for key, text, is_set in pairs if key in KEYS}
+    return found
+
+
+KEYS = {
+    "_user_stream_label", "_user_stream_priority", "_super_kernel_scope", "_super_kernel_options", "_op_aicore_num",
+    "_op_vectorcore_num", "_op_exec_never_timeout", "_mine",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(torch.fx.traceback, "annotate"), reason="this PyTorch marks nothing that is traced")
+def test_operators_of_a_ge_graph_have_the_attributes(tmp_path: Path) -> None:
+    found = ge_text(model, tmp_path, torch.ones(2))
+    assert found["Sin"] == {"_user_stream_label": "1", "_user_stream_priority": "3"}
+    assert found["Add"] == {
+        "_op_aicore_num": "4", "_op_vectorcore_num": "8", "_super_kernel_scope": "fused", "_super_kernel_options": "",
+    }  # fmt: skip
+    assert found["Cos"] == {"_op_exec_never_timeout": True}
+
+
+@pytest.mark.skipif(not hasattr(torch.fx.traceback, "annotate"), reason="this PyTorch marks nothing that is traced")
+def test_an_inner_scope_wins(tmp_path: Path) -> None:
+    def nested(x: Any) -> Any:
+        with torchair.scope.npu_stream_switch("outer"), torchair.scope.op_never_timeout():
+            y = x.sin()
+            with torchair.scope.npu_stream_switch("inner"), torchair.scope.op_never_timeout(False):
+                z = y.cos()
+            return z.tan()
+
+    found = ge_text(nested, tmp_path, torch.ones(2))
+    assert [found[name]["_user_stream_label"] for name in ("Sin", "Cos", "Tan")] == ["outer", "inner", "outer"]
+    # protobuf's text has no false.
+    assert [found[name]["_op_exec_never_timeout"] for name in ("Sin", "Cos", "Tan")] == [True, "", True]
+
+
+def with_scopes(*places: tuple[Any, Any, tuple[Any, ...]]) -> Any:
+    """A pass that puts a call of an operator before the first node of each of some targets."""
+
+    def put(module: Any, *_: Any) -> None:
+        for before, operator, args in places:
+            (node,) = [node for node in module.graph.nodes if node.target is before]
+            with module.graph.inserting_before(node):
+                module.graph.call_function(operator, args=args)
+
+    return put
+
+
+@pytest.mark.parametrize("namespace", ["air", "npugraph_ex"])
+def test_a_pass_may_put_scopes_into_the_graph(namespace: str, tmp_path: Path) -> None:
+    operators = getattr(torch.ops, namespace)
+    put = with_scopes(
+        (torch.ops.aten.sin.default, operators.scope_enter.default, (["_user_stream_label", "_mine"], ["a", "b"])),
+        (torch.ops.aten.cos.default, operators.scope_exit.default, ()),
+    )
+    found = ge_text(lambda x: x.sin().cos(), tmp_path, torch.ones(2), post_grad_custom_pre_pass=put)
+    assert found["Sin"] == {"_user_stream_label": "a", "_mine": "b"}
+    assert found["Cos"] == {}
+
+
+def test_an_exit_without_an_enter_is_an_error(tmp_path: Path) -> None:
+    put = with_scopes((torch.ops.aten.cos.default, torch.ops.air.scope_exit.default, ()))
+    with pytest.raises(Exception, match=r"expected an air\.scope_enter before it, got an air\.scope_exit alone"):
+        ge_text(lambda x: x.sin().cos(), tmp_path, torch.ones(2), post_grad_custom_pre_pass=put)
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_a_switch_takes_bools_alone(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"op_never_timeout: expected enable to be a bool, got"):
+        torchair.scope.op_never_timeout(value)
+    with pytest.raises(TypeError, match=r"npu_print: expected tensor_detail to be a bool, got"):
+        torchair.ops.npu_print(torch.ones(2), tensor_detail=value)
 
 
 def test_the_logger_is_where_the_examples_import_it_from() -> None:

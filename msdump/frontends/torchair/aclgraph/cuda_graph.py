@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 
 from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
-from msdump.frontends.torchair.ops.library import PRINT
+from msdump.frontends.torchair.ops.library import PRINT, name_of
 from msdump.frontends.torchair.passes.storages import Storages
 
 log = logging.getLogger("msdump")
@@ -98,7 +98,7 @@ def fits(module: GraphModule) -> bool:
 
 
 def _differs_in_a_replay(target: Any) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or str(target) == PRINT
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or name_of(target) == PRINT
 
 
 def _form(value: Any) -> Any:

@@ -17,8 +17,17 @@ from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph,
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter_of, is_registered
 from msdump.frontends.torchair.ge.views import ViewChains
 from msdump.frontends.torchair.ge.whole_call import can_call, convert_call
-from msdump.frontends.torchair.ops.library import RECORD, SCOPE_ENTER, SCOPE_EXIT, WAIT
-from msdump.frontends.torchair.scope import STREAM, stream_of
+from msdump.frontends.torchair.ops.library import (
+    RECORD,
+    SCOPE_ENTER,
+    SCOPE_EXIT,
+    TAGGED_RECORD,
+    TAGGED_STREAM,
+    TAGGED_WAIT,
+    WAIT,
+    name_of,
+)
+from msdump.frontends.torchair.scope import NEVER_TIMEOUT, STREAM, attributes_of, stream_of
 
 
 def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -> GeGraph:
@@ -28,14 +37,14 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
     Inputs are Data operators of the placeholders' names; NetOutput gathers the distinct tensors that are returned.
     Edges:  what has no converter, or none for its arguments, is one operator that makes the call as it is.
     Raises: NoConverterError for a call that cannot be an operator; GraphError when a converter's result is not what
-            the FX node promises.
+            the FX node promises, or a scope is left that nothing has entered.
     Source: TorchAir, FX to GE; it refuses what has no converter.
     """
     graph = GeGraph(graph_id)
     builder = Builder(graph, _fake_mode(module))
     chains = ViewChains(builder, _settle)
     values = chains.values
-    streams = Streams()
+    streams, scopes = Streams(), Scopes()
     for node in module.graph.nodes:
         builder.node = node
         if node.op == "placeholder":
@@ -45,6 +54,7 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
             # A graph in the graph is for the converter of its caller.
             values[node] = builder.const(attribute) if isinstance(attribute, torch.Tensor) else attribute
         elif node.op == "call_function":
+            scopes.note(node)
             if _is_empty(node) or not (merges_views and chains.takes(node)):
                 start = len(graph.ops)
                 values[node] = _call(builder, streams, node, values)
@@ -54,6 +64,7 @@ def convert(module: fx.GraphModule, graph_id: int, merges_views: bool = False) -
         else:
             raise GraphError(f"%{node.name}: expected a call of an operator, got {node.op} of {node.target}.")
     builder.node = None
+    scopes.mark(graph.ops)
     graph.lint()
     return graph
 
@@ -237,26 +248,36 @@ class Streams:
         self._last: dict[str | None, GeOp] = {}
         self._awaited: dict[str | None, list[GeOp]] = {}
         self._entered: list[str | None] = []
+        self._tagged: dict[str, Event] = {}
 
     def is_for(self, node: fx.Node) -> bool:
         """Is it a node that orders others, and becomes no operator?"""
-        return str(node.target) in (RECORD, WAIT, SCOPE_ENTER, SCOPE_EXIT)
+        return name_of(node.target) in (
+            RECORD, WAIT, SCOPE_ENTER, SCOPE_EXIT, TAGGED_RECORD, TAGGED_WAIT, TAGGED_STREAM,
+        )  # fmt: skip
 
     def call(self, node: fx.Node, args: Any) -> Event | None:
         """Such a node.   args: with Events and GeTensors in place of nodes"""
         stream = self._stream(node)
-        target = str(node.target)
+        target = name_of(node.target)
         if target == RECORD:
             return Event(self._last.get(stream))
-        if target == WAIT:
-            before = [item.last if isinstance(item, Event) else item.op for item in args[0]]
-            self._awaited.setdefault(stream, []).extend(op for op in before if op is not None)
+        if target == TAGGED_RECORD:
+            self._tagged[args[0]] = Event(self._last.get(stream))
+        elif target == TAGGED_WAIT:
+            event = self._tagged.get(args[0])
+            self._wait(stream, [event.last if event is not None else None])
+        elif target == WAIT:
+            self._wait(stream, [item.last if isinstance(item, Event) else item.op for item in args[0]])
         elif target == SCOPE_ENTER:
             # A scope that says nothing about streams stays in the stream that it is in.
             self._entered.append(dict(zip(*args, strict=False)).get(STREAM, stream))
-        elif self._entered:
+        elif target == SCOPE_EXIT:
             self._entered.pop()
         return None
+
+    def _wait(self, stream: str | None, before: Iterable[GeOp | None]) -> None:
+        self._awaited.setdefault(stream, []).extend(op for op in before if op is not None)
 
     def note(self, node: fx.Node, created: Iterable[GeOp]) -> None:
         """Operators that an FX node became: the first ones after a wait come after what it waited for."""
@@ -272,3 +293,39 @@ class Streams:
 
     def _stream(self, node: fx.Node) -> str | None:
         return self._entered[-1] if self._entered else stream_of(node)
+
+
+class Scopes:
+    """What scopes say of the operators of one graph: those that a function has, and those that a pass has put in.
+
+    Source: TorchAir; all attributes are text but for one, and inner scopes come after outer ones.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[dict[str, str]] = []
+        self._said: dict[fx.Node, dict[str, str | bool]] = {}
+
+    def note(self, node: fx.Node) -> None:
+        """The next node of the graph.   Raises: GraphError where it leaves a scope that nothing has entered."""
+        target = name_of(node.target)
+        if target == SCOPE_ENTER:
+            keys, values = node.args
+            self._entered.append(dict(zip(keys, values, strict=False)))  # type: ignore[arg-type]
+        elif target == SCOPE_EXIT:
+            if not self._entered:
+                raise GraphError(
+                    f"%{node.name}: expected an air.scope_enter before it, got an air.scope_exit alone. Put the scope "
+                    "around the operators that it is for, or leave out the exit."
+                )
+            self._entered.pop()
+        said = attributes_of(node)
+        for entered in self._entered:
+            said |= entered
+        if said:
+            self._said[node] = {key: value == "True" if key == NEVER_TIMEOUT else value for key, value in said.items()}
+
+    def mark(self, ops: Iterable[GeOp]) -> None:
+        """All operators have been made, those of views too, which wait until they are read."""
+        for op in ops:
+            if op.fx_node in self._said:
+                op.scope = dict(self._said[op.fx_node])

@@ -146,6 +146,7 @@ class GeOp:
     name      unique in its graph
     inputs    by the name of the operator's interface, in order; None: an optional one that nothing feeds
     attrs     bool, int, float, str, and lists of these
+    scope     attributes that `torchair.scope` has set; a kernel knows nothing of them
     constant  tensor of a Const; None for others
     hints     what the kernel has to know and GE has no attribute for; goes into no graph dump
     is_inline a Const that the converter gave as a plain Python value
@@ -168,6 +169,7 @@ class GeOp:
     fx_node: fx.Node | None = None
     controls: list[GeOp] = field(default_factory=list)
     open_attrs: frozenset[str] = frozenset()
+    scope: dict[str, str | bool] = field(default_factory=dict)
     exact: AtenCall | None = None
     call: WholeCall | None = None
 

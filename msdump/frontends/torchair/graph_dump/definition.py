@@ -97,7 +97,7 @@ class _Definition:
         target.name, target.type = op.name, op.type
         target.input.extend("" if tensor is None else tensor.name for tensor in op.inputs.values())
         target.input.extend(f"{before.name}:-1" for before in op.controls)
-        for name, value in op.attrs.items():
+        for name, value in (*op.attrs.items(), *op.scope.items()):
             _set_attr(attr(target, name), value)
         if op.type == CONST:
             self._fill_const(target, op)

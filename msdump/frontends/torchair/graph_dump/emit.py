@@ -61,6 +61,7 @@ def _state(graph: GeGraph) -> list[object]:
             op.name,
             tuple((name, id(tensor)) for name, tensor in op.inputs.items()),
             repr(op.attrs),
+            repr(op.scope),
             tuple(before.name for before in op.controls),
             tuple(id(tensor.fake) for tensor in op.outputs),
         )

@@ -1,4 +1,4 @@
-"""torchair.ops: print a tensor in a compiled graph, and order operators of several streams.
+"""torchair.ops: print a tensor in a compiled graph, and order operators of several streams, by marks or by events.
 
 They are operators of the graph, so that a function which calls them stays one graph. torch is imported when one of them
 is called.
@@ -12,7 +12,15 @@ from typing import Any
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.torchair.options import OptionTypeError
 
-__all__ = ["npu_print", "record", "wait"]
+__all__ = [
+    "npu_create_tagged_event",
+    "npu_print",
+    "npu_record_tagged_stream",
+    "npu_tagged_event_record",
+    "npu_tagged_event_wait",
+    "record",
+    "wait",
+]
 
 
 def npu_print(*args: Any, summarize_size: int = 3, tensor_detail: bool = False) -> None:
@@ -24,14 +32,19 @@ def npu_print(*args: Any, summarize_size: int = 3, tensor_detail: bool = False) 
     Edges:   prints at once, to standard output; also outside of a compiled function. In a training each line is printed
              once, in the forward graph. bfloat16 is shown as float32, a bool as 1 or 0.
     Raises:  ConfigError without a tensor, and for a `summarize_size` that is 0 or below -1; OptionTypeError for one
-             that is no int.
+             that is no int, and for a `tensor_detail` that is no bool.
     Source:  TorchAir, ops.npu_print.
     """
     import torch
 
     from msdump.frontends.torchair.ops import library
 
-    if not isinstance(summarize_size, int):
+    if not isinstance(tensor_detail, bool):
+        raise OptionTypeError(
+            f"torchair.ops.npu_print: expected tensor_detail to be a bool, got {type(tensor_detail).__name__}. "
+            "Give True or False."
+        )
+    if not isinstance(summarize_size, int) or isinstance(summarize_size, bool):
         raise OptionTypeError(
             f"torchair.ops.npu_print: expected summarize_size to be an int, got {type(summarize_size).__name__}. "
             "Give a positive number, or -1 for all elements."
@@ -79,8 +92,90 @@ def wait(tensors: Sequence[Any]) -> None:
     library.wait_op(list(tensors))
 
 
+class TaggedEvent:
+    """An event of `npu_create_tagged_event`: a mark in a stream, as `torch.npu.Event` is one.
+
+    Operators run in the order of the program here, so that whatever it waits for is over already.
+    """
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    def record(self, stream: Any = None) -> None: ...
+
+    def wait(self, stream: Any = None) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def query(self) -> bool:
+        return True
+
+
+_tags: set[str] = set()
+
+
+def npu_create_tagged_event(tag: str) -> TaggedEvent:
+    """An event of that name, for `npu_tagged_event_record` and `npu_tagged_event_wait` in a compiled function.
+
+    Raises:  OptionTypeError for what is no text; ConfigError for a name that this process has used already.
+    Source:  TorchAir, ops.npu_create_tagged_event.
+    """
+    if not isinstance(tag, str):
+        raise OptionTypeError(
+            f"torchair.ops.npu_create_tagged_event: expected tag to be a str, got {type(tag).__name__}. Give a name."
+        )
+    if tag in _tags:
+        raise ConfigError(
+            f"torchair.ops.npu_create_tagged_event: expected a tag that is free, got {tag!r}, which is in use. "
+            "Create each event once, outside of the compiled function."
+        )
+    _tags.add(tag)
+    return TaggedEvent(tag)
+
+
+def npu_tagged_event_record(event: TaggedEvent) -> None:
+    """A mark behind the operators so far of this stream.   Raises: ConfigError for what is no such event."""
+    from msdump.frontends.torchair.ops import library
+
+    library.tagged_record_op(_tag_of(event, "npu_tagged_event_record"))
+
+
+def npu_tagged_event_wait(event: TaggedEvent) -> None:
+    """What this stream does next comes after the mark.   Raises: ConfigError for what is no such event."""
+    from msdump.frontends.torchair.ops import library
+
+    library.tagged_wait_op(_tag_of(event, "npu_tagged_event_wait"))
+
+
+def npu_record_tagged_stream(input: Any, tagged_stream: str) -> None:
+    """The memory of a tensor is in use by the stream of that label, too; here it is freed with the tensor alone.
+
+    Raises:  OptionTypeError for what is no tensor, or no text.
+    Source:  TorchAir, ops.npu_record_tagged_stream.
+    """
+    import torch
+
+    from msdump.frontends.torchair.ops import library
+
+    if not isinstance(input, torch.Tensor) or not isinstance(tagged_stream, str):
+        raise OptionTypeError(
+            "torchair.ops.npu_record_tagged_stream: expected a tensor and the label of a stream, got "
+            f"{type(input).__name__} and {type(tagged_stream).__name__}."
+        )
+    library.tagged_stream_op(input, tagged_stream)
+
+
+def _tag_of(event: Any, function: str) -> str:
+    if not isinstance(event, TaggedEvent):
+        raise ConfigError(
+            f"torchair.ops.{function}: expected an event of torchair.ops.npu_create_tagged_event, "
+            f"got {type(event).__name__}."
+        )
+    return event.tag
+
+
 def __getattr__(name: str) -> Any:
     raise AttributeError(
         f'torchair.ops: expected one of {__all__}, got "{name}". {did_you_mean(name, __all__)} '
-        "Fused operators and tagged events are an NPU's."
+        "Fused operators are an NPU's."
     )

@@ -20,8 +20,16 @@ _SCHEMAS = {
     "wait": "wait(Tensor[] x) -> ()",
     "scope_enter": "scope_enter(str[] keys, str[] values) -> ()",
     "scope_exit": "scope_exit() -> ()",
+    "tagged_event_record": "tagged_event_record(str tag, bool created_inside=False) -> ()",
+    "tagged_event_wait": "tagged_event_wait(str tag, bool created_inside=False) -> ()",
+    "record_tagged_stream": "record_tagged_stream(Tensor input, str tag) -> ()",
 }
-_library: Any = torch.library.Library("air", "FRAGMENT")  # type: ignore[no-untyped-call]
+# The capturing mode of a name of its own has them under that name, too.
+NAMESPACES = ("air", "npugraph_ex")
+_libraries: dict[str, Any] = {
+    name: torch.library.Library(name, "FRAGMENT")  # type: ignore[no-untyped-call]
+    for name in NAMESPACES
+}
 
 
 def _print(
@@ -50,29 +58,42 @@ def _record(*, device: torch.device | None = None) -> torch.Tensor:
     return torch.empty(0, device=device)
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: Any, **__: Any) -> None:
     """What an operator without a result does to tensors that have no values."""
 
 
 def _define(name: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
     """Edges: an operator that another package has defined stays as it is."""
-    if not hasattr(torch.ops.air, name):
-        _library.define(_SCHEMAS[name])
-        _library.impl(name, function, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"air::{name}", fake, lib=_library)
-    # Their results have no readers, and still no pass may take them out.
-    has_side_effect(getattr(torch.ops.air, name).default)
+    for namespace, library in _libraries.items():
+        operators = getattr(torch.ops, namespace)
+        if not hasattr(operators, name):
+            library.define(_SCHEMAS[name])
+            library.impl(name, function, "CompositeExplicitAutograd")
+            torch.library.register_fake(f"{namespace}::{name}", fake, lib=library)
+        # Their results have no readers, and still no pass may take them out.
+        has_side_effect(getattr(operators, name).default)
 
 
 _define("print", _print, _nothing)
 _define("record", _record, _record)
-for _name in ("wait", "scope_enter", "scope_exit"):
+for _name in ("wait", "scope_enter", "scope_exit", "tagged_event_record", "tagged_event_wait", "record_tagged_stream"):
     _define(_name, _nothing, _nothing)
 
 print_op, record_op, wait_op = torch.ops.air.print.default, torch.ops.air.record.default, torch.ops.air.wait.default
-PRINT, RECORD, WAIT = "air.print.default", "air.record.default", "air.wait.default"
+tagged_record_op = torch.ops.air.tagged_event_record.default
+tagged_wait_op = torch.ops.air.tagged_event_wait.default
+tagged_stream_op = torch.ops.air.record_tagged_stream.default
+# Names of operators, in whichever of the namespaces.
+PRINT, RECORD, WAIT = "print", "record", "wait"
+TAGGED_RECORD, TAGGED_WAIT, TAGGED_STREAM = "tagged_event_record", "tagged_event_wait", "record_tagged_stream"
 # What a pass of a script may put into a graph; in a function, `scope` marks the nodes themselves.
-SCOPE_ENTER, SCOPE_EXIT = "air.scope_enter.default", "air.scope_exit.default"
+SCOPE_ENTER, SCOPE_EXIT = "scope_enter", "scope_exit"
+
+
+def name_of(target: Any) -> str:
+    """Which of these operators a node calls; "" for any other one."""
+    namespace, _, rest = str(target).partition(".")
+    return rest.removesuffix(".default") if namespace in NAMESPACES and rest.endswith(".default") else ""
 
 
 def placeholder_for(texts: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from msdump.frontends.torchair.ge.registry import converter, kernel
 from msdump.frontends.torchair.ops import library
 
 
-@converter(library.PRINT)
+@converter(*(f"{namespace}.{library.PRINT}.default" for namespace in library.NAMESPACES))
 def npu_print(
     ge: Builder,
     tensors: Sequence[GeTensor],
