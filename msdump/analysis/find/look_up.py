@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import posixpath
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -191,9 +192,17 @@ def nearest_lines(dump: DumpDir | str | os.PathLike[str], text: str) -> str:
 def _matches(line: SourceLine, text: str) -> bool:
     place = _PLACE.fullmatch(text.strip())
     if place is not None:
-        name = line.path.replace("\\", "/")
-        return line.line == int(place["line"]) and (name == place["file"] or name.endswith("/" + place["file"]))
+        name, asked = line.path.replace("\\", "/"), _plain_path(place["file"])
+        return line.line == int(place["line"]) and (name == asked or name.endswith("/" + asked))
     return _squeezed(text) in _squeezed(line.code)
+
+
+def _plain_path(path: str) -> str:
+    """A path of which the end of another one is asked: without steps up and back, which a script's path has not."""
+    plain = posixpath.normpath(path.replace("\\", "/"))
+    while plain.startswith("../"):
+        plain = plain.removeprefix("../")
+    return plain
 
 
 def _squeezed(text: str) -> str:

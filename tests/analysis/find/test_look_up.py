@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,17 @@ def test_commands(own_dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
         text.startswith("Default/") and "transpose_b=True" in text and LINE in text and "Flatten-op6 output 0" in text
     )
     assert main(["show", str(own_dump), "MatMul-op99"]) == 2
+
+
+@pytest.mark.parametrize("prefix", ["", "./", "../", "../../", "../{folder}/", "a/../{folder}/"])
+def test_a_place_is_found_by_the_end_of_its_path(
+    prefix: str, own_dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["where", str(own_dump), LINE, "--iteration", "1"]) == 0
+    path, _, number = capsys.readouterr().out.splitlines()[0].partition("  ")[0].rpartition(":")
+    place = prefix.format(folder=os.path.basename(os.path.dirname(path))) + f"{os.path.basename(path)}:{number}"
+    assert main(["where", str(own_dump), place, "--iteration", "1"]) == 0
+    assert "/fc1-Dense/MatMul-op7" in capsys.readouterr().out
 
 
 def test_a_rank_or_graph_without_graph_files_is_named(own_dump: Path) -> None:
