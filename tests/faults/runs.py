@@ -88,9 +88,7 @@ class Server:
         command = [part.format(folder=folder) for part in entry.command] or ["run", *entry.options, "script.py"]
         return self.run_command(command, folder, fault, entry.below)
 
-    def run_command(
-        self, command: Sequence[str], folder: Path, fault: Fault = Fault(), below: str = "dump"
-    ) -> Run:
+    def run_command(self, command: Sequence[str], folder: Path, fault: Fault = Fault(), below: str = "dump") -> Run:
         """Run `msdump` with this command line in a folder; calls on files below the folder `below` in it count."""
         (folder / "calls.json").unlink(missing_ok=True)
         request = {

@@ -492,10 +492,15 @@ def _error_difference(theirs: Any, ours: Any) -> tuple[str, str] | None:
     if "error" in theirs and "error" in ours:
         if theirs["error"][0] in ours["error"]:
             return None
-        return f"error class {theirs['error'][0]}", f"{theirs['text'][:120]!r} | {ours['error'][:3]} {ours['text'][:160]!r}"
+        return (
+            f"error class {theirs['error'][0]}",
+            f"{theirs['text'][:120]!r} | {ours['error'][:3]} {ours['text'][:160]!r}",
+        )
     if "error" in theirs:
         text = theirs["text"]
-        if re.search(r"[Uu]nsupported data type|Not found op|must be a type of|Kernel select failed|not supported on", text):
+        if re.search(
+            r"[Uu]nsupported data type|Not found op|must be a type of|Kernel select failed|not supported on", text
+        ):
             return "MindSpore has no CPU kernel", text[:160]
         return f"only MindSpore refuses: {theirs['error'][0]}", text[:200]
     if "no attribute" in ours["text"]:
