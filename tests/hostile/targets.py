@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import re
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +30,7 @@ from msdump.formats.layout_json import LAYOUT_FILE, layout_text, read_layout
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.opdebug import parse_opdebug_content, read_opdebug
 from msdump.formats.pack_recovery import recover_tree
-from msdump.formats.pack_tree import unpack_tree
+from msdump.formats.pack_tree import pack_tree, unpack_tree
 from msdump.formats.paths.acl import (
     parse_acl_path,
     parse_async_path,
@@ -120,15 +122,37 @@ def _load_all(path: Path) -> None:
 
 
 def pack(data: bytes) -> None:
+    """A pack, and one that its writer has not finished: read, verified, mended, taken apart, made again."""
+    for name in ("5.tar", "5.tar.part"):
+        with _file(data, name) as path:
+            with contextlib.suppress(FormatError):
+                _load_all(path.parent)
+            with contextlib.suppress(FormatError):
+                DumpDir.open(path.parent, strict=True).verify()
+            with contextlib.suppress(FormatError, WriteError):
+                list(recover_tree(path.parent))
+            with contextlib.suppress(FormatError, WriteError):
+                list(unpack_tree(path.parent))
+            with contextlib.suppress(FormatError, WriteError):
+                list(pack_tree(path.parent))
+            above = [one.name for one in path.parent.parent.iterdir() if one.name == "escaped"]
+            assert not above
+    _unpack_keeps_all(data)
+
+
+def _unpack_keeps_all(data: bytes) -> None:
+    """A pack is gone only when every file that Python's own reader finds in it is there."""
     with _file(data, "5.tar") as path:
-        with contextlib.suppress(FormatError):
-            _load_all(path.parent)
         with contextlib.suppress(FormatError, WriteError):
-            list(recover_tree(path.parent))
-        with contextlib.suppress(FormatError, WriteError):
-            list(unpack_tree(path.parent))
-        above = [one.name for one in path.parent.parent.iterdir() if one.name == "escaped"]
-        assert not above
+            list(unpack_tree(path))
+        if path.exists():
+            assert path.read_bytes() == data
+            return
+        with contextlib.suppress(tarfile.TarError, UnicodeError), tarfile.open(fileobj=io.BytesIO(data)) as opened:
+            for member in opened:
+                content = opened.extractfile(member) if member.isfile() or member.islnk() else None
+                if content is not None and "/.msdump/" not in f"/{member.name}":
+                    assert (path.parent / member.name).read_bytes() == content.read(), member.name
 
 
 def history(data: bytes) -> None:
