@@ -36,7 +36,6 @@ from msdump.formats.atomic import (
 )
 from msdump.formats.dump_dir import DumpDir
 from msdump.plain_files import is_temporary
-from msdump.storage import uploading
 
 ROOT = Path(__file__).parents[2]
 
@@ -477,4 +476,3 @@ def test_a_reader_sees_nothing_of_a_scratch_folder(tmp_path: Path) -> None:
         (scratch / "rank_0/Net/0/0/Add.Add-op1.0.0.1.output.0.DefaultFormat.npy").touch()
         dump = DumpDir.open(tmp_path)
         assert list(dump.tensors()) == [] and not dump.damaged and not dump.foreign
-        assert uploading._files_below(str(tmp_path)) == []

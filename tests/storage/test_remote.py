@@ -19,6 +19,7 @@ import pytest
 from msdump.cli.main import main
 from msdump.config.environment import upload_address
 from msdump.errors import ConfigError, FormatError
+from msdump.formats.atomic import scratch_folder
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.pack_tree import pack_tree
 from msdump.storage import files, remote
@@ -87,6 +88,15 @@ def test_fsspec_serves_what_obstore_does_not(memory: str, tmp_path: Path) -> Non
     assert told[0] == told[1]
     assert len(told[0]) == 16
     assert main(["compare", memory, str(dump)]) == 0
+
+
+def test_what_has_no_name_yet_is_not_sent(memory: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    with scratch_folder(tmp_path) as scratch:
+        (scratch / "rank_0").mkdir()
+        (scratch / "rank_0" / "x.npy").touch()
+        sent = upload_tree(tmp_path, memory)
+    assert (sent.files, sent.failed) == (1, ())
 
 
 def test_what_is_not_there(memory: str) -> None:
