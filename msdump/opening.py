@@ -112,7 +112,7 @@ def _open_once(make_plan: _MakePlan) -> GraphSession | None:
                 if plan is not None and plan.when.is_device_enabled:
                     _reload(scope.start(plan), environ, make_plan)
                 scope.is_decided = True
-                if plan is None:
+                if plan is None and not sessions.is_anything_configured():
                     sessions.note_no_dump()
     return current()
 

@@ -60,9 +60,11 @@ class _Leaf:
     content: Mapping[str, Any]
 
 
-def dump_content(task: str, level: str, data_folder: str | None, records: Mapping[str, Any]) -> dict[str, Any]:
+def dump_content(
+    task: str, level: str, data_folder: str | None, records: Mapping[str, Any], framework: str = "pytorch"
+) -> dict[str, Any]:
     """What dump.json holds.   data_folder: path of the folder of tensors; None: none are saved"""
-    head = {"task": task, "level": level, "framework": "pytorch", "dump_data_dir": data_folder}
+    head = {"task": task, "level": level, "framework": framework, "dump_data_dir": data_folder}
     return {**head, _DATA: records}
 
 

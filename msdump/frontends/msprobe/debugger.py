@@ -17,7 +17,7 @@ import torch
 from msdump import sessions
 from msdump.config.json_file import Stamp, stamp_of
 from msdump.errors import ConfigError
-from msdump.frontends.msprobe.config import DEBUG, read_settings
+from msdump.frontends.msprobe.config import DEBUG, Settings, read_settings
 from msdump.frontends.msprobe.probe import Probe
 from msdump.frontends.msprobe.service import DebuggerConfig, Service
 
@@ -66,7 +66,7 @@ class PrecisionDebugger:
         self._stamp: Stamp | None = stamp_of(config_path) if config_path else None
         try:
             settings = read_settings(config_path, **self._arguments)  # type: ignore[arg-type]
-            self._probe = Probe(settings)
+            self._probe = self._probe_of(settings)
         except BaseException:
             type(self)._instance = None
             raise
@@ -197,13 +197,21 @@ class PrecisionDebugger:
         if not settings.is_module_level and token_range is None:
             return
         models = list(model) if isinstance(model, (list, tuple)) else [model]
-        if not all(isinstance(each, torch.nn.Module) and not _is_scripted(each) for each in models):
+        if not all(map(self._is_model, models)):
             reason = f"at level {settings.level}" if token_range is None else "with token_range"
             kinds = ", ".join(type(each).__name__ for each in models)
             raise ConfigError(
                 f"PrecisionDebugger.start, model: expected a module or a list of modules {reason}, got {kinds}. "
                 "Call start(model=model)."
             )
+
+    @staticmethod
+    def _probe_of(settings: Settings) -> Probe:
+        return Probe(settings)
+
+    @staticmethod
+    def _is_model(value: Any) -> bool:
+        return isinstance(value, torch.nn.Module) and not _is_scripted(value)
 
     def _take_config(self) -> None:
         """What the script has assigned to `config` holds from now on.   Raises: ConfigError."""
@@ -311,9 +319,11 @@ PrecisionDebugger.__signature__ = inspect.Signature(  # type: ignore[attr-define
 
 def reset_for_tests() -> None:
     """Forget the one of this process, and give PyTorch its functions back."""
-    if PrecisionDebugger._instance is not None and PrecisionDebugger._instance._is_made:
-        PrecisionDebugger._instance._probe.let_functions_go()
-    PrecisionDebugger._instance = None
+    kinds: list[type[PrecisionDebugger]] = [PrecisionDebugger, *PrecisionDebugger.__subclasses__()]
+    for kind in kinds:
+        if kind._instance is not None and kind._instance._is_made:
+            kind._instance._probe.let_functions_go()
+        kind._instance = None
 
 
 sessions.call_at_reset(reset_for_tests)

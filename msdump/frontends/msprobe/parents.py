@@ -47,7 +47,7 @@ class Parents:
         if self.phase:
             self.by_name.setdefault(self.phase, None)
             self.by_name[name] = self.phase
-        elif self._shows_functions and not name.startswith("Module."):
+        elif self._shows_functions and not name.startswith(("Module.", "Cell.")):
             stack = self._stacks.get(threading.get_ident())
             self.by_name[name] = stack[-1] if stack else None
         self.by_name.update(self._waiting)
@@ -60,6 +60,6 @@ class Parents:
         """
         parts = name.split(".")
         path = parts[:-4]
-        if len(parts) < 5 or path == ["Module"]:
+        if len(parts) < 5 or path in (["Module"], ["Cell"]):
             return None
         return next((other for other in reversed(self._running) if other.split(".")[:-3] == path), None)

@@ -21,7 +21,7 @@ from msdump.frontends.msprobe.config import DEBUG, STRUCTURE, Settings
 from msdump.frontends.msprobe.function_names import DISTRIBUTED
 from msdump.frontends.msprobe.module_calls import ModuleCalls
 from msdump.frontends.msprobe.parents import CLIP, OPTIMIZER
-from msdump.frontends.msprobe.recorder import Recorder
+from msdump.frontends.msprobe.recorder import PYTORCH, Form, Recorder
 from msdump.frontends.msprobe.selection import Selection
 from msdump.frontends.msprobe.stacks import current_stack
 from msdump.report import Kind, Report
@@ -38,7 +38,9 @@ _GRADIENTS = "parameters_grad"
 class Probe(sessions.Session):
     """The observer of all hooks, and the session of the dump."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, form: Form = PYTORCH, module_calls: Callable[[Probe], Any] = ModuleCalls
+    ) -> None:
         super().__init__()
         self.settings = settings
         # The last one that a step was written to, and all dump_paths.
@@ -47,9 +49,9 @@ class Probe(sessions.Session):
         self.step_number = 0
         self.first_step = 0
         self._selection = Selection(settings)
-        self._recorder = Recorder(settings)
+        self._recorder = Recorder(settings, form)
         self.api_calls = ApiCalls(self)
-        self.module_calls = ModuleCalls(self)
+        self.module_calls = module_calls(self)
         self._is_running = False
         self._dumps_modules = False
         self._rank: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import logging
 import os
@@ -52,6 +53,31 @@ _UNMEASURED = "without numbers"
 _UNSAVED = "without a file"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """How tensors of a framework are shown and saved.   type: None: that of PyTorch's class"""
+
+    framework: str
+    suffix: str
+    type: str | None = None
+
+    def dtype(self, tensor: torch.Tensor) -> str:
+        text = str(tensor.dtype)
+        return text if self.type is None else text.rpartition(".")[2].replace("uint", "UInt").capitalize()
+
+    def data(self, tensor: torch.Tensor) -> memoryview:
+        """Raises: RuntimeError, NotImplementedError, TypeError for what cannot be saved."""
+        data = io.BytesIO()
+        if self.type is None:
+            save_tensor(_alone(tensor), data)
+        else:
+            np.save(data, tensor.numpy())
+        return data.getbuffer()
+
+
+PYTORCH, MINDSPORE = Form("pytorch", ".pt"), Form("mindspore", ".npy", "mindspore.Tensor")
+
+
 class Recorder:
     """All calls come with `lock` held.
 
@@ -60,8 +86,9 @@ class Recorder:
     parents  of the step that is open
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, form: Form = PYTORCH) -> None:
         self.lock = threading.RLock()
+        self._form = form
         self.tally = Tally(on_stop="The dump is not complete, the script goes on without it. %s")
         self._settings = settings
         self._limits = disk_limits()
@@ -168,7 +195,7 @@ class Recorder:
             self._records[name] = part
             self.records_written += 1
         else:
-            if name.startswith("Module."):
+            if name.startswith(("Module.", "Cell.")):
                 self._records[name] = self._records.pop(name)
             old.update(part)
         self._is_changed = True
@@ -220,7 +247,9 @@ class Recorder:
         kind = unwrapped(tensor)
         self.tally.tensors_written += 1
         part = sliced(kind.tensor, self._settings.slices) if self._settings.slices else kind.tensor
-        content: dict[str, Any] = {"type": kind.type, "dtype": str(tensor.dtype), "shape": list(part.shape)}
+        form = self._form
+        content: dict[str, Any] = {"type": form.type or kind.type, "dtype": form.dtype(tensor)}
+        content["shape"] = list(part.shape)
         summary = self._settings.summary_mode
         if summary == XOR:
             content[MD5] = self._measured(kind, lambda: xor_of(part), None)
@@ -229,10 +258,11 @@ class Recorder:
             content.update(zip(_KEYS, numbers, strict=True))
             if numbers is not NO_NUMBERS:
                 self._unfetched.append(content)
-        content["requires_grad"] = tensor.requires_grad
+        if form.type is None:
+            content["requires_grad"] = tensor.requires_grad
         content.update(kind.sharding)
         if kind.has_data and self._is_saved(base) and kind.tensor.untyped_storage().data_ptr():
-            self._save(part, content, _file_name(base, path))
+            self._save(part, content, _file_name(base, path, form.suffix))
         if summary == MD5:
             content[MD5] = self._measured(kind, lambda: crc_of(part), None)
         return content
@@ -255,7 +285,7 @@ class Recorder:
             except TypeError:
                 self.tally.count_skipped(_UNSAVED)
             else:
-                self._save(tensor, content, _file_name(base, path))
+                self._save(tensor, content, _file_name(base, path, self._form.suffix))
         return content
 
     def _is_saved(self, base: str) -> bool:
@@ -266,14 +296,13 @@ class Recorder:
     def _save(self, tensor: torch.Tensor, content: dict[str, Any], name: str) -> None:
         """Raises: WriteError."""
         assert self._tensors is not None
-        data = io.BytesIO()
         try:
-            save_tensor(_alone(tensor), data)
-        except (RuntimeError, NotImplementedError):
+            data = self._form.data(tensor)
+        except (RuntimeError, NotImplementedError, TypeError):
             self.tally.count_skipped(_UNSAVED)
             return
         content["data_name"] = name
-        self._write(self._tensors, name, data.getbuffer())
+        self._write(self._tensors, name, data)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -284,7 +313,7 @@ class Recorder:
         self._fetch()
         settings = self._settings
         data_folder = str(self._home / DATA_FOLDER) if settings.saves_tensors else None
-        content = dump_content(settings.task, settings.level, data_folder, self._records)
+        content = dump_content(settings.task, settings.level, data_folder, self._records, self._form.framework)
         with Folder(self._home) as folder:
             if settings.level == DEBUG:
                 self._write(folder, DEBUG_FILE, as_json(content))
@@ -319,8 +348,8 @@ class Recorder:
         self.counts += WriteCounts(1, 0, size, written)
 
 
-def _file_name(base: str, path: ValuePath) -> str:
-    name = ".".join([base, *map(str, path)]) + ".pt"
+def _file_name(base: str, path: ValuePath, suffix: str) -> str:
+    name = ".".join([base, *map(str, path)]) + suffix
     return name.replace(os.sep, "_")
 
 

@@ -11,9 +11,9 @@ from msdump.errors import ConfigError
 from msdump.frontends.msprobe.config import L0, L1, MIX, Settings
 from msdump.frontends.msprobe.function_names import CORE, DISTRIBUTED, MOVING, names_of
 
-_MODULE = "Module."
+_MODULES = "Module.", "Cell."
 _API_NAME = re.compile(r"(Distributed|Functional|Torch|Tensor|Aten|VF|NPU)\..*\.\d+\.(forward|backward)")
-_MODULE_NAME = re.compile(r"Module\..*\.(forward|backward)\.\d+")
+_MODULE_NAME = re.compile(r"(Module|Cell)\..*\.(forward|backward)\.\d+")
 _NUMBER_AND_STAGE = re.compile(r"\.\d+\.(?:forward|backward)$")
 
 
@@ -76,7 +76,7 @@ class Selection:
         return is_taken
 
     def _takes_by_risk(self, name: str) -> bool:
-        if self._risk_level == "ALL" or name.startswith(_MODULE):
+        if self._risk_level == "ALL" or name.startswith(_MODULES):
             return True
         function = _NUMBER_AND_STAGE.sub("", name).partition(".")[2]
         is_core = function in names_of(CORE) or function in names_of(DISTRIBUTED)
