@@ -181,7 +181,7 @@ class EagerProgram:
             stage = self._enter_stage(stage_id)
             if not stage.is_watched or not hasattr(function, "_schema"):
                 return self._run_unseen(stage, function, args, keywords)
-            if is_compiled_node(node):
+            if node is not None and is_compiled_node(node):
                 # The border of its region was met before anybody watched, or is none of the script's.
                 self._table.disturb()
                 return function(*args, **keywords)
