@@ -13,6 +13,7 @@ from msdump.kernels import (  # noqa: F401
     conv,
     draws,
     elementwise,
+    group_normalization,
     indexing,
     loss,
     lstm,

@@ -166,6 +166,9 @@ def _concat(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None
 def _concat_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     gradient = outer_gradient(outer)
     axis = normal_axis(node.primitive.attrs.get("axis", 0), gradient.type.ndim)
+    shapes = {value.type.shape for value in node.inputs}
+    if len(shapes) == 1 and len(node.inputs) > 1 and all(builder.wanted) and shapes.pop()[axis]:
+        return list(builder.add_all("Split", [gradient], {"axis": axis, "output_num": len(node.inputs)}))
     grads: list[Value | None] = []
     start = 0
     for value, want in zip(node.inputs, builder.wanted, strict=True):
@@ -220,7 +223,7 @@ def _unstack(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Non
 def _present(builder: GradBuilder, node: Node, outer: Grads) -> list[Value]:
     """Output gradients, zeros where an output is not used."""
     return [
-        builder.add("ZerosLike", [value]) if gradient is None else gradient
+        builder.constant(np.zeros(value.type.shape), value.type.dtype) if gradient is None else gradient
         for value, gradient in zip(node.outputs, outer, strict=True)
     ]
 

@@ -368,6 +368,22 @@ CASES["LayerNorm"] = [
     case(reals(2, 3, 4, dtype=BF16), positive(3, 4), reals(3, 4)),
     case(reals(0, 4), positive(4), reals(4)),
 ]
+CASES["GroupNorm"] = [
+    case(reals(2, 4, 3), positive(4), reals(4), num_groups=2, eps=1e-5),
+    case(reals(2, 4), positive(4), reals(4), num_groups=4, eps=1e-5),
+    case(reals(1, 2, 3, 2, dtype=BF16), positive(2), reals(2), num_groups=1, eps=1e-3),
+    case(reals(0, 4, 2), positive(4), reals(4), num_groups=2, eps=1e-5),
+]
+CASES["GroupNormGrad"] = [
+    case(reals(2, 4, 3), reals(2, 4, 3), reals(2, 2), positive(2, 2), positive(4), num_groups=2, eps=1e-5),
+    case(
+        *(reals(1, 2, 3, dtype=np.float16) for _ in range(2)),
+        *(positive(1, 1, dtype=np.float16) for _ in range(2)),
+        positive(2),
+        num_groups=1,
+        eps=1e-5,
+    ),
+]
 CASES["LayerNormGrad"] = [
     case(reals(4, 5), reals(4, 5), positive(4, 1), reals(4, 1), positive(5)),
     case(

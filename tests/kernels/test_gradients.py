@@ -158,6 +158,11 @@ def test_layer_norm(begin: tuple[int], params: tuple[int, ...]) -> None:
     check_gradient("LayerNorm", [reals(2, 3, 2), reals(*params), reals(*params)], attrs)
 
 
+@pytest.mark.parametrize("shape", [(2, 4), (2, 4, 3), (1, 4, 2, 2)], ids=str)
+def test_group_norm(shape: tuple[int, ...]) -> None:
+    check_gradient("GroupNorm", [reals(*shape), reals(4), reals(4)], {"num_groups": 2, "eps": 1e-3})
+
+
 def test_cast_keeps_the_dtype_of_each_side() -> None:
     graph = Graph()
     x = graph.add_input("x", type_of(np.zeros(3, np.float16)))

@@ -28,12 +28,13 @@ CASES: list[tuple[str, list[Array], Mapping[str, Any]]] = [
     ("AvgPool", [reals(1, 2, 3, 3)], SMALL),
     ("MaxPool", [reals(1, 2, 3, 3)], SMALL),
     ("LayerNorm", [reals(3, 4), reals(4), reals(4)], {"epsilon": 1e-3}),
+    ("GroupNorm", [reals(2, 4, 2), reals(4), reals(4)], {"num_groups": 2, "eps": 1e-3}),
     *(
         ("BatchNorm", [reals(3, 2, 2), *(positive(2) for _ in range(4))], {"is_training": flag, "epsilon": 1e-3})
         for flag in (True, False)
     ),
 ]
-BY_TORCH = {"GeLU", "MaxPool", "LayerNorm", "BatchNorm"}
+BY_TORCH = {"GeLU", "MaxPool", "LayerNorm", "GroupNorm", "BatchNorm"}
 
 
 @pytest.mark.parametrize(("op_type", "arrays", "attrs"), CASES, ids=[row[0] for row in CASES])

@@ -57,7 +57,7 @@ TRANSFORMER_NAMES = Change(
 )
 
 DIVISION = Change(
-    "operator of `x / y`, `ops.div` and of functions that divide",
+    "operator of `x / y` and of functions that divide",
     (2, 1),
     "`RealDiv`",
     "`Div`",
@@ -68,8 +68,14 @@ LARGEST = Change(
     "`ArgMaxWithValue`",
     "`ReduceMax`",
 )
+GROUP_NORM = Change(
+    "operators of `nn.GroupNorm`",
+    (2, 1),
+    "`ReduceMean`, `Sub`, `Square`, `ReduceSum`, divisions, `Sqrt`, `Mul`, `Add`",
+    "`GroupNorm`",
+)
 
-CHANGES = (LAYER_INITIALIZERS, SGD_DECAY, STEP_COUNT, TRANSFORMER_NAMES, DIVISION, LARGEST)
+CHANGES = (LAYER_INITIALIZERS, SGD_DECAY, STEP_COUNT, TRANSFORMER_NAMES, DIVISION, LARGEST, GROUP_NORM)
 
 
 def release_name() -> str:

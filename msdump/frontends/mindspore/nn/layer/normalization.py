@@ -9,12 +9,13 @@ from msdump.frontends.mindspore.common.dtype import DType, float32
 from msdump.frontends.mindspore.common.initializer import initializer
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
-from msdump.frontends.mindspore.dispatch import execute
+from msdump.frontends.mindspore.dispatch import call, execute
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.ops import function as F
 from msdump.frontends.mindspore.ops.layer_operators import instance_norm_of
 from msdump.frontends.mindspore.ops.primitive import Primitive
+from msdump.frontends.mindspore.releases import GROUP_NORM
 
 
 class _BatchNorm(Cell):
@@ -225,6 +226,8 @@ class GroupNorm(Cell):
         self.beta = Parameter(initializer(beta_init, num_channels), "beta", requires_grad=affine)
 
     def construct(self, x: Tensor) -> Tensor:
+        if GROUP_NORM.is_in_force:
+            return call("GroupNorm", x, self.gamma, self.beta, num_groups=self.num_groups, eps=self.eps)
         shape = x.shape
         grouped = F.reshape(x, (shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups))
         centred = F.sub(grouped, F.mean(grouped, 2, True))
