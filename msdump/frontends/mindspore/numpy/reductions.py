@@ -173,10 +173,10 @@ def nanmean(a: Any, axis: Any = None, dtype: Type | None = None, keepdims: bool 
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Type | None = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    """Variance of elements that are not NaN."""
+    """Variance of elements that are not NaN.   Source: MindSpore 2.0 and 2.7: float32 unless `dtype` is another."""
     x = _float(a)
     away = F.square(F.sub(x, nanmean(x, axis, None, True)))
-    return _in(F.div(nansum(away, axis, None, keepdims), F.sub(_count(x, axis, keepdims), ddof)), dtype)
+    return _in(F.div(nansum(away, axis, None, keepdims), F.sub(_count(x, axis, keepdims), ddof)), dtype or float32)
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Type | None = None, ddof: int = 0, keepdims: bool = False) -> Any:

@@ -131,9 +131,45 @@ bessel_k0 = _bessel("BesselK0", "modified_bessel_k0", "Modified Bessel function 
 bessel_k1 = _bessel("BesselK1", "modified_bessel_k1", "Modified Bessel function K, order 1.")
 bessel_k0e = _bessel("BesselK0e", "scaled_modified_bessel_k0", "exp(x) * k0(x).")
 bessel_k1e = _bessel("BesselK1e", "scaled_modified_bessel_k1", "exp(x) * k1(x).")
-igamma = _binary("Igamma", "special.gammainc", "", "Lower regularized incomplete gamma function.")
-igammac = _binary("Igammac", "special.gammaincc", "", "Upper regularized incomplete gamma function.")
-zeta = _binary("Zeta", "special.zeta", "", "Hurwitz zeta function.")
+
+
+@operator("Igamma", operands=COMMON_FLOAT)
+def igamma(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """Lower regularized incomplete gamma function."""
+    return _of_order(torch, torch.special.gammainc, input, other)
+
+
+@operator("Igammac", operands=COMMON_FLOAT)
+def igammac(torch: Any, input: Tensor, other: Tensor) -> Tensor:
+    """Upper regularized incomplete gamma function."""
+    return _of_order(torch, torch.special.gammaincc, input, other)
+
+
+@operator("Zeta", operands=COMMON_FLOAT)
+def zeta(torch: Any, input: Tensor, other: Tensor) -> Any:
+    """Hurwitz zeta function.   Source: MindSpore: the gradient of `input` is 0."""
+    return torch.special.zeta(input.detach(), other) + _with_slope(torch, input, 0.0)
+
+
+def _of_order(torch: Any, function: Callable[..., Any], order: Any, x: Any) -> Any:
+    """A function of which PyTorch has no derivative with respect to its order: five points in float64 give it."""
+    value = function(order.detach(), x)
+    if not order.requires_grad:
+        return value
+    with torch.no_grad():
+        at, where = order.double(), x.double()
+        step = 1e-3 * torch.clamp(at.abs(), max=1.0)
+        near = function(at + step, where) - function(at - step, where)
+        far = function(at + 2 * step, where) - function(at - 2 * step, where)
+        slope = ((8 * near - far) / (12 * step)).to(order.dtype)
+    return value + _with_slope(torch, order, torch.broadcast_to(slope, value.shape))
+
+
+def _with_slope(torch: Any, operand: Any, slope: Any) -> Any:
+    """0 whose gradient with respect to the operand is `slope`."""
+    zero = operand - operand.detach()
+    return torch.where(torch.isfinite(zero), zero, 0) * slope
+
 
 # -- rounding and remainders -------------------------------------------------------------------------------------------
 
