@@ -275,7 +275,12 @@ def test_gradients_are_finite_differences(calls: Sequence[Call], data: st.DataOb
     assert actual == pytest.approx(expected, abs=near)
 
 
-@pytest.mark.parametrize("calls", [run for run in RUNS if not run.values[0][0].has_derivative])
+# Their first operand has a derivative that PyTorch lacks.
+_OWN = {"Igamma", "Igammac", "Zeta"}
+_UNKNOWN = [run for run in RUNS if not run.values[0][0].has_derivative and run.values[0][0].op_type not in _OWN]
+
+
+@pytest.mark.parametrize("calls", _UNKNOWN)
 def test_an_unknown_derivative_is_said(calls: Sequence[Call]) -> None:
     """It is not a gradient of zero."""
     call = calls[0]
