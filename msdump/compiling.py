@@ -88,13 +88,13 @@ def _cache_of(source: Callable[..., Any]) -> Any:
         def get_disambiguator(self) -> str:
             return str(line)
 
-    class Files(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes = (Locator,)
+    class Files(caching.CompileResultCacheImpl):
+        _locator_classes = [Locator]  # type: ignore[list-item]  # noqa: RUF012
 
-    class Cache(caching.FunctionCache):  # type: ignore[misc]
+    class Cache(caching.FunctionCache):
         _impl_class = Files
 
-    return Cache(source)
+    return Cache(source)  # type: ignore[no-untyped-call]
 
 
 @functools.cache

@@ -337,7 +337,7 @@ def _start_sync(plan: Plan, guard: DiskGuard, ring: RingParts | None = None) -> 
         if plan.trigger.exception:
             failing = ExceptionDumper(plan, writers, tally, clock)
             failing.needs_all_values = True  # the dumper that takes its place after a reload may need them
-            return Wired(failing, writers)
+            return Wired(failing, tuple(writers))
         arrays = npy.NpyWriter(lambda record: layout.constants_dir(record.graph_id))
         constants = LimitedWriter(arrays, guard, NPY_FOOTPRINT)
         marked = writers if ring is None else [*writers, ring.marker]

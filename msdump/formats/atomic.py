@@ -355,7 +355,7 @@ def link_or_copy(existing: str | os.PathLike[str], new: str | os.PathLike[str]) 
 def remove_leftovers(folder: str | os.PathLike[str]) -> None:
     """Remove what killed processes left in a folder; nothing happens where there is no such folder."""
     with contextlib.suppress(WriteError, OSError, ValueError), Folder(folder) as opened:
-        opened._remove_leftovers()
+        opened.remove_leftovers()
 
 
 @contextmanager

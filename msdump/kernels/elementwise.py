@@ -256,8 +256,8 @@ def _pow_grad(builder: GradBuilder, node: Node, outer: Grads) -> Grads:
     one = builder.constant(1, x.type.dtype)
 
     def of_x() -> Value:
-        is_known = y.kind == CONSTANT and y.constant is not None
-        less = builder.constant(y.constant - 1, y.type.dtype) if is_known else builder.add("Sub", [y, one])
+        exponent = y.constant if y.kind == CONSTANT else None
+        less = builder.add("Sub", [y, one]) if exponent is None else builder.constant(exponent - 1, y.type.dtype)
         lower = builder.add("Pow", [x, less])
         return builder.add("Mul", [d, builder.add("Mul", [y, lower])])
 

@@ -170,7 +170,7 @@ def _short(domain: str) -> str:
 @functools.cache
 def _has_function_of_shapes(op_type: str, version: int, domain: str) -> bool:
     try:
-        return bool(onnx.defs.get_schema(op_type, version, domain).has_context_dependent_function)
+        return bool(onnx.defs.get_schema(op_type, version, domain).has_context_dependent_function)  # type: ignore[attr-defined]
     except onnx.defs.SchemaError:
         return False
 

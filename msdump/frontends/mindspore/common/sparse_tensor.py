@@ -114,8 +114,8 @@ class COOTensor(_Sparse):
         total = COOTensor(Tensor.of_array(both[0]), Tensor.of_array(both[1]), self.shape).coalesce()
         values, limit = total.values.array, float(thresh)
         kept = (values >= limit) | (values <= -limit)  # the magnitude of the least integer is none of its dtype
-        indices, values = Tensor.of_array(total.indices.array[kept]), Tensor.of_array(total.values.array[kept])
-        return COOTensor(indices, values, self.shape)
+        indices = Tensor.of_array(total.indices.array[kept])
+        return COOTensor(indices, Tensor.of_array(values[kept]), self.shape)
 
     def __repr__(self) -> str:
         return f"{self._head()}, indices={self.indices!r}, values={self.values!r})"

@@ -94,7 +94,8 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         function, items = with_keywords(fn, args, kwargs)
         result = differentiate(function, items, positions, parameters, has_aux=has_aux)
-        of_inputs, of_weights = result.input_gradients, result.weight_gradients
+        of_inputs: Any = result.input_gradients
+        of_weights: Any = result.weight_gradients
         if return_ids:
             of_inputs = tuple(zip(result.positions, of_inputs, strict=True))
             of_weights = tuple((weight.name, each) for weight, each in zip(parameters, of_weights, strict=True))

@@ -146,7 +146,7 @@ def igammac(torch: Any, input: Tensor, other: Tensor) -> Tensor:
 
 
 @operator("Zeta", operands=COMMON_FLOAT)
-def zeta(torch: Any, input: Tensor, other: Tensor) -> Any:
+def zeta(torch: Any, input: Any, other: Any) -> Any:
     """Hurwitz zeta function.   Source: MindSpore: the gradient of `input` is 0."""
     return torch.special.zeta(input.detach(), other) + _with_slope(torch, input, 0.0)
 

@@ -21,8 +21,9 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     Raises:   ValueError where no argument has a sample axis, which only a CellList allows, or sizes differ from one
               another or from the number of cells; RuntimeError for a CellList of less than two cells.
     """
-    is_list = getattr(fn, "is_container", False) and isinstance(fn, Iterable) and not hasattr(fn, "keys")
-    cells = list(fn) if is_list else None
+    container: Any = fn
+    is_list = getattr(fn, "is_container", False) and isinstance(container, Iterable) and not hasattr(fn, "keys")
+    cells = list(container) if is_list else None
     if cells is not None and len(cells) < 2:
         raise RuntimeError(f"For 'vmap', expected a CellList of two cells or more, but got {len(cells)}.")
 
