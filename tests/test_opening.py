@@ -15,6 +15,7 @@ import pytest
 from msdump import opening
 from msdump.engine import GraphSession
 from msdump.errors import ConfigError
+from msdump.plain_files import read_plain
 from tests.threads import run_at_once
 
 
@@ -163,13 +164,13 @@ def test_an_acl_json_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "acl.json"
     path.write_text(json.dumps({"dump": {"dump_path": str(tmp_path), "dump_list": [{}]}}))
     read: list[Path] = []
-    read_bytes = Path.read_bytes
 
-    def note(path: Path) -> bytes:
+    def note(path: Path, most: int) -> bytes:
         read.append(path)
-        return read_bytes(path)
+        return read_plain(path, most)
 
-    monkeypatch.setattr(Path, "read_bytes", note)
+    monkeypatch.setattr("msdump.config.acl_file.read_plain", note)
+    monkeypatch.setattr("msdump.config.json_file.read_plain", note)
     opening.dump(path)
     assert read == [path]
 

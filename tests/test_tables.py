@@ -48,6 +48,7 @@ OVERWRITING = {
     ("dumpers/overflow.py", "ATOMIC_OP_TYPES"): "operators that add up in memory, by MindSpore's guide",
     ("frontends/mindspore/ops/updates.py", "_ATTRIBUTES"): "attributes of the operator classes",
     ("kernels/program.py", ""): "where these are defined",
+    ("operator_traits.py", "_USES"): "what is known without the kernels, and compared with them by a test",
 }
 
 # Name -> what it is a name of.

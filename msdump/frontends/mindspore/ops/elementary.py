@@ -146,9 +146,10 @@ def igammac(torch: Any, input: Tensor, other: Tensor) -> Tensor:
 
 
 @operator("Zeta", operands=COMMON_FLOAT)
-def zeta(torch: Any, input: Any, other: Any) -> Any:
+def zeta(torch: Any, input: Tensor, other: Tensor) -> Any:
     """Hurwitz zeta function.   Source: MindSpore: the gradient of `input` is 0."""
-    return torch.special.zeta(input.detach(), other) + _with_slope(torch, input, 0.0)
+    fixed: Any = input
+    return torch.special.zeta(fixed.detach(), other) + _with_slope(torch, input, 0.0)
 
 
 def _of_order(torch: Any, function: Callable[..., Any], order: Any, x: Any) -> Any:
