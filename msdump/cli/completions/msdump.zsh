@@ -37,7 +37,7 @@ _shtab_msdump_commands() {
     stat:'Measure every tensor of a dump, or compare the statistics of two dumps without their tensors.'
     trigger:'Ask a running job to keep its last steps, those of all ranks: the recorder sees it within a step.'
     unpack:'Put the files of each pack into folders where the pack lies, as `tar xf` does, links included, and remove the pack. A pack that is not whole, or holds what no dump has, stays. One with names that lead elsewhere is refused as a whole.'
-    upload:'Send all files of a dump to an object store, under the names that they have below DIR. What is there already in the same size is left alone, so the command can be typed again. Pack the dump first: stores count objects.'
+    upload:'Send all files of a dump to an object store, under the names that they have below DIR. What the store has already is not sent again: the content decides, not the size. Pack the dump first: stores count objects.'
     view:'Look at a dump in the browser: operators, elements of tensors, what is wrong, two dumps.'
     where:'Name the operators that a line of the script led to, and the files that hold their tensors.'
     zoom:'Write the configuration that dumps one operator'"'"'s tensors around an iteration, and run it.'
