@@ -18,6 +18,8 @@ from msdump.records import TINY_BYTES, AlreadyWritten, TensorKey, TensorRecord
 
 # Below this it does not matter how a copy lies.
 _ALIGNED_BYTES = 1 << 20
+# What a record takes beside its tensor while it waits, measured with CPython 3.11; so many may wait with any budget.
+_RECORD_BYTES, _LEAST_RECORDS = 2048, 1024
 _NO_COPIES: dict[TensorKey, Staged] = {}
 
 DataOffsets = Callable[[Sequence[TensorRecord]], Sequence[int]]
@@ -26,7 +28,9 @@ DataOffsets = Callable[[Sequence[TensorRecord]], Sequence[int]]
 class Delivery:
     """Copies what must be copied, queues it, and counts what is written and lost.
 
-    budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped
+    budget_bytes  that copies of waiting tensors may take; a full budget makes the step wait, nothing is ever dropped.
+                  What knows of a tensor takes memory as well, however small that is: no more records wait than take a
+                  quarter of the budget
     data_offsets  where in its file the data of each record of an operator begins; the same for each run of it
     A failure to write ends the dump, not the run. Several threads may deliver, each its own rounds: the budget may then
     be passed by one operator of each.
@@ -41,6 +45,7 @@ class Delivery:
     ) -> None:
         self.staging = Staging(budget_bytes)
         self.pool = WriterPool(threads)
+        self._most_records = max(_LEAST_RECORDS, budget_bytes // 4 // _RECORD_BYTES)
         self._tally = tally
         self._data_offsets = data_offsets
         self._offsets: dict[Hashable, Sequence[int]] = {}
@@ -117,7 +122,8 @@ class Delivery:
         held: list[object],
         writers: Sequence[Writer] | None = None,
     ) -> Job:
-        """The job that hands the records of one operator to the round's writers, or to these."""
+        """The job that hands the records of one operator to the round's writers, or to these. Waits for room."""
+        self.pool.wait_for_room(self._most_records)
 
         def write() -> None:
             for writer in round_.writers if writers is None else writers:

@@ -1,4 +1,5 @@
-"""WriterPool: threads that write while the step goes on. How much may wait is bounded by staging, not here."""
+"""WriterPool: threads that write while the step goes on. The callers bound how much may wait: bytes by staging, records by
+`wait_for_room`."""
 
 from __future__ import annotations
 
@@ -60,6 +61,7 @@ class WriterPool:
         self._busy, self._most_busy = 0, max(1, threads)  # threads that write now
         self._waiting_jobs = 0
         self._waiting_bytes = 0
+        self._waiting_records = 0
         self._written_bytes = 0
         self._written_records = 0
         self._lost = 0
@@ -71,6 +73,7 @@ class WriterPool:
         # at the second: none is woken for nothing.
         self._work_for = {is_patient: threading.Condition(self._lock) for is_patient in (True, False)}
         self._idle = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
         self.error: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._work, args=(is_patient,), name=f"msdump-{kind}-{number}", daemon=True)
@@ -93,7 +96,14 @@ class WriterPool:
                 self._jobs.append(job)
             self._waiting_jobs += 1
             self._waiting_bytes += job.size_bytes
+            self._waiting_records += job.records
             self._on_duty().notify()
+
+    def wait_for_room(self, most_records: int) -> None:
+        """Wait until fewer records than that wait, or writing has stopped. Not for the pool's own threads."""
+        if self._waiting_records >= most_records:
+            with self.hurry(), self._lock:
+                self._room.wait_for(lambda: self._waiting_records < most_records)
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted is written or lost; False after `timeout` seconds."""
@@ -181,6 +191,7 @@ class WriterPool:
         job.held.clear()
         self._waiting_jobs -= 1
         self._waiting_bytes -= job.size_bytes
+        self._waiting_records -= job.records
         if error is None:
             self._written_bytes += job.size_bytes
             self._written_records += job.records
@@ -195,6 +206,7 @@ class WriterPool:
             if job.followers:
                 self._on_duty().notify(len(job.followers))
         job.followers.clear()
+        self._room.notify_all()
         self._tell_idle()
 
     def _is_on_duty(self, is_patient: bool) -> bool:
@@ -215,8 +227,10 @@ class WriterPool:
             self._lost += job.records
             self._waiting_jobs -= 1
             self._waiting_bytes -= job.size_bytes
+            self._waiting_records -= job.records
             job.run = _nothing
             job.held.clear()
+        self._room.notify_all()
 
 
 def _take_the_least_priority() -> None:

@@ -16,12 +16,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from msdump.dumpers.delivery import Delivery
+from msdump.dumpers.delivery import Delivery, Round
 from msdump.dumpers.staging import Staging
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
+from tests.contracts.writer_contract import record
 
 ROUNDS = 60
+RECORD = record(0, data=np.zeros(0, np.float32))
 
 
 @pytest.fixture
@@ -164,6 +166,47 @@ def test_who_waits_for_room_has_the_writers_hurry() -> None:
     assert is_done_in_time(partial(delivery.reserve, 1)) and seen == [1]
     assert delivery.pool._hurries == 0
     delivery.pool.close()
+
+
+@pytest.mark.parametrize("budget", [100, 1 << 20, 64 << 20])
+def test_records_without_bytes_do_not_wait_without_end(budget: int) -> None:
+    """Scalars, empty tensors and repeats cost nothing of the budget, and memory all the same."""
+    delivery, go_on, counts = Delivery(Tally(), budget), threading.Event(), list[int]()
+    pool = delivery.pool
+    round_ = Round((), 0, 0, lambda iteration: None, lambda error: None)
+    for _ in range(2):  # one for each thread of the pool
+        pool.submit(Job(0, 0, partial(_wait, go_on)))
+    most = max(1024, budget // 4 // 2048)
+
+    def submit_all() -> None:
+        for _ in range(most + 500):
+            pool.submit(delivery.job(round_, [RECORD, RECORD], []))
+
+    thread = threading.Thread(target=submit_all)
+    thread.start()
+    while thread.is_alive() and not pool._hurries:
+        time.sleep(0.001)
+    counts.append(pool._waiting_records)
+    go_on.set()
+    thread.join(60)
+    pool.close()
+    assert counts[0] in (most, most + 1)
+    assert pool.state().written_records == 2 * (most + 500) and pool._waiting_records == 0
+
+
+@pytest.mark.parametrize("end", ["give_up", "fail"])
+def test_who_waits_for_room_for_records_is_told_that_they_are_lost(end: str) -> None:
+    pool, started, go_on = WriterPool(1), threading.Event(), threading.Event()
+    pool.submit(Job(0, 1, partial(_wait, go_on, started)))
+    assert started.wait(60)
+    pool.submit(Job(0, 5, lambda: None))
+    waiter = threading.Thread(target=pool.wait_for_room, args=(2,))
+    waiter.start()
+    pool.give_up() if end == "give_up" else pool.fail(OSError("full"))
+    waiter.join(60)
+    assert not waiter.is_alive()
+    go_on.set()
+    pool.close()
 
 
 def test_an_interrupted_submit_leaves_the_threads_working(interrupts: Callable[[], None]) -> None:
