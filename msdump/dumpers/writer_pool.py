@@ -1,5 +1,5 @@
-"""WriterPool: threads that write while the step goes on. The callers bound how much may wait: bytes by staging, records by
-`wait_for_room`."""
+"""WriterPool: threads that write while the step goes on. The callers bound how much may wait: bytes by staging, and
+records by `wait_for_room`."""
 
 from __future__ import annotations
 
