@@ -417,9 +417,34 @@ def test_a_checkpoint_that_runs_again_is_no_iteration(tmp_path: Path) -> None:
 
 
 def test_the_flight_recorder_of_a_compiled_model(tmp_path: Path) -> None:
+    """Its last steps hold the border of the model, with a loss that it has not computed itself."""
     model = torch.compile(Block(), backend="aot_eager", fullgraph=True)
-    with msdump.recorder(path=str(tmp_path)), msdump.watch():
+    (tmp_path / "ring").mkdir()
+    recording = msdump.recorder(tmp_path / "dump", ring=tmp_path / "ring", steps=2, budget="50M")
+    with recording as block, msdump.watch():
         steps(model)
+        assert block.trigger("by hand")
+    report = recording.report()
+    assert report is not None and not report.error and report.iterations_run == 3
+    (incident,) = (tmp_path / "dump").glob("incident_*")
+    found = msdump.open(incident).tensors()
+    assert {tensor.iteration for tensor in found} == {1, 2}
+    assert {"compiled.Block.forward-op0", "aten.mean.default-op0"} <= {tensor.op_name for tensor in found}
+
+
+def test_a_function_that_calls_the_model_begins_its_iterations(tmp_path: Path) -> None:
+    """Told by the parameters that its graph is given; one that is given others, or none, begins none."""
+    model, other = Block(), Block()
+    compiled = torch.compile(lambda x: model(x), backend="aot_eager", fullgraph=True)
+    beside = torch.compile(lambda x: other(x), backend="aot_eager", fullgraph=True)
+    plain = torch.compile(lambda x: x + 1, backend="aot_eager", fullgraph=True)
+    with msdump.watch(model, config(tmp_path)) as watch:
+        for _ in range(3):
+            beside(torch.ones(3, 4))
+            compiled(plain(torch.ones(3, 4))).sum().backward()
+    assert watch.report().iterations_run == 3
+    shown = {each.op_name for each in msdump.open(tmp_path).tensors(op_type="Parameter", iteration=2)}
+    assert {name for name, _ in model.named_parameters()} <= shown
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
