@@ -240,13 +240,27 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
         except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
-            kind = OperandTypeError if _is_about_dtypes(error) else OperandValueError
+            is_of_dtype = _is_about_dtypes(error) or _fits_as_floats(compute, types, dict(attrs))
+            kind = OperandTypeError if is_of_dtype else OperandValueError
             raise kind(f"expected operands that it takes, got {got}: {reason}") from error
 
     def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
         return inferred(tuple(types), tuple(attrs.items()))
 
     return infer
+
+
+def _fits_as_floats(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> bool:
+    """Whether the operator takes float32 in the place of dtypes that are neither floats of four bytes nor indices."""
+    usual = ("float32", "float64", "int32", "int64")
+    floats = [type_ if type_.dtype in usual else TensorType("float32", type_.shape) for type_ in types]
+    if floats == list(types):
+        return False
+    try:
+        _types_of_tensors(compute, floats, attrs)
+    except (*_REFUSALS, OperandValueError):
+        return False
+    return True
 
 
 def _types_of_arrays(on_arrays: ArrayCompute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:

@@ -294,3 +294,15 @@ def test_a_file_that_is_damaged_is_named(tmp_path: Path) -> None:
 
 def test_a_model_without_an_optimizer_computes_the_loss() -> None:
     trained(optimizer=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("selu", "bool"), ("fast_gelu", "bool"), ("elu", "int8"), ("celu", "bool"), ("pinv", "float16"),
+     ("eig", "float16"), ("inverse", "float16"), ("hardshrink", "int8")],
+)  # fmt: skip
+def test_a_dtype_that_an_operator_does_not_take_is_a_type_error(name: str, dtype: str) -> None:
+    """Also where PyTorch says so in other words than of dtypes."""
+    pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="expected operands that it takes"):
+        getattr(ops, name)(Tensor(np.eye(2).astype(dtype)))

@@ -143,6 +143,10 @@ def test_random_numbers_and_scalars() -> None:
     assert mnp.isscalar(1) and not mnp.isscalar(mnp.ones(1))
 
 
+def test_one_random_number_has_an_axis() -> None:
+    assert mnp.rand().shape == mnp.randn().shape == (1,)
+
+
 def test_functions_are_compiled_and_differentiated() -> None:
     x = ms.Tensor(A)
     assert_same(ms.jit(lambda x: mnp.tensordot(mnp.sin(x), B, 1))(x), np.sin(A) @ B)

@@ -204,13 +204,13 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
 
 
 def rand(*shape: int, dtype: Type = float32) -> Tensor:
-    """In [0, 1)."""
-    return F.rand(*shape, dtype=dtype)
+    """In [0, 1); one number without a shape."""
+    return F.rand(*(shape or (1,)), dtype=dtype)
 
 
 def randn(*shape: int, dtype: Type = float32) -> Tensor:
-    """Mean 0, standard deviation 1."""
-    return F.randn(*shape, dtype=dtype)
+    """Mean 0, standard deviation 1; one number without a shape."""
+    return F.randn(*(shape or (1,)), dtype=dtype)
 
 
 def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: Type = int32) -> Tensor:

@@ -224,6 +224,8 @@ def _unravel_index(torch: Any, indices: Tensor, dims: Tensor) -> Any:
 @operator_class("InvertPermutation")
 def _invert_permutation(input_x: Any) -> Any:
     """Where each number from 0 on stands: a tuple of a tuple."""
+    if not isinstance(input_x, tuple | list):
+        raise TypeError(f"For 'InvertPermutation', expected a tuple of int, got {type(input_x).__name__}.")
     return tuple(int(place) for place in np.argsort(plain(input_x, "input_x")))
 
 

@@ -243,7 +243,9 @@ def lu_solve(torch: Any, b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Any:
 def lstsq(torch: Any, input: Tensor, A: Tensor, fast: bool = True, l2_regularizer: float = 0.0) -> Any:
     """The x of the least |input x - A|; of several the shortest."""
     columns = A if A.ndim > 1 else A[:, None]
-    return torch.linalg.pinv(input) @ columns
+    rows: Any = input  # PyTorch inverts no two-byte floats
+    inverse = torch.linalg.pinv(rows.float() if rows.itemsize == 2 else rows)
+    return inverse.to(rows.dtype) @ columns
 
 
 @operator("TridiagonalMatMul", operands=COMMON_FLOAT)

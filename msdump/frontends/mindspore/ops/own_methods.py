@@ -11,7 +11,7 @@ from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.common.tensor_data import as_shape
-from msdump.frontends.mindspore.dispatch import as_tensor, cast, execute
+from msdump.frontends.mindspore.dispatch import as_tensor, cast, execute, promoted
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import (
     arrangement,
@@ -103,12 +103,14 @@ def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self + alpha * other, broadcast."""
-    return _add(self, other if alpha == 1 else mul(other, alpha))
+    first, second = promoted(self, other)
+    return _add(first, second if alpha == 1 else mul(second, alpha))
 
 
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self - alpha * other, broadcast."""
-    return _sub(self, other if alpha == 1 else mul(other, alpha))
+    first, second = promoted(self, other)
+    return _sub(first, second if alpha == 1 else mul(second, alpha))
 
 
 def cumsum(self: Tensor, axis: int | None = None, dtype: Type | None = None) -> Tensor:
