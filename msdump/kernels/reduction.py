@@ -28,7 +28,7 @@ from msdump.kernels.checks import (
     normal_axes,
     normal_axis,
 )
-from msdump.kernels.torch_operator import def_torch_operator
+from msdump.kernels.torch_operator import def_torch_operator, torch_of
 from msdump.kernels.workspace import compute_type
 
 
@@ -379,8 +379,7 @@ def _running_product_of_arrays(inputs: Sequence[Array], attrs: Attrs) -> Sequenc
 
 def _running_product_of_tensors(tensors: Sequence[Any], attrs: Attrs) -> Sequence[Any]:
     """The same of PyTorch, whose derivative is exact at zeros."""
-    import torch
-
+    torch = torch_of("CumProd")
     (x,), axis = tensors, attrs["axis"]
     x = torch.flip(x, (axis,)) if attrs.get("reverse") else x
     result = torch.cumprod(x, axis)

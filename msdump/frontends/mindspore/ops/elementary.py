@@ -9,6 +9,7 @@ from typing import Any
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.declaration import AS_IS, COMMON, COMMON_FLOAT, FLOAT, operator
+from msdump.kernels.torch_operator import torch_of
 
 
 def _unary(op_type: str, torch: str, numpy: str, doc: str, operands: str = FLOAT) -> Callable[..., Any]:
@@ -89,9 +90,9 @@ _SLOPES: dict[str, Callable[[Any, Callable[[str], Any]], Any]] = {
 @functools.cache
 def _differentiable(name: str) -> Callable[[Any], Any]:
     """The function of `torch.special` with its derivative, of any order."""
-    import torch
+    torch = torch_of(name)
 
-    class Special(torch.autograd.Function):
+    class Special(torch.autograd.Function):  # type: ignore[name-defined, misc]
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.save_for_backward(x)
