@@ -39,7 +39,10 @@ _TAIL_BYTES = 64 << 10  # of an archive: the tail, and the index of a small one
 _CHECKSUM = "msdumpmd5"
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _READ_BYTES = 8 << 20
-_PART_BYTES, _MOST_PARTS = 16 << 20, 9000  # S3 takes 10,000 parts
+# One request is there or not; of an upload in parts that is killed, S3 keeps the parts. S3 takes 10,000 of them.
+_WHOLE_BYTES, _PART_BYTES, _MOST_PARTS = 64 << 20, 16 << 20, 9000
+# Stores of fsspec in which a new object appears as a whole; in others a file grows under its name.
+_WHOLE_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "hf"})
 # A silent store is reported after the first of these, is asked again until the third, and ends the command then.
 _QUIET_SECONDS, _READ_SECONDS, _RETRY_SECONDS = 5, 20, 60
 _LIST_SECONDS, _DATA_SECONDS = 60, 24 * 3600  # of one request
@@ -153,11 +156,18 @@ class _Obstore:
         return [bytes(one) for one in found]
 
     def put(self, path: str, file: str, checksum: str) -> None:
-        part = max(_PART_BYTES, -(-os.path.getsize(file) // _MOST_PARTS))
+        size = os.path.getsize(file)
+        part = max(_PART_BYTES, -(-size // _MOST_PARTS))
         attributes = {_CHECKSUM: checksum} if self._has_metadata else None
         try:
             with open(file, "rb") as content:
-                self._obstore.put(self._store, path, content, attributes=attributes, chunk_size=part, max_concurrency=4)
+                self._obstore.put(
+                    *(self._store, path, content),
+                    attributes=attributes,
+                    use_multipart=size > _WHOLE_BYTES,
+                    chunk_size=part,
+                    max_concurrency=4,
+                )
         except self._errors as error:
             raise _refused(path, error) from error
 
@@ -202,6 +212,8 @@ class _Fsspec:
 
         self._files, base = url_to_fs(root)
         self._base = base.rstrip("/")
+        protocols = self._files.protocol
+        self._is_whole = not _WHOLE_STORES.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
         self._lock = threading.Lock()
 
     def listed(self, path: str) -> Iterator[tuple[str, _Facts]]:
@@ -231,8 +243,19 @@ class _Fsspec:
     def put(self, path: str, file: str, checksum: str) -> None:
         full = self._full(path)
         with self._asking(path):
-            self._files.makedirs(full.rpartition("/")[0], exist_ok=True)
-            self._files.put_file(file, full)
+            folder, _, name = full.rpartition("/")
+            self._files.makedirs(folder, exist_ok=True)
+            if self._is_whole:
+                self._files.put_file(file, full)
+                return
+            # The same name each time: what a killed process leaves is overwritten by the next.
+            temporary = f"{folder}/.{name}.tmp"
+            self._files.put_file(file, temporary)
+            try:
+                self._files.mv(temporary, full)
+            except FileExistsError:  # some rename to free names alone
+                self._files.rm(full)
+                self._files.mv(temporary, full)
 
     def checksum(self, path: str) -> str | None:
         return None  # no two of its stores keep metadata in the same way

@@ -63,7 +63,7 @@ def _files_below(top: str) -> _Files:
         names[:] = [name for name in names if not is_temporary(name)]
         links = [name for name in names if os.path.islink(os.path.join(folder, name))]
         for name in sorted([*files, *links]):
-            if name.endswith(".tmp"):
+            if is_temporary(name):
                 continue
             path = os.path.join(folder, name)
             why = _problem(path)
