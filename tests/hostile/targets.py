@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msdump.addresses import without_secrets
 from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
 from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
@@ -293,6 +294,8 @@ def address(data: bytes) -> None:
     text = os.fsdecode(data.partition(b"\n")[0]).replace("\0", "")
     shown = redacted({"name": text, "path": text, "message": os.fsdecode(data)}, "/mnt/SECRET/dump")
     json.dumps(shown)
+    message = without_secrets(os.fsdecode(data))
+    assert without_secrets(message) == message
     split_pack_path(text)
     files.absolute(text or ".")
     if not remote.is_remote(text):
