@@ -118,6 +118,7 @@ def test_places_of_others(folder: str) -> None:
     ("name", "expected"),
     [
         ("Functional.linear.0.forward.input.1.pt", ("Functional.linear.0.forward", INPUT, 1, None, None)),
+        ("Cell.seq.0.Dense.forward.0.output.0.npy", ("Cell.seq.0.Dense.forward.0", OUTPUT, 0, None, None)),
         ("Tensor.split.2.backward.output.0.3.pt", ("Tensor.split.2.backward", OUTPUT, 0, 3, None)),
         (
             "Module.a.b.Linear.forward.0.parameters.weight.pt",

@@ -123,7 +123,7 @@ _CALL = re.compile(r"(?P<type>.+)\.[0-9]+\.(?:forward|backward)")
 _MODULE_CALL = re.compile(r"(?:Module|Cell)\.(?:.+\.)?(?P<type>[^.]+)\.(?:forward|backward|parameters_grad)\.[0-9]+")
 _PROBE_TENSOR = re.compile(
     r"(?:(?P<record>.+)\.(?P<io>input|output|parameters)|(?P<gradients>.+\.parameters_grad\.[0-9]+))"
-    r"\.(?P<slot>[^.]+)(?:\.(?P<part>[0-9]{1,9}))?\.pt"
+    r"\.(?P<slot>[^.]+)(?:\.(?P<part>[0-9]{1,9}))?\.(?P<form>pt|npy)"
 )
 
 
@@ -146,7 +146,7 @@ def parse_msprobe_name(text: str) -> DumpName | None:
     slot, part = match["slot"], match["part"]
     is_number = slot.isascii() and slot.isdigit() and len(slot) < 10
     return DumpName(
-        PT,
+        PT if match["form"] == PT else NPY,
         msprobe_type(record),
         record,
         io=io,

@@ -52,6 +52,9 @@ class CellCalls:
     def end_step(self) -> None:
         self.counts.clear()
 
+    def leave_to_parent(self) -> None:
+        """In a process that was forked."""
+
     def _hook(self, prefix: str, cell: Any) -> None:
         observer, counts = self._observer, self.counts
         running: list[int] = []

@@ -146,7 +146,10 @@ class ModuleBackward:
 
 
 class Backwards:
-    """The backwards of modules that have begun and have not ended, by the run of autograd that they are part of."""
+    """The backwards of modules that have begun and have not ended, by the run of autograd that they are part of.
+
+    Any thread may call it. The observer is told with a lock held, and may take one of its own.
+    """
 
     def __init__(self, observer: BackwardObserver) -> None:
         self._observer = observer
@@ -176,6 +179,10 @@ class Backwards:
         """Of runs that failed."""
         with self._lock:
             self._running.clear()
+
+    def leave_to_parent(self) -> None:
+        self._lock = threading.RLock()
+        self._running = {}
 
     def _finish(self, task: int) -> None:
         with self._lock, unrecorded():

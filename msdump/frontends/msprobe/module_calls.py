@@ -94,6 +94,10 @@ class ModuleCalls:
         self.counts.clear()
         self.backwards.forget()
 
+    def leave_to_parent(self) -> None:
+        """In a process that was forked: a thread of the parent may have held a lock."""
+        self.backwards.leave_to_parent()
+
     def _forget(self, key: int) -> None:
         self._watched.pop(key, None)
 

@@ -215,6 +215,7 @@ class Probe(sessions.Session):
 
     def leave_to_parent(self) -> None:
         self._is_running = False
+        self.module_calls.leave_to_parent()
         self._recorder.leave_to_parent()
 
     def _finish(self) -> None:
@@ -247,8 +248,8 @@ class Probe(sessions.Session):
             self._record_output(name, _without_unset(name, output, _UNSET_RESULTS), None)
 
     def backward_reaches(self, number: int) -> None:
-        with self._dumping():
-            self.module_calls.backwards.reach(number)
+        # Its lock comes before that of records: no lock is held here.
+        self.module_calls.backwards.reach(number)
 
     def backward_ends(self, name: str, incoming: Any, outgoing: Any) -> None:
         with self._dumping():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+import msdump
 from tests.frontends.msprobe.running import config_file
 from tests.frontends.msprobe.test_run import run
 
@@ -90,6 +91,10 @@ def test_cells_leave_the_records_of_msprobe(task: str, tmp_path: Path) -> None:
             array = np.load(folder / "dump_tensor_data" / name)
             assert array.max() == pytest.approx(dense["output"][0]["Max"])
             assert "Cell.fc.Dense.parameters_grad.0.weight.npy" in files
+            (tensor,) = msdump.open(tmp_path / "dump").tensors(
+                iteration=step, op_name="Cell.act.ReLU.backward.0", io="output"
+            )
+            assert tensor.load().shape == (4, 3)
 
 
 @pytest.mark.parametrize(
