@@ -417,18 +417,18 @@ def test_a_checkpoint_that_runs_again_is_no_iteration(tmp_path: Path) -> None:
 
 
 def test_the_flight_recorder_of_a_compiled_model(tmp_path: Path) -> None:
-    """Its last steps hold the border of the model, with a loss that it has not computed itself."""
+    """The last steps and that of the trigger hold the border of the model, with a loss that it has not computed itself."""
     model = torch.compile(Block(), backend="aot_eager", fullgraph=True)
     (tmp_path / "ring").mkdir()
     recording = msdump.recorder(tmp_path / "dump", ring=tmp_path / "ring", steps=2, budget="50M")
     with recording as block, msdump.watch():
-        steps(model)
+        steps(model, count=5)
         assert block.trigger("by hand")
     report = recording.report()
-    assert report is not None and not report.error and report.iterations_run == 3
+    assert report is not None and not report.error and report.iterations_run == 5
     (incident,) = (tmp_path / "dump").glob("incident_*")
-    found = msdump.open(incident).tensors()
-    assert {tensor.iteration for tensor in found} == {1, 2}
+    found = list(msdump.open(incident).tensors())
+    assert {tensor.iteration for tensor in found} == {2, 3, 4}
     assert {"compiled.Block.forward-op0", "aten.mean.default-op0"} <= {tensor.op_name for tensor in found}
 
 
