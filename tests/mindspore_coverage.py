@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from msdump.frontends.mindspore.other_paths import NOT_HERE
 from msdump.frontends.mindspore.reference import names_by_module
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +29,11 @@ device, with the differences that [MindSpore](front-ends/mindspore.md#limits) li
 they cannot work without an Ascend.
 
 """
+# What stays missing beside the modules of NOT_HERE -> what to do instead.
+_STAYS_MISSING = {
+    "`export` to ONNX and AIR": "Export MINDIR, or load the weights into a PyTorch model and export that.",
+    "encrypted checkpoints, MINDIR and MindRecord files (`enc_key`, `dec_key`)": "Encrypt the file as a whole.",
+}
 
 
 def names() -> dict[str, dict[str, str]]:
@@ -84,7 +90,14 @@ def page() -> str:
             listed = [name for name in versions if (name in lacking) == is_missing]
             if listed:
                 sections.append(f"\n{title}: {', '.join(_shown(name, versions[name]) for name in listed)}.\n")
-    return _HEAD + "".join(table) + "".join(sections)
+    return _HEAD + "".join(table) + _left_out() + "".join(sections)
+
+
+def _left_out() -> str:
+    """What msdump does not mean to have, and what to do instead."""
+    advice = {f"`mindspore.{path}`": text for path, text in NOT_HERE.items()} | _STAYS_MISSING
+    rows = "".join(f"| {name} | {text} |\n" for name, text in advice.items())
+    return f"\n## What stays missing\n\n| of MindSpore | instead |\n|---|---|\n{rows}"
 
 
 def _shown(name: str, version: str) -> str:

@@ -104,6 +104,7 @@ NOT_HERE = {
     "dataset.audio": "Use scipy or torchaudio on arrays, in a function that map calls.",
     "nn.probability": "Write the distribution with mindspore.ops.",
     "nn.sparse": "Write it with dense tensors.",
+    "parallel.auto_parallel": "Wrap the network in mindspore.parallel.AutoParallel: nothing is cut over devices here.",
     "rewrite": "Change the network in Python instead of in its source.",
     "safeguard": "Run the model as it is.",
     "scipy": "Use mindspore.ops, mindspore.numpy, or scipy on arrays.",
