@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msdump.frontends.mindspore.common.dtype import float32, float_type
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor
 from msdump.frontends.mindspore.names import publish
@@ -221,8 +222,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, -target * (input1 - input2) + margin) for targets 1 and -1."""
+    """max(0, -target * (input1 - input2) + margin) for targets 1 and -1; of integers in float32."""
     loss = mul(neg(target), sub(input1, input2))
+    loss = loss if loss.dtype in float_type else cast(loss, float32)
     return _reduced(maximum(add(loss, margin) if margin else loss, 0), reduction)
 
 
