@@ -112,6 +112,8 @@ OTHERS = {
     ("frontends/mindspore/communication/launch.py", "MS_SCHED"): "a value of MS_ROLE",
     ("frontends/mindspore/nn/one_device.py", "MS_WORKER"): "a value of MS_ROLE",
     ("report.py", "MSDUMP_REPORTS"): "what a run hands to child processes; set and read by msdump alone",
+    ("frontends/mindspore/context.py", "MS_ASCEND_CHECK_OVERFLOW_MODE"): "read when a script chooses its device",
+    ("frontends/mindspore/context.py", "INF_NAN_MODE_ENABLE"): "CANN's own; read when a script chooses its device",
     ("_startup/__init__.py", "PYTHONPATH"): "Python's own",
     ("cli/demo.py", "PYTHONPATH"): "Python's own",
     ("cli/dry_run.py", "PYTHONPATH"): "Python's own",

@@ -263,28 +263,12 @@ def test_the_declared_types_that_exist_are_watched_by_mode_2_alone() -> None:
     assert {"ReduceSum", "ReduceMean", "AddN", "BiasAddGrad", "Conv2DBackpropFilter"} <= ATOMIC_OP_TYPES & set(REGISTRY)
 
 
-@pytest.fixture
-def masked_fill() -> Iterator[None]:
-    """-Inf where the mask says so: what libraries write before a softmax."""
-    def_primitive("MaskedFill", ("x", "mask"))
-
-    @def_infer("MaskedFill")
-    def infer(types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
-        return (types[0],)
-
-    @def_kernel("MaskedFill")
-    def kernel(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:
-        out[0][...] = np.where(inputs[1], np.float32(attrs["value"]), inputs[0])
-
-    yield
-    del REGISTRY["MaskedFill"]
-
-
 def overflows_of_attention(mask: Sequence[Sequence[bool]], value: float = -np.inf) -> list[str]:
     graph = Graph()
     scores = graph.add_input("scores", TensorType("float32", (2, 2)))
     masks = graph.add_input("mask", TensorType("bool", (2, 2)))
-    masked = graph.add_node(Primitive("MaskedFill", {"value": value}), [scores, masks], "Default").outputs[0]
+    fill = graph.add_constant(np.array(value, np.float32), "float32")
+    masked = graph.add_node(Primitive("MaskedFill"), [scores, masks, fill], "Default").outputs[0]
     shifted = graph.add_node(Primitive("Add"), [masked, scores], "Default").outputs[0]
     graph.outputs = [graph.add_node(Primitive("Softmax", {"axis": (-1,)}), [shifted], "Default").outputs[0]]
     dumper, _, _, _ = open_dumper()
@@ -293,7 +277,6 @@ def overflows_of_attention(mask: Sequence[Sequence[bool]], value: float = -np.in
     return [found.full_name.rsplit("/", 1)[-1].rsplit("-", 1)[0] for found in dumper.found]
 
 
-@pytest.mark.usefixtures("masked_fill")
 def test_a_mask_is_no_overflow_but_a_nan_that_becomes_of_it_is() -> None:
     assert overflows_of_attention([[False, True], [False, False]]) == []
     assert overflows_of_attention([[True, True], [False, False]]) == ["Softmax"]
