@@ -81,6 +81,7 @@ class OverflowFinder(Dumper):
         self._copies = InputCopies()
         self._unset: dict[int, frozenset[TensorKey]] = {}
         self._states: dict[TensorKey, int] = {}
+        self._graph: Graph | None = None  # of the iteration that runs
 
     def on_graph(self, graph: Graph) -> Sequence[int]:
         watched = WatchedGraph(graph, self._plan)
@@ -153,14 +154,20 @@ class OverflowFinder(Dumper):
     def _forget(self, graph: Graph) -> None:
         # A graph that nobody will look at was not shown before.
         self._states = dict.fromkeys(self._unset.get(graph.graph_id, ()), _FINITE)
+        self._graph = graph
 
     def _state(self, info: TensorInfo, array: Array) -> int:
         """Whether a tensor holds what an overflow leaves; each distinct one is looked at once per step."""
         state = self._states.get(info.key)
         if state is None:
             is_broken = has_non_finite(array, info.dtype) or is_saturated(array)
-            state = self._states[info.key] = _BROKEN if is_broken else _FINITE
+            state = _FINITE if not is_broken else _PLACED if self._is_constant(info.key) else _BROKEN
+            self._states[info.key] = state
         return state
+
+    def _is_constant(self, key: TensorKey) -> bool:
+        """Whether the script wrote a tensor down, such as the -Inf that fills a mask."""
+        return self._graph is not None and any(value.id == key.value_id for value in self._graph.constants)
 
     def _overflowing(self, event: OpEvent, slots: tuple[int, ...]) -> tuple[int, ...]:
         """Those of the outputs with Inf or NaN that tell of an overflow: none where an input was broken already.

@@ -417,7 +417,7 @@ def test_a_checkpoint_that_runs_again_is_no_iteration(tmp_path: Path) -> None:
 
 
 def test_the_flight_recorder_of_a_compiled_model(tmp_path: Path) -> None:
-    """The last steps and that of the trigger hold the border of the model, with a loss that it has not computed itself."""
+    """The last steps and that of the trigger hold the border of the model and a loss made outside of it."""
     model = torch.compile(Block(), backend="aot_eager", fullgraph=True)
     (tmp_path / "ring").mkdir()
     recording = msdump.recorder(tmp_path / "dump", ring=tmp_path / "ring", steps=2, budget="50M")
