@@ -36,7 +36,13 @@ _NOTHING = MemoryUse()
 # The kernels of MindSpore's operators declare the same (`mutates`, `aliases`, `views`), and a test compares them; this
 # table answers without loading them.
 _USES = (
-    (MemoryUse((0,), {0: 0}), "ApplyGradientDescent ApplyProximalGradientDescent Assign AssignAdd AssignSub"),
+    (
+        MemoryUse((0,), {0: 0}),
+        "ApplyGradientDescent ApplyProximalGradientDescent Assign AssignAdd AssignSub IndexAdd InplaceIndexAdd "
+        "ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv ScatterNdMax ScatterNdMin "
+        "ScatterNdMul "
+        "ScatterNdSub ScatterNdUpdate ScatterNonAliasingAdd ScatterSub ScatterUpdate",
+    ),
     (MemoryUse((0, 1), {0: 0}), "ApplyMomentum"),
     (MemoryUse((0, 1)), "AdamNoUpdateParam"),
     (
