@@ -7,6 +7,7 @@ write_report(Contents("dump", measurements=Measurements(has_exponents=True)), "r
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import hashlib
 import html
@@ -87,6 +88,8 @@ def write_report(
 def _write(path: Path, text: bytes) -> None:
     """A report may take the place of a report, and of nothing else."""
     try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if os.path.lexists(path):
             start, _ = read_start(os.fspath(path), len(_START))
             if start != _START:
