@@ -206,7 +206,9 @@ class WatchedGraph(GraphMemory):
         if plan.operands.outputs and not graph.is_open:
             inputs = (value for value in graph.dumped_parameters() if value.kind != SAVED)
             self.parameters = [value for value in inputs if plan.dumps_parameter(value.name)]
-            self.constants = list(enumerate(graph.constants)) if plan.dumps_constants else []
+            # Of a graph of which nothing is selected they would be all that is dumped.
+            is_selected = bool(self.parameters) or any(self.masks)
+            self.constants = list(enumerate(graph.constants)) if plan.dumps_constants and is_selected else []
         self.has_constants_on_disk = False
         self._plan = plan
         self._takes_empty = takes_empty
