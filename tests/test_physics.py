@@ -76,7 +76,8 @@ def test_a_plain_step_touches_no_file_and_measures_nothing(runs: dict[str, Run],
 @pytest.mark.parametrize("kind", ["tensor", "npy"])
 def test_every_distinct_tensor_is_written_once(runs: dict[str, Run], kind: str) -> None:
     run = runs[kind]
-    assert run.names == 170 and len(run.sizes) <= 75
+    # Four names and three tensors of them are of AssignAdd, by which optimizers count their steps since MindSpore 2.1.
+    assert run.names == 174 and len(run.sizes) <= 78
     assert run.dumped["written"] <= 1.01 * sum(run.sizes)
 
 
@@ -91,7 +92,8 @@ def test_a_file_costs_one_open_one_write_and_one_name(runs: dict[str, Run], kind
 
 def test_a_bin_dump_writes_what_its_files_hold(runs: dict[str, Run]) -> None:
     run = runs["bin"]
-    assert run.names == len(run.sizes) == 64
+    # Two of them are AssignAdd and the parameter that it counts in.
+    assert run.names == len(run.sizes) == 66
     assert run.dumped["written"] <= 1.01 * sum(run.sizes)
 
 

@@ -75,7 +75,8 @@ def run_lenet(folder: Path, weights: dict[str, np.ndarray[Any, np.dtype[Any]]], 
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # The release that made the real dump.
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MSDUMP_MINDSPORE_VERSION": "2.0"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "dump"
