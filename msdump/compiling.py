@@ -49,6 +49,7 @@ def compiled(source: Callable[..., Any], signature: Any, **options: Any) -> Call
     import numba
 
     options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, **options}
+    cache = None
     try:
         cache = _cache_of(source)
         dispatcher = numba.njit(**options)(source)
@@ -56,6 +57,9 @@ def compiled(source: Callable[..., Any], signature: Any, **options: Any) -> Call
         dispatcher.compile(signature)
     except Exception:  # noqa: BLE001
         # A full disk, a damaged file in the cache: compile for this process alone. Errors of the code are raised here.
+        if cache is not None:
+            with contextlib.suppress(OSError):
+                cache.flush()  # the next process writes what was damaged anew
         return numba.njit(signature, **options)(source)  # type: ignore[no-any-return]
     dispatcher.disable_compile()
     return dispatcher  # type: ignore[no-any-return]

@@ -82,7 +82,17 @@ def test_damaged_files_in_the_cache_are_compiled_anew(tmp_path: Path) -> None:
     folder = Path(run_in(tmp_path, CODE_FOLDER).strip())
     for file in folder.iterdir():
         file.write_bytes(file.read_bytes()[:40])
-    run_in(tmp_path, LANES)
+    code = (
+        "import hashlib, numpy as np\n"
+        "from msdump.md5 import md5_many\n"
+        "from msdump.md5_lanes import lane_kernel\n"
+        "lane_kernel()\n"
+        "arrays = [np.arange(9000, dtype=np.float32) + number for number in range(16)]\n"
+        "print(list(md5_many(arrays)) == [hashlib.md5(array).hexdigest() for array in arrays])\n"
+    )
+    assert run_in(tmp_path, code) == "True\n"
+    assert run_in(tmp_path, code) == "True\n"
+    assert all(file.stat().st_size > 40 for file in folder.glob("md5_lanes._digest_all-*"))
 
 
 def test_without_a_folder_it_compiles_for_this_process(tmp_path: Path) -> None:
