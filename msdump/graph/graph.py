@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -228,13 +227,8 @@ class Graph:
     # -- after building ---------------------------------------------------------------------------
 
     def number(self, first: int = 0) -> None:
-        """Give every node its op id, so that full names are unique in the graph.
-
-        In execution order; but what an optimizer does before the forward pass, such as counting its steps, comes last:
-        operators of a network have the same names with each optimizer.
-        """
-        ahead = list(itertools.takewhile(lambda node: node.stage == "update", self.nodes))
-        for op_id, node in enumerate([*self.nodes[len(ahead) :], *ahead], first):
+        """Give every node its op id, in execution order, so that full names are unique in the graph."""
+        for op_id, node in enumerate(self.nodes, first):
             node.op_id = op_id
 
     @property

@@ -26,9 +26,9 @@ from mindspore import nn, ops
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.fc1 = nn.Dense(8, 16)
+        self.fc1 = nn.Dense(8, 16, weight_init="normal", bias_init="zeros")
         self.middle = {"log": ops.Log(), "sigmoid": ops.Sigmoid(), "moved": ops.Sigmoid()}[os.environ["MIDDLE"]]
-        self.fc2 = nn.Dense(16, 4)
+        self.fc2 = nn.Dense(16, 4, weight_init="normal", bias_init="zeros")
 
     def construct(self, x):
         x = self.fc1(x)

@@ -82,11 +82,13 @@ def _order(folder: Path, is_dynamic: bool, release: str) -> list[str]:
 def test_order(tmp_path: Path, is_dynamic: bool, release: str, counts: list[str]) -> None:
     order = _order(tmp_path, is_dynamic, release)
     if counts:
-        # A learning rate that changes is looked up by the global step, which is counted first of all.
+        # A learning rate that changes is looked up by the global step; it is counted when the first gradient of a
+        # parameter is there.   Source: order csv of real LeNet-5 runs of 2.0.0 and 2.7.0, with and without a schedule.
         optimizer = [name.rsplit("/", 1) for name in order if name.startswith("Default/optimizer-Momentum")]
         extra = [name for _, name in optimizer if name != "ApplyMomentum"]
         assert sorted(extra) == counts
-        assert "AssignAdd" in {name.rsplit("/", 1)[-1] for name in order[:2]}
+        kinds = [name.rsplit("/", 1)[-1] for name in order]
+        assert len(FORWARD) + 2 < kinds.index("AssignAdd") < kinds.index("ApplyMomentum")
         order = [
             name for name in order
             if not name.startswith("Default/optimizer") or name.endswith("ApplyMomentum")

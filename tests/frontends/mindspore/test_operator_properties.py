@@ -180,11 +180,13 @@ def test_limits_of_two_byte_floats() -> None:
 NOT_DIFFERENCES = {
     "StopGradient": "that is its purpose",
     "SoftmaxCrossEntropyWithLogits": "it counts on labels whose sum is 1",
-    **dict.fromkeys(("BatchNormGrad", "LayerNormGrad", "MaxPoolGrad"), "some operands are results of the others"),
+    **dict.fromkeys(
+        ("BatchNormGrad", "GroupNormGrad", "LayerNormGrad", "MaxPoolGrad"), "some operands are results of the others"
+    ),
     **dict.fromkeys(DRAWS, "nothing flows through draws"),
 }
 # How many of the results have a gradient, where the others are for the gradient alone.
-DIFFERENTIATED = {"BatchNorm": 1, "LayerNorm": 1, "LSTM": 3}
+DIFFERENTIATED = {"BatchNorm": 1, "GroupNorm": 1, "LayerNorm": 1, "LSTM": 3}
 # How many of the operands have one, where the others are constants to MindSpore.
 DIFFERENTIABLE = {
     "BatchNorm": 3,

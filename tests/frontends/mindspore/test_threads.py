@@ -76,7 +76,7 @@ def test_threads_leave_what_they_would_leave_one_after_the_other(
 def test_a_network_that_threads_share_is_compiled_once(config: Callable[..., Path]) -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     root = config()
-    net = nn.Dense(5, 3)
+    net = nn.Dense(5, 3, bias_init="zeros")
     weight = net.weight.asnumpy().copy()
     inputs = [np.full((1, 5), number, np.float32) for number in range(THREADS)]
     results: dict[int, np.ndarray] = {}

@@ -107,7 +107,7 @@ def test_jacobians_of_several_results_and_of_one_with_more() -> None:
     both = ms.jacrev(lambda a: (a * 2.0, a.sum()))(x)
     assert [part.shape for part in both] == [(2, 2), (2,)]
     jacobian, aux = ms.jacrev(lambda a: (a * a, a + 1.0), has_aux=True)(x)
-    assert jacobian.asnumpy().tolist() == [[2, 0], [0, 4]] and aux[0].asnumpy().tolist() == [2, 3]
+    assert jacobian.asnumpy().tolist() == [[2, 0], [0, 4]] and aux.asnumpy().tolist() == [2, 3]
     net = nn.Dense(2, 1)
     results, vjp_fn = ms.vjp(net, Tensor(np.ones((1, 2), np.float32)), weights=net.trainable_params())
     inputs, weights = vjp_fn(Tensor(np.ones(results.shape, np.float32)))

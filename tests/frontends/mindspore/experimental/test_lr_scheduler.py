@@ -138,7 +138,7 @@ class _Plain(optim.Optimizer):
 
 
 def test_an_optimizer_of_the_script_trains(either_mode: int) -> None:
-    net = nn.Dense(3, 1, weight_init="ones")
+    net = nn.Dense(3, 1, weight_init="ones", bias_init="zeros")
     optimizer = _Plain(net.trainable_params()[:1], 0.25)
     optimizer.add_param_group({"params": net.trainable_params()[1], "lr": 0.5})
     x = Tensor(np.ones((2, 3), np.float32))
