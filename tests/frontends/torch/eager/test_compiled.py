@@ -22,6 +22,7 @@ from torch._dynamo.backends.debugging import aot_eager  # noqa: E402
 from torch.utils._python_dispatch import _get_current_dispatch_mode as current_mode  # noqa: E402
 
 import msdump  # noqa: E402
+from msdump import opening  # noqa: E402
 from msdump.frontends.torch.eager.regions import Region, RegionCounts  # noqa: E402
 from tests.frontends.torch.eager.test_watch import ROOT, config, names  # noqa: E402
 
@@ -29,8 +30,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is compiled, and no backend of msdump's was in use, as these have all compiled anew for each dump."""
     torch._dynamo.reset()
+    monkeypatch.setattr(opening, "_compilers", [])
     yield
     torch._dynamo.reset()
 
