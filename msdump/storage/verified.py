@@ -62,7 +62,8 @@ class Verified:
     def keep(self, source: Source, positions: set[int]) -> None:
         """Remember them for the archive as it is now."""
         key = _key(source)
-        if key is None or time.time_ns() - max(key[3:]) < _SETTLED_NS:
+        # An object of a store has no times: another content is another stamp.
+        if key is None or (source.state_ns and time.time_ns() - max(key[3:]) < _SETTLED_NS):
             return
         blob = np.array(sorted(positions), np.int64).tobytes()
         with contextlib.suppress(sqlite3.Error, OSError, WriteError), self._database(is_new=True) as database, database:
