@@ -24,9 +24,11 @@ import doctest
 import io
 import json
 import math
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 import zlib
@@ -622,6 +624,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the names that this expression matches")
     parser.add_argument("--all", action="store_true", help="also what docs/compatibility.md gives a reason for")
     given = parser.parse_args()
+    given.files = [path.absolute() for path in given.files]
+    if given.command != "compare":
+        # MindSpore writes what it knows of errors below the working folder.
+        os.chdir(tempfile.mkdtemp(prefix="mindspore-sample-"))
     if given.command == "collect":
         collect(given.files[0], given.seed, given.count, given.only)
     elif given.command == "run":

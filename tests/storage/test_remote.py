@@ -214,7 +214,7 @@ def bucket(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.slow
 def test_a_dump_is_sent_opened_and_compared_by_ranges(
-    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, golden = _dump(tmp_path / "mine", change=1.0), _dump(tmp_path / "golden")
     for dump in (mine, golden):
@@ -227,7 +227,7 @@ def test_a_dump_is_sent_opened_and_compared_by_ranges(
     expected = capsys.readouterr().out.replace(str(mine), "MINE").replace(str(golden), "GOLDEN")
     # 32 tensors of 160 kB on each side: equal ones are held against their hashes once.
     for most_bytes in (12 << 20, 3 << 20):
-        remote._blocks.clear()
+        monkeypatch.setattr(remote, "_blocks", remote._Blocks())
         before = traffic.bytes_read
         assert main(["compare", f"{bucket}/mine", f"{bucket}/golden"]) == 1
         told = capsys.readouterr().out.replace(f"{bucket}/mine", "MINE").replace(f"{bucket}/golden", "GOLDEN")
