@@ -307,11 +307,12 @@ def as_file(place: Path) -> None:
 
 
 def as_folder_of_another(place: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a folder away")
     place.mkdir(mode=0o777)
     (place / "state_0").mkdir()
-    os.chown(place, 65534, 65534)
+    try:
+        os.chown(place, 65534, 65534)
+    except OSError:
+        pytest.skip("only root of the whole machine can give a folder away")
 
 
 @pytest.mark.parametrize("make", [as_link, as_file, as_folder_of_another])
