@@ -98,7 +98,7 @@ from msdump.formats.atomic import Folder
 
 write = Folder.write
 def slow(*arguments, **options):
-    time.sleep(0.25)
+    time.sleep(0.5)
     return write(*arguments, **options)
 Folder.write = slow
 

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+import msdump  # noqa: E402
 from msdump.cli.report_text import plain_text  # noqa: E402
 from msdump.frontends.torch import backend, outside, redirect  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
@@ -198,6 +199,20 @@ def test_calls_of_two_threads_are_counted_apart() -> None:
 
 def test_a_model_in_one_graph_has_nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dumping.configure(tmp_path, monkeypatch)
+    assert "outside" not in run(torch.nn.Linear(4, 4))
+
+
+def test_what_an_earlier_dump_saw_compiled_is_no_part_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    dumping.configure(tmp_path / "first", monkeypatch)
+    with msdump.watch(config=tmp_path / "first" / "data_dump.json") as watch:
+        torch.compile(torch.nn.Linear(4, 4), backend="eager")(torch.ones(1, 4))
+    report = watch.report()
+    assert report is not None and any("compiled by torch.compile" in line for line in report.outside)
+    dumping.configure(tmp_path / "second", monkeypatch)
     assert "outside" not in run(torch.nn.Linear(4, 4))
 
 

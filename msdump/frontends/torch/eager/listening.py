@@ -16,7 +16,7 @@ import torch
 from torch._dynamo.variables import nn_module
 
 from msdump import sessions
-from msdump.frontends.torch.eager.regions import Region, regions
+from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.operators import results_in
 
 # Source: PyTorch, `torch.optim.Optimizer.profile_hook_step`, which names each step after the class.
@@ -90,7 +90,6 @@ class Listening:
     def begin(self, listener: Listener) -> None:
         with sessions.lock:
             if not self.listeners:
-                regions.forget()
                 self._install()
             self.listeners = (*self.listeners, listener)
 

@@ -78,7 +78,7 @@ class RegionCounts:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing has run: in a process that was forked, and where the first program begins."""
+        """Nothing has run: in a process that was forked, and where a session begins."""
         self._lock = threading.Lock()
         self._runs: Counter[str] = Counter()
         self._shown: Counter[str] = Counter()
