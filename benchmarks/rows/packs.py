@@ -147,10 +147,9 @@ def _forget(path: Path) -> None:
     most=5,
 )
 def compare(bench: Bench) -> Iterator[Mapping[str, Sample]]:
-    from msdump.storage.cache import verified
-
     from msdump.analysis.compare.dumps import compare_dumps
     from msdump.storage.packs import _packs
+    from msdump.storage.verified import verified
 
     with scratch("disk") as folder:
         verified.folder = lambda: folder / "cache"
