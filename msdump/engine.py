@@ -124,6 +124,7 @@ class GraphSession(Session):
         self._final: Report | None = None
         self._before_end: list[Callable[[], None]] = []
         self._step_ends: list[Callable[[], None]] = []
+        self._remarks: list[Callable[[], tuple[str, ...]]] = []
         if recorder is not None:
             recorder.flush = self._drain
 
@@ -139,6 +140,10 @@ class GraphSession(Session):
     def call_before_end(self, function: Callable[[], None]) -> None:
         """Call it before the observers are closed: it has more to show them."""
         self._before_end.append(function)
+
+    def add_remarks(self, function: Callable[[], tuple[str, ...]]) -> None:
+        """It says, a line for each place, what of the script this session could not see, also after its end."""
+        self._remarks.append(function)
 
     def reload_with(self, reloader: Reloader) -> None:
         """Ask it before each iteration for another plan."""
@@ -262,7 +267,8 @@ class GraphSession(Session):
         )
 
     def _outside(self) -> tuple[str, ...]:
-        return (*(() if self.recorder is None else self.recorder.lines), *remarks())
+        own = (line for function in self._remarks for line in function())
+        return (*(() if self.recorder is None else self.recorder.lines), *own, *remarks())
 
     def _drain(self, timeout: float | None) -> None:
         for pool in self.pools:

@@ -79,14 +79,12 @@ def torch_is_at_least(version: tuple[int, int]) -> bool:
 
 
 def _ran_outside() -> tuple[str, ...]:
-    """What ran outside of captured graphs, whichever backend compiled the models, and, where operators are watched,
-    what ran compiled; () when nothing was compiled."""
+    """What ran outside of captured graphs, whichever backend compiled the models; () when nothing was compiled."""
     if "torch._dynamo.symbolic_convert" not in sys.modules:
         return ()
     from msdump.frontends.torch.outside import lines
 
-    watched = sys.modules.get("msdump.frontends.torch.eager.regions")
-    return lines() if watched is None else (*lines(), *watched.regions.lines())
+    return lines()
 
 
 sessions.add_remarks(_ran_outside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,6 @@ def steps_of(session: GraphSession) -> Steps:
     global _steps
     with sessions.lock:
         if _steps is None or _steps[0] is not session:
-            # What ran compiled under the session before this one is none of its business.
-            watched = sys.modules.get("msdump.frontends.torch.eager.regions")
-            if watched is not None:
-                watched.regions.forget()
             _steps = session, Steps(session.next_iteration)
         return _steps[1]
 

@@ -22,7 +22,7 @@ from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
 from msdump.frontends.torch.eager.messages import Messages, Transfer
-from msdump.frontends.torch.eager.regions import Region, regions
+from msdump.frontends.torch.eager.regions import Region, counts_of
 from msdump.frontends.torch.eager.scopes import NodeScopes, Scopes, plain_name
 from msdump.frontends.torch.eager.signatures import Signature, Tensor, signature_of
 from msdump.frontends.torch.eager.stage import Call, Stage, info_of
@@ -97,6 +97,7 @@ class EagerProgram:
         self._is_forked = False
         self._names: TensorMap[str] = TensorMap()
         self._layouts = layouts_of(session)
+        self._counts = counts_of(session)
         self._messages = Messages()
         self._has_reduced = False
         self._compared: set[tuple[TensorKey, tuple[int, ...]]] = set()
@@ -212,7 +213,7 @@ class EagerProgram:
                 if stage.is_watched:
                     with self._inside_region():
                         return self._watch_region(stage_id, stage, node, region, function, args, keywords)
-                regions.count(region, False)
+                self._counts.count(region, False)
         with self._inside_region():
             return function(*args, **keywords)
 
@@ -351,7 +352,7 @@ class EagerProgram:
         if self._messages.are_pending:
             self._settle(region, region.tensors(args, keywords), name)
         is_selected = self._selects(scope, region.op_type, number)
-        regions.count(region, is_selected)
+        self._counts.count(region, is_selected)
         try:
             if is_selected:
                 return self._show_region(stage, scope, number, name, region, function, args, keywords, held)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo import eval_frame, external_utils
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from msdump import sessions
 from msdump.frontends.torch.eager.signatures import Tensor, tensors_in
 from msdump.graph.types import SourceLine
+
+if TYPE_CHECKING:
+    from msdump.engine import GraphSession
 
 _MAX_LINES = 20
 # Names of the code that Dynamo makes where it goes on after a graph break.
@@ -75,10 +79,6 @@ class RegionCounts:
     """How often each region ran, by its place. Any thread may count."""
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing has run: in a process that was forked, and where a session begins."""
         self._lock = threading.Lock()
         self._runs: Counter[str] = Counter()
         self._shown: Counter[str] = Counter()
@@ -112,7 +112,14 @@ def _times(count: int) -> str:
     return f"{count} time{'' if count == 1 else 's'}"
 
 
-regions = RegionCounts()
+def counts_of(session: GraphSession) -> RegionCounts:
+    """Those of a session, which all programs that it watches share; its report has their lines."""
+    with sessions.lock:
+        counts = _counts.get(session)
+        if counts is None:
+            counts = _counts[session] = RegionCounts()
+            session.add_remarks(counts.lines)
+        return counts
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=regions.forget)
+
+_counts: weakref.WeakKeyDictionary[GraphSession, RegionCounts] = weakref.WeakKeyDictionary()
