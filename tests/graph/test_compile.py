@@ -94,3 +94,31 @@ def test_training_moves_the_weights() -> None:
     for value in graph.parameters:
         assert value.parameter is not None
         assert not np.array_equal(before[value.name], value.parameter.array), value.name
+
+
+def _counting_graph(is_read: bool) -> Graph:
+    """An update that waits for no gradient, and an operator of the network that may read what it wrote."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType("float32", (2,)))
+    weight = graph.add_parameter(Parameter("weight", np.ones(2, np.float32), "float32"))
+    step = graph.add_parameter(Parameter("global_step", np.zeros(2, np.float32), "float32"))
+    graph.add_node(Primitive("AssignAdd"), [step, x], "Default/optimizer-Plain", stage="update")
+    read = [graph.add_node(Primitive("Neg"), [step], "Default").outputs[0]] if is_read else []
+    product = graph.add_node(Primitive("Mul"), [x, weight], "Default").outputs[0]
+    loss = graph.add_node(Primitive("ReduceSum", {"axis": (), "keep_dims": False}), [product], "Default").outputs[0]
+    (gradient,) = gradients(graph, loss, [weight])
+    assert gradient is not None
+    graph.add_node(Primitive("AssignSub"), [weight, gradient], "Default/optimizer-Plain", stage="update")
+    graph.outputs = [loss, *read]
+    return finish(graph)
+
+
+def test_an_update_that_waits_for_nothing_comes_beside_the_first_that_does() -> None:
+    order = [node.op_type for node in _counting_graph(is_read=False).nodes]
+    assert order[-2:] == ["AssignAdd", "AssignSub"]
+
+
+def test_what_reads_an_update_comes_behind_it() -> None:
+    graph = _counting_graph(is_read=True)
+    assert [node.op_type for node in graph.nodes][:2] == ["AssignAdd", "Neg"]
+    assert [node.op_id for node in graph.nodes] == list(range(len(graph.nodes)))
