@@ -624,18 +624,19 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the names that this expression matches")
     parser.add_argument("--all", action="store_true", help="also what docs/compatibility.md gives a reason for")
     given = parser.parse_args()
-    given.files = [path.absolute() for path in given.files]
-    if given.command != "compare":
-        # MindSpore writes what it knows of errors below the working folder.
-        os.chdir(tempfile.mkdtemp(prefix="mindspore-sample-"))
-    if given.command == "collect":
-        collect(given.files[0], given.seed, given.count, given.only)
-    elif given.command == "run":
-        run(*given.files, given.msdump, given.only)
-    elif given.command == "_some":
-        run_some(*given.files, given.msdump, given.first, given.only)
-    else:
-        return compare(*given.files, given.all)
+    files = [path.absolute() for path in given.files]
+    if given.command == "compare":
+        return compare(*files, given.all)
+    if given.command == "_some":
+        run_some(*files, given.msdump, given.first, given.only)
+        return 0
+    # MindSpore writes what it knows of errors below the working folder.
+    with tempfile.TemporaryDirectory(prefix="mindspore-sample-") as folder:
+        os.chdir(folder)
+        if given.command == "collect":
+            collect(files[0], given.seed, given.count, given.only)
+        else:
+            run(*files, given.msdump, given.only)
     return 0
 
 
