@@ -71,6 +71,7 @@ def test_op_ids_are_unique_and_rising(lenet_step: nn.Cell) -> None:
 
 
 def test_parameter_order_is_that_of_mindspore(lenet_step: nn.Cell) -> None:
+    """That of 2.0, which has no count of steps: docs/compatibility.md."""
     (graph,) = graphs_of(lenet_step)
     names = [value.name for value in graph.parameter_order]
     head = [*LAYERS, "inputs0", "inputs1", "global_step", "moments.fc3.bias", "learning_rate", "momentum"]

@@ -120,24 +120,13 @@ def test_values_are_those_of_numpy(name: str) -> None:
 
 
 def test_every_function_has_a_case() -> None:
-    others = {
-        "array",
-        "asarray",
-        "asfarray",
-        "empty",
-        "empty_like",
-        "rand",
-        "randn",
-        "randint",
-        "isscalar",
-        "round",
-        "pad",
-    }
+    others = {"array", "asarray", "asfarray", "empty", "empty_like", "rand", "randn", "randint", "isscalar", "round"}
     functions = {
         name for name in mnp.__all__ if callable(getattr(mnp, name)) and not isinstance(getattr(mnp, name), type)
     }
     dtypes = {name for name in functions if isinstance(getattr(mnp, name), type(ms.float32))}
-    assert functions - dtypes - CASES.keys() - others == set()
+    # test_numpy_pad.py has those of pad.
+    assert functions - dtypes - CASES.keys() - others - {"pad"} == set()
 
 
 def test_data_are_int32_and_float32() -> None:
