@@ -24,13 +24,13 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from msdump.addresses import without_secrets
-
 
 class MsdumpError(Exception):
     """Base of all errors that msdump raises on purpose."""
 
     def __init__(self, *args: object) -> None:
+        from msdump.addresses import without_secrets
+
         super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
 
 
