@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -229,18 +229,19 @@ def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -
 def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> Infer:
     @lru_cache(maxsize=1024)
     def inferred(types: tuple[TensorType, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[TensorType, ...]:
+        types_of = partial(_types_of_tensors, compute)
         try:
             torch_of(op_type)
         except KernelNotFoundError:
             if on_arrays is None:
                 raise
-            return _types_of_arrays(on_arrays, types, dict(attrs))
+            types_of = partial(_types_of_arrays, on_arrays)
         try:
-            return _types_of_tensors(compute, types, dict(attrs))
+            return types_of(types, dict(attrs))
         except _REFUSALS as error:
             got = ", ".join(str(type_) for type_ in types)
             reason = str(error).strip().partition("\n")[0]
-            is_of_dtype = _is_about_dtypes(error) or _fits_as_floats(compute, types, dict(attrs))
+            is_of_dtype = _is_about_dtypes(error) or _fits_as_floats(types_of, types, dict(attrs))
             kind = OperandTypeError if is_of_dtype else OperandValueError
             raise kind(f"expected operands that it takes, got {got}: {reason}") from error
 
@@ -250,14 +251,14 @@ def _infer(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -> In
     return infer
 
 
-def _fits_as_floats(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> bool:
+def _fits_as_floats(types_of: Infer, types: Sequence[TensorType], attrs: Attrs) -> bool:
     """Whether the operator takes float32 in the place of dtypes that are neither floats of four bytes nor indices."""
     usual = ("float32", "float64", "int32", "int64")
     floats = [type_ if type_.dtype in usual else TensorType("float32", type_.shape) for type_ in types]
     if floats == list(types):
         return False
     try:
-        _types_of_tensors(compute, floats, attrs)
+        types_of(floats, attrs)
     except (*_REFUSALS, OperandValueError):
         return False
     return True
