@@ -14,7 +14,10 @@ from tests.readme_block import command_blocks
 from tests.snippets import PAGES, ROOT, run_page, snippets
 
 NEEDS_ONNX = {"docs/acl.md", "docs/acl-scenes.md", "docs/acl-story.md"}
-NEEDS_TORCH = {"docs/torchair-debug-save.md", "docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"}
+NEEDS_TORCH = {
+    *("docs/msprobe.md", "docs/reload.md", "docs/torch-eager.md", "docs/torchair-debug-save.md"),
+    *("docs/torchair-graph-dump.md", "docs/torchair-graph-mode.md"),
+}
 _CODE = re.compile(r"^(`{3,})(\w*).*?\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from msdump.errors import ConfigError
 from msdump.integrations import serving
 from tests.frontends.torch.eager.test_watch import config
