@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.reference import compare_samples
 from tests.reference import mindspore_sample as sample
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
@@ -46,12 +47,12 @@ def failed(*names: str, text: str = "", variant: str = "plain") -> dict[str, Any
     ],
 )
 def test_what_counts_as_a_difference(theirs: Any, ours: Any, kind: str) -> None:
-    assert (sample.difference(theirs, ours) or ("",))[0] == kind
+    assert (compare_samples.difference(theirs, ours) or ("",))[0] == kind
 
 
 def test_every_reason_is_a_row_of_the_page() -> None:
     points = {line.split("|")[1].strip() for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "}
-    assert set(sample.EXPECTED.values()) - points == {sample.MISSING}
+    assert set(compare_samples.EXPECTED.values()) - points == {compare_samples.MISSING}
 
 
 def test_calls_are_computed_and_equal_themselves(tmp_path: Path) -> None:
@@ -71,11 +72,11 @@ def test_calls_are_computed_and_equal_themselves(tmp_path: Path) -> None:
     script, rows = Path(sample.__file__), tmp_path / "rows.jsonl"
     command = [sys.executable, str(script), "run", str(tmp_path / "calls.json"), str(rows), "--msdump"]
     subprocess.run(command, check=True, cwd=script.parents[2])
-    found = sample.rows_of(rows)
+    found = compare_samples.rows_of(rows)
     assert len(found) == len(calls) * len(sample.VARIANTS)
     first = found[0]["results"][0]["tensor"]
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(first["data"]), np.float32), [1, np.e], rtol=1e-6)
     gradient = sample.array_from(found[sample.VARIANTS.index("grad")]["results"][0]["tensor"])
     np.testing.assert_allclose(gradient, [1, np.e * np.cos(1)], rtol=1e-5)
-    assert sample.compare(rows, rows, is_all=True) == 1  # the name that is missing
-    assert sample.compare(rows, rows, is_all=False) == 0
+    assert compare_samples.compare(rows, rows, is_all=True) == 1  # the name that is missing
+    assert compare_samples.compare(rows, rows, is_all=False) == 0
