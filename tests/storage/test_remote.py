@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -140,10 +141,17 @@ def test_blocks_are_read_once(memory: str, tmp_path: Path) -> None:
 # -- a real server -----------------------------------------------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+_PORTS = [f"{name}.port{kind}" for name in ("s3", "master", "volume", "filer") for kind in ("", ".grpc")]
+_PORTS += ["s3.port.iceberg", "s3.port.lance"]
+
+
+def _free_ports(names: Sequence[str]) -> dict[str, int]:
+    """A port for each name. All are held together, as the system may give one that was let go a second time."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in names]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return {name: int(one.getsockname()[1]) for name, one in zip(names, sockets, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -160,48 +168,48 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         ]
     }
     (folder / "keys.json").write_text(json.dumps(keys))
-    ports = {name: _free_port() for name in ("s3.port", "master.port", "volume.port", "filer.port")}
-    grpc = {f"{name}.grpc": _free_port() for name in ports}
-    ports |= {name: _free_port() for name in ("s3.port.iceberg", "s3.port.lance")}
-    options = [f"-{name}={port}" for name, port in {**ports, **grpc}.items()]
-    command = [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3", "-filer", *options]
+    command = [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3", "-filer"]
     command += [f"-s3.config={folder / 'keys.json'}", "-master.volumeSizeLimitMB=64", "-volume.max=20"]
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-    try:
-        _wait_for(ports["s3.port"], folder / "log")
-        _make_bucket(f"http://127.0.0.1:{ports['filer.port']}/buckets/dump/", folder / "log")
+    with ExitStack() as stack:
+        ports = _start_server(command, folder, stack)
         yield {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_REGION": "us-east-1",
         }
-    finally:
+
+
+def _start_server(command: list[str], folder: Path, stack: ExitStack) -> dict[str, int]:
+    """Its ports, by name, once it answers; `stack` ends it. It starts anew where another program took one of them."""
+    log = folder / "log"
+    for _ in range(5):
+        ports = _free_ports(_PORTS)
+        options = [f"-{name}={port}" for name, port in ports.items()]
+        with open(log, "wb") as file:
+            process = subprocess.Popen([*command, *options], stdout=file, stderr=file, cwd=folder)
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        if _is_ready(ports, process):
+            return ports
         process.kill()
-        process.wait()
+        if b"address already in use" not in log.read_bytes():
+            break
+    pytest.fail("the server does not answer:\n" + log.read_text()[-2000:])
 
 
-def _wait_for(port: int, log: Path) -> None:
-    deadline = time.monotonic() + 90
-    while True:
+def _is_ready(ports: dict[str, int], process: subprocess.Popen[bytes]) -> bool:
+    """Whether it answers and has made the bucket, in the end; False where it ended instead."""
+    deadline = time.monotonic() + 150
+    make_bucket = urllib.request.Request(f"http://127.0.0.1:{ports['filer.port']}/buckets/dump/", method="POST")
+    while process.poll() is None and time.monotonic() < deadline:
         try:
-            socket.create_connection(("127.0.0.1", port), 5).close()
-            return
+            socket.create_connection(("127.0.0.1", ports["s3.port"]), 5).close()
+            with urllib.request.urlopen(make_bucket, timeout=5):
+                return True
         except OSError:
-            assert time.monotonic() < deadline, log.read_text()[-2000:]
             time.sleep(0.2)
-
-
-def _make_bucket(url: str, log: Path) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=5):
-                return
-        except OSError:
-            assert time.monotonic() < deadline, log.read_text()[-2000:]
-            time.sleep(0.2)
+    return False
 
 
 @pytest.fixture
