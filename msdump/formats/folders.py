@@ -85,7 +85,8 @@ def make_dirs(path: str | os.PathLike[str], mode: int = 0o700) -> None:
 
 
 def claim_dir(path: str | os.PathLike[str], mode: int = 0o700) -> bool:
-    """Make a folder that nobody else has made, and its missing parents; False when it is there already.
+    """Make a folder that nobody else has made, and its missing parents; False when it is there already, or was removed
+    at once.
 
     Raises: WriteError when the system refuses, or a file sits above it.
     """
@@ -124,9 +125,14 @@ def _make_dir(parent_fd: int, folder: str, mode: int, is_claimed: bool = False) 
     name = os.path.basename(folder)
     try:
         os.mkdir(name, mode, dir_fd=parent_fd)
-        status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
-        if stat.S_IMODE(status.st_mode) != mode:
-            _set_folder_mode(parent_fd, name, mode)
+        try:
+            status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
+            if stat.S_IMODE(status.st_mode) != mode:
+                _set_folder_mode(parent_fd, name, mode)
+        except FileNotFoundError:  # another process took it for a leftover
+            if is_claimed:
+                return False
+            raise
     except FileExistsError as error:
         if is_claimed or _is_folder(parent_fd, name):
             return False  # another process was faster

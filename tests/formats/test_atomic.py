@@ -437,7 +437,7 @@ def test_the_scratch_folder_of_a_living_process_stays(tmp_path: Path) -> None:
         process.kill()
 
 
-@pytest.mark.parametrize("moment", ["before its lock", "before it is locked"])
+@pytest.mark.parametrize("moment", ["when it is made", "before its lock", "before it is locked"])
 def test_a_scratch_folder_that_was_taken_for_a_leftover_is_made_again(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -449,7 +449,11 @@ def test_a_scratch_folder_that_was_taken_for_a_leftover_is_made_again(
             remove_leftovers(tmp_path)
             assert os.listdir(tmp_path) == []
 
-    claim, flock = atomic.claim_dir, fcntl.flock
+    claim, flock, mkdir = atomic.claim_dir, fcntl.flock, os.mkdir
+
+    def make_and_sweep(*args: Any, **keywords: Any) -> None:
+        mkdir(*args, **keywords)
+        sweep()
 
     def claim_and_sweep(path: Path) -> bool:
         claimed = claim(path)
@@ -461,7 +465,9 @@ def test_a_scratch_folder_that_was_taken_for_a_leftover_is_made_again(
             sweep()
         flock(fd, how)
 
-    if moment == "before its lock":
+    if moment == "when it is made":
+        monkeypatch.setattr(os, "mkdir", make_and_sweep)
+    elif moment == "before its lock":
         monkeypatch.setattr(atomic, "claim_dir", claim_and_sweep)
     else:
         monkeypatch.setattr(atomic.fcntl, "flock", sweep_and_lock)
