@@ -23,13 +23,16 @@ def main(path: Path, ring: Path, rank: int, ranks: int, last: int, victim: int, 
         block = stack.enter_context(msdump.recorder(path, ring=ring, steps=3, budget="50M"))
         if is_gloo:
             stack.enter_context(msdump.watch())
-        for number in range(last + 2):
+        for number in range(last + 1):
             result = step(number, -1.0 if number == last and rank == 1 else 1.5)
-            if number == last:
+            if number == last and rank == victim:
                 (path / f"reached_{rank}").touch()
-                if rank == victim:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGKILL)
             block.step(loss=result)
+            if number == last:
+                # The step is over, with whatever it has to keep, before anybody ends this process.
+                (path / f"reached_{rank}").touch()
+                signal.pause()
 
 
 def _step(path: Path, rank: int, ranks: int, stack: ExitStack) -> Any:
