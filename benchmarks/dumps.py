@@ -39,7 +39,7 @@ def write_npy_dump(folder: Path, sizes: Sequence[int], noise: float = 0.0, shape
 def write_bin_dump(folder: Path, sizes: Sequence[int]) -> int:
     """Dump files of one float32 output each; all bytes."""
     from msdump.formats.bin import bin_chunks
-    from msdump.records import TensorRecord
+    from msdump.tensors.records import TensorRecord
 
     values = np.random.default_rng(0).standard_normal(max(sizes) // 4).astype(np.float32)
     folder.mkdir()

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import duckdb
 
-from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT
 from msdump.ranks.tables import TABLE_COLUMNS
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT
 
 TYPES = {INTEGER: "BIGINT", NUMBER: "DOUBLE", FLAG: "BOOLEAN", TEXT: "VARCHAR", SIZES: "BIGINT[]"}
 NEIGHBOURS = 8

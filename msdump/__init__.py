@@ -29,7 +29,8 @@ import importlib
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from msdump.aliases import FRONTENDS, install_aliases, install_own_names
+from msdump._version import __version__
+from msdump.frontends.aliases import FRONTENDS, install_aliases, install_own_names
 
 if TYPE_CHECKING:
     from msdump import errors
@@ -38,15 +39,13 @@ if TYPE_CHECKING:
     from msdump.analysis import find_non_finite as find_nan
     from msdump.analysis import tensor_statistics as stat
     from msdump.analysis.overview.dump import Dump
+    from msdump.engine.opening import dump
+    from msdump.engine.recorder import recorder
     from msdump.formats.dump_dir import DumpDir
     from msdump.formats.dump_tensor import DumpedTensor
     from msdump.frontends.torch import watch
-    from msdump.opening import dump
-    from msdump.recorder_block import recorder
 
     open = Dump.open
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DumpDir",
@@ -70,10 +69,10 @@ _PLACE_BY_NAME = {
     "DumpedTensor": ("msdump.formats.dump_tensor", "DumpedTensor"),
     "compare": ("msdump.analysis", "compare_dumps"),
     "convert": ("msdump.analysis", "convert_dump"),
-    "dump": ("msdump.opening", "dump"),
+    "dump": ("msdump.engine.opening", "dump"),
     "find_nan": ("msdump.analysis", "find_non_finite"),
     "open": ("msdump.analysis.overview.dump", "Dump.open"),
-    "recorder": ("msdump.recorder_block", "recorder"),
+    "recorder": ("msdump.engine.recorder", "recorder"),
     "stat": ("msdump.analysis", "tensor_statistics"),
     "watch": ("msdump.frontends.torch", "watch"),
 }

@@ -80,7 +80,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_session_left_open(clean_environment: None) -> Iterator[None]:
     """One process has one dump session; here each test may open its own."""
     yield
-    sessions = sys.modules.get("msdump.sessions")
+    sessions = sys.modules.get("msdump.process.sessions")
     if sessions is not None:
         sessions.reset_for_tests()
 

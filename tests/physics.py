@@ -46,7 +46,7 @@ def _digest(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Count from now on. The calls go through these names: modules take them from `os`, `np` and `stats` each time."""
-    from msdump import stats
+    from msdump.statistics import stats
 
     def as_written(result: int, _: Any) -> dict[str, int]:
         return {"writes": 1, "written": result}
@@ -66,7 +66,7 @@ def install() -> None:
 def main() -> None:
     step = lenet_step(8)
     install()
-    from msdump import opening
+    from msdump.engine import opening
 
     each = []
     for _ in range(int(sys.argv[1])):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msdump import opening, sessions
 from msdump.dumpers.tally import Tally
-from msdump.engine import GraphSession
+from msdump.engine import opening
+from msdump.engine.graphs import GraphSession
 from msdump.graph.run import Observer
+from msdump.process import sessions
 from tests.plans import plain_plan
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump import sessions
 from msdump.errors import DumpError
+from msdump.process import sessions
 from tests.faults.scripts import ENTRIES, Entry
 
 BUDGET = "MSDUMP_DISK_BUDGET"

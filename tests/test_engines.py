@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import opening, sessions
-from msdump.engine import GraphSession
+from msdump.engine import opening
+from msdump.engine.graphs import GraphSession
 from msdump.errors import DumpError
 from msdump.formats.bin import read_bin
 from msdump.formats.npy_reader import read_npy
@@ -26,6 +26,7 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
+from msdump.process import sessions
 
 
 def small_graph(is_dynamic: bool = False) -> Graph:

@@ -14,7 +14,7 @@ import msdump
 
 ROOT = Path(__file__).resolve().parent.parent
 # Compiles a kernel, as a first run does.
-USE = "import msdump.md5_lanes as lanes, msdump; lanes.lane_kernel(); print(msdump.__file__)"
+USE = "import msdump.statistics.md5_lanes as lanes, msdump; lanes.lane_kernel(); print(msdump.__file__)"
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("numba")

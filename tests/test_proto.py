@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from msdump import dtypes
 from msdump._proto import checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2, mind_ir_pb2
+from msdump.tensors import dtypes
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = [checkpoint_pb2, debug_graph_pb2, dump_data_pb2, ge_ir_pb2, mind_ir_pb2]

@@ -173,7 +173,9 @@ def check_opdebug(path: Path, operator: BinFile, operator_path: Path) -> None:
 def test_pictures_that_lie_around_are_taken(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     python(tmp_path, "make_digits.py", "datasets/cifar10/train")
-    code = "import runpy, sys; from msdump.aliases import install_aliases; install_aliases(prefer_real=False)\n"
+    code = (
+        "import runpy, sys; from msdump.frontends.aliases import install_aliases; install_aliases(prefer_real=False)\n"
+    )
     code += f"print(runpy.run_path({str(SAMPLES / 'train_alexnet.py')!r})['find_pictures']())"
     assert run(tmp_path, sys.executable, "-c", code).split() == ["datasets/cifar10/train"]
     assert not (tmp_path / "datasets/digits").exists()

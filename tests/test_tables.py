@@ -11,9 +11,9 @@ import pytest
 
 import msdump.frontends.mindspore.ops  # fills the registry, as the kernels do
 import msdump.kernels  # noqa: F401
-from msdump import dtypes
 from msdump.graph.primitive import REGISTRY
-from msdump.stats import STATISTIC_CATEGORIES
+from msdump.statistics.stats import STATISTIC_CATEGORIES
+from msdump.tensors import dtypes
 
 ROOT = Path(__file__).resolve().parent.parent / "msdump"
 
@@ -24,9 +24,9 @@ DTYPES = {
         "analysis/compare/bounds.py",
         "BOUNDS",
     ): "how far apart two results of a dtype may be: a judgement, no fact of the dtype",
-    ("stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",
-    ("frames.py", "to_polars"): "types of columns, as polars names them",
-    ("frames.py", "to_pandas"): "types of columns, as pandas names them",
+    ("statistics/stats.py", "_JOINED"): "which dtypes one call measures for many small tensors",
+    ("tables/frames.py", "to_polars"): "types of columns, as polars names them",
+    ("tables/frames.py", "to_pandas"): "types of columns, as pandas names them",
     ("frontends/mindspore/common/dtype.py", "__all__"): "the names that scripts import",
     ("frontends/mindspore/common/dtype.py", "_OF_PYTHON"): "what MindSpore makes of Python's types",
     ("frontends/mindspore/common/sparse_tensor.py", "_indices"): "what MindSpore takes for indices",
@@ -43,16 +43,16 @@ DTYPES = {
     ("frontends/mindspore/ops/in_place.py", "_MAX_RANDOM"): "integers that random_ draws for a dtype",
     ("kernels/torch_operator.py", "_fits_as_floats"): "dtypes that most operators of PyTorch take",
     ("frontends/torchair/passes/apply_pattern_passes.py", "_WIDER"): "which casts lose nothing, in dtypes of PyTorch",
-    ("stats.py", "_UNPACK"): "how struct reads the floats that it knows",
-    ("float_bits.py", "FLOATS"): "bits of floats that the kernels are compiled with",
-    ("stats_kernels.py", "_BYTE_FLOATS"): "bits of floats that the kernels are compiled with",
+    ("statistics/stats.py", "_UNPACK"): "how struct reads the floats that it knows",
+    ("tensors/float_bits.py", "FLOATS"): "bits of floats that the kernels are compiled with",
+    ("statistics/kernels.py", "_BYTE_FLOATS"): "bits of floats that the kernels are compiled with",
 }
 CATEGORIES: dict[tuple[str, str], str] = {}
 OVERWRITING = {
     ("dumpers/overflow.py", "ATOMIC_OP_TYPES"): "operators that add up in memory, by MindSpore's guide",
     ("frontends/mindspore/ops/updates.py", "_ATTRIBUTES"): "attributes of the operator classes",
     ("kernels/program.py", ""): "where these are defined",
-    ("operator_traits.py", "_USES"): "what is known without the kernels, and compared with them by a test",
+    ("graph/traits.py", "_USES"): "what is known without the kernels, and compared with them by a test",
 }
 
 # Name -> what it is a name of.
@@ -123,8 +123,8 @@ def listed(file: Path) -> list[tuple[str, frozenset[str]]]:
 @pytest.mark.parametrize(
     ("names", "own", "allowed"),
     [
-        (_DTYPE_NAMES, "dtypes.py", DTYPES),
-        (_CATEGORY_NAMES, "stats.py", CATEGORIES),
+        (_DTYPE_NAMES, "tensors/dtypes.py", DTYPES),
+        (_CATEGORY_NAMES, "statistics/stats.py", CATEGORIES),
         (_OVERWRITING, "", OVERWRITING),
     ],
     ids=["dtypes", "statistic categories", "operators that overwrite inputs"],

@@ -40,8 +40,8 @@ def _measure(bench: Bench, file_format: str, place: str) -> Iterator[Mapping[str
         step, writer = alexnet_step(alexnet_batch(bench)), BareWriter(folder)
         for _ in range(WARM):
             step()
-        from msdump import opening
         from msdump.dumpers.staging import staging_budget
+        from msdump.engine import opening
 
         opened = opening.current()
         if opened is None or opened.pool is None:
@@ -108,7 +108,7 @@ def blocked(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         step = alexnet_step(alexnet_batch(bench))
         for _ in range(4):
             step()
-        from msdump import opening
+        from msdump.engine import opening
 
         opened = opening.current()
         if opened is None or opened.pool is None:

@@ -22,7 +22,7 @@ COUNT = 2000
 
 
 def _operators(shape: tuple[int, ...]) -> list[list[object]]:
-    from msdump.records import OUTPUT, TensorKey, TensorRecord
+    from msdump.tensors.records import OUTPUT, TensorKey, TensorRecord
 
     rng = np.random.default_rng(0)
     return [
@@ -95,7 +95,7 @@ def resnet50(bench: Bench) -> Iterator[Mapping[str, Sample]]:
 
 def _big(folder: Path, tensors: int, elements: int) -> None:
     """A packed dump; about a gigabyte where it is asked for."""
-    from msdump.records import OUTPUT, TensorRecord
+    from msdump.tensors.records import OUTPUT, TensorRecord
 
     rng = np.random.default_rng(1)
     block = rng.standard_normal(elements, np.float32)

@@ -22,7 +22,7 @@ def _one_pass(dtype_name: str, aim: str) -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         import ml_dtypes
 
-        from msdump.stats import statistics
+        from msdump.statistics.stats import statistics
 
         size = (8 if bench.is_quick else 64) << 20
         full = np.random.default_rng(0).standard_normal(size // 4).astype(np.float32)
@@ -44,7 +44,7 @@ def _digests(count: int, kibibytes: int, aim: str) -> None:
     @row(f"md5-{count}-{kibibytes}k", SECTION, {"rate": line})
     def measure(bench: Bench) -> Iterator[Mapping[str, Sample]]:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        from msdump.md5 import md5_hex, md5_many
+        from msdump.statistics.md5 import md5_hex, md5_many
 
         rng = np.random.default_rng(0)
         arrays = [rng.integers(0, 256, kibibytes << 10, np.uint8) for _ in range(count)]

@@ -70,7 +70,7 @@ _step("transformer", "transformer")
 )
 def bin_dump(bench: Bench) -> Iterator[Mapping[str, Sample]]:
     from benchmarks.torch_models import training_step
-    from msdump import sessions
+    from msdump.process import sessions
 
     with scratch() as folder:
         os.chdir(folder)  # the options of the dump are shown in a file there

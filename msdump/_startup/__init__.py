@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-from msdump.aliases import drop_aliases, install_aliases
+from msdump.frontends.aliases import drop_aliases, install_aliases
 
 # JSON: the Python that it is for, aliases with `prefer_real`, options of torch.
 VARIABLE = "MSDUMP_INHERITED"

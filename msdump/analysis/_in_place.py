@@ -12,7 +12,7 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.graph_info import GraphFile
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.operator_traits import memory_use
+from msdump.graph.traits import memory_use
 
 OTHER_MOMENT = "written in place: one dump shows it before the operator ran, the other after"
 SameBytes = Callable[[DumpedTensor, DumpedTensor], bool]

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy_reader import small_arrays
-from msdump.plain_files import unreadable
+from msdump.storage.plain import unreadable
+from msdump.tensors.arrays import Array
 
 Key = tuple[object, ...]
 Progress = Callable[[int, int], None]

@@ -16,8 +16,8 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.graph.ir import IrGraph, IrNode, parse_ir
 from msdump.graph.pb import BOOKKEEPING, GRADIENT_OF, GraphSummary, read_model
 from msdump.graph.types import SourceLine
-from msdump.plain_files import GRAPH_BYTES, unreadable
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES, unreadable
 
 _GRAPH_FILE = re.compile(r"ms_output_trace_code_graph_([0-9]{1,19})\.(?:pb|ir)")
 _OPERAND = re.compile(r"%(?P<number>[0-9]{1,18})(?:\[(?P<item>[0-9]{1,18})\])?|%para[0-9]+_(?P<parameter>.*)")

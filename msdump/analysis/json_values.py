@@ -18,9 +18,9 @@ from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.frames import utf8_text
 from msdump.graph.types import SourceLine
-from msdump.stats import Statistics
+from msdump.statistics.stats import Statistics
+from msdump.tables.frames import utf8_text
 
 # Raised when a key goes away or changes its meaning; a new key does not change it.
 SCHEMA = 1

@@ -11,14 +11,14 @@ import threading
 from dataclasses import dataclass
 from typing import Protocol
 
-from msdump import dtypes, layouts
 from msdump.analysis._payload import Key, key_of
 from msdump.errors import DtypeError, FormatError
-from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.plain_files import unreadable
-from msdump.stats import Statistics, statistics
+from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
+from msdump.statistics.stats import Statistics, statistics
 from msdump.storage import files
+from msdump.storage.plain import unreadable
+from msdump.tensors import device_layouts, dtypes
 
 # Device, inode, offset, place in a container without offsets, size and time of the last change in nanoseconds.
 StoreKey = tuple[int, int, int, str, int, int]
@@ -92,7 +92,7 @@ class Measurements:
 
 def is_as_stored(tensor: DumpedTensor) -> bool:
     """Whether the host has the tensor as it lies in the file, without the padding of a device format."""
-    return tensor.format not in layouts.DEVICE_FORMATS or tensor.original_shape is None
+    return tensor.format not in device_layouts.DEVICE_FORMATS or tensor.original_shape is None
 
 
 def _store_key(tensor: DumpedTensor) -> StoreKey | None:

@@ -21,9 +21,9 @@ from msdump.formats.dump_tensor import DumpedFile, DumpedTensor
 from msdump.formats.msprobe_json import read_msprobe_json
 from msdump.formats.paths.parse import FX, DumpName, Place, safe_text
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.makers import maker
-from msdump.plain_files import unreadable
-from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
+from msdump.storage.plain import unreadable
+from msdump.tensors.makers import maker
+from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 Numbers = int | Collection[int] | None
 PARAMETER = "Parameter"

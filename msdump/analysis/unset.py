@@ -9,8 +9,8 @@ from msdump.analysis.graph_info import GraphFile, GraphNode
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.operator_traits import is_unset, makes_unset
-from msdump.records import INPUT, OUTPUT
+from msdump.graph.traits import is_unset, makes_unset
+from msdump.tensors.records import INPUT, OUTPUT
 
 UNSET = "memory that no operator has written yet"
 IsSame = Callable[[DumpedTensor, DumpedTensor], bool]

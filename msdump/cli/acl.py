@@ -14,7 +14,7 @@ from msdump.cli.plan import explain_acl_json
 from msdump.cli.printing import print_table
 from msdump.cli.report_text import conclude, print_report
 from msdump.errors import ConfigError, DumpError, ExecutionError, FormatError, did_you_mean
-from msdump.plain_files import open_plain
+from msdump.storage.plain import open_plain
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec
@@ -132,7 +132,7 @@ def _read(path: str, spec: TensorSpec) -> Any:
     """An input from a file. One of a dtype that .npy files do not have stands there in a wider one, as in a dump."""
     import numpy as np
 
-    from msdump import dtypes
+    from msdump.tensors import dtypes
 
     try:
         with open_plain(path) as file:
@@ -163,7 +163,7 @@ def _draw(rng: Any, spec: TensorSpec) -> Any:
     """Standard normal numbers; small ones from 0 for integers.   Raises: ExecutionError for what is no number."""
     import numpy as np
 
-    from msdump import dtypes
+    from msdump.tensors import dtypes
 
     row = dtypes.BY_NAME.get(spec.dtype)
     if row is None or row.kind == dtypes.OTHER or spec.shape is None:
@@ -193,9 +193,9 @@ def _show(outputs: Mapping[str, Any], folder: str | None) -> None:
 
 def _write(folder: Path, number: int, name: str, array: Any) -> str:
     """Raises: WriteError."""
-    from msdump import dtypes
     from msdump.formats.atomic import make_dirs, write_file
     from msdump.formats.npy import npy_array, numpy_chunks
+    from msdump.tensors import dtypes
 
     make_dirs(folder)
     plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from msdump.exponents import ExponentHistogram
+from msdump.statistics.exponents import ExponentHistogram
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 BINS = 20

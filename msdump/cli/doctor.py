@@ -11,7 +11,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.cli.options import add_json_option, write_json
 from msdump.cli.printing import complain, print_table, say
 from msdump.config.environment import (

@@ -11,7 +11,7 @@ from msdump.config.environment import format_size
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from msdump.sessions import Pool, PoolState
+    from msdump.process.sessions import Pool, PoolState
 
 _TICK_SECONDS = 0.2
 

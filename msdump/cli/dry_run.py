@@ -17,16 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msdump import measuring
 from msdump.cli.printing import complain
 from msdump.config.environment import UPLOAD
 from msdump.errors import DumpError, WriteError
 from msdump.formats.atomic import scratch_folder
-from msdump.measuring import Counts
+from msdump.process import dry_run
+from msdump.process.dry_run import Counts
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.measuring import Source
+    from msdump.process.dry_run import Source
 
 # The first step compiles and makes folders; the second is as all others.
 _STEPS = 2
@@ -183,12 +183,12 @@ def main(arguments: Sequence[str]) -> int:
     watch = _Stopwatch(Path(folder, "measured.json"))
     if config:
         os.environ.pop(DUMP_CONFIG, None)
-        measuring.folder = Path(folder, "dump")
-        measuring.folder.mkdir()
-        measuring.acl_json = None if config == _OWN else Path(config)
+        dry_run.folder = Path(folder, "dump")
+        dry_run.folder.mkdir()
+        dry_run.acl_json = None if config == _OWN else Path(config)
     else:
         os.environ[DUMP_CONFIG] = os.path.join(folder, "dump.json")
-    measuring.on_run = watch.begin_run
+    dry_run.on_run = watch.begin_run
     _startup.begin({"mindspore": False, "acl": False, "torchair": False, "torch_npu": True})
     status = run_script(script, rest)
     if status == 0:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from msdump.cli.main import FAILED, INTERRUPTED
 from msdump.cli.printing import complain
 from msdump.errors import ConfigError, MsdumpError
-from msdump.termination import end_script
+from msdump.process.termination import end_script
 
 
 def run_script(path: str, arguments: Sequence[str]) -> int:

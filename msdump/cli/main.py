@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.cli.printing import PrintableParser, complain, log_printable, open_standard_streams, silence
 from msdump.errors import ConfigError, MsdumpError, did_you_mean
 

@@ -352,7 +352,7 @@ def _goldens(root: str, device: str, model: str, step: str) -> list[str]:
 
 def write_result(folder: str, name: str, text: str) -> Path:
     """Write one result file; its path.   Raises: AnalysisError when it cannot be written."""
-    from msdump.plain_files import plain_opener
+    from msdump.storage.plain import plain_opener
 
     path = Path(folder, name)
     try:

@@ -101,8 +101,8 @@ def _print(curves: Sequence[Curve], statistic: str, by: str) -> None:
 
 
 def _draw(curves: Sequence[tuple[str, Curve]], statistic: str, by: str, path: str) -> None:
-    from msdump.frames import optional_package
-    from msdump.printable import printable
+    from msdump.tables.frames import optional_package
+    from msdump.tables.printable import printable
 
     figures = optional_package("matplotlib.figure", "--output", "leave out -o")
     names = _names([one for _, one in curves])

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
-from msdump.printable import LINE_ENDS, is_printable, printable, without_commands
+from msdump.tables.printable import LINE_ENDS, is_printable, printable, without_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

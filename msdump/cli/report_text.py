@@ -10,7 +10,7 @@ from msdump.cli.printing import LINE_ENDS, draw, is_terminal, plain_table, print
 from msdump.config.environment import format_size
 
 if TYPE_CHECKING:
-    from msdump.report import Report
+    from msdump.process.report import Report
 
 
 def format_count(count: int, singular: str) -> str:

@@ -18,13 +18,13 @@ from msdump.cli.printing import complain
 from msdump.cli.report_text import conclude, format_count, print_report, print_warning
 from msdump.config.environment import DUMP_CONFIG
 from msdump.errors import ConfigError, DumpError
-from msdump.frames import optional_package
-from msdump.report import GRAPHS, MODELS, Inbox
+from msdump.process.report import GRAPHS, MODELS, Inbox
+from msdump.tables.frames import optional_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from msdump.report import ChildReport, Report
+    from msdump.process.report import ChildReport, Report
 
 
 # Packages that the script imports, as which msdump's own stands in only when it is named.
@@ -102,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is not None:
         args.tables = os.path.abspath(args.tables)
         optional_package("duckdb", "--tables")  # said before the first step
-    from msdump import _startup, sessions
+    from msdump import _startup
+    from msdump.process import sessions
 
     prefer_real = {"acl": False, "torchair": False, "torch_npu": True}
     if not args.real_mindspore:
@@ -133,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _value(status: int, children: Sequence[ChildReport]) -> dict[str, Any]:
-    from msdump import sessions
+    from msdump.process import sessions
 
     return {
         "status": status,
@@ -182,7 +183,7 @@ def _conclude(status: int, not_compiled: str, may_be_empty: bool) -> int:
     not_compiled   why a module that the command names was not compiled; ""
     may_be_empty   nothing need be dumped here: other processes of the script dump
     """
-    from msdump import sessions
+    from msdump.process import sessions
 
     sessions.settle_all()
     used = sessions.used()
@@ -218,8 +219,8 @@ def _write_tables(folder: str | None) -> int:
     """A table part for each iteration that this process has dumped; the exit status."""
     if folder is None:
         return 0
-    from msdump import sessions
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
+    from msdump.process import sessions
     from msdump.ranks.job import write_tables
 
     lost = []

@@ -14,7 +14,7 @@ from msdump.cli.printing import complain, print_table, say
 if TYPE_CHECKING:
     from msdump.analysis.find.look_up import ShownOperator, ShownTensor
     from msdump.formats.statistic_csv import StatisticRow
-    from msdump.stats import Statistics
+    from msdump.statistics.stats import Statistics
 
 FINE, DAMAGED = 0, 4
 _TITLES = ("tensor", "dtype", "shape", "max", "min", "avg", "l2norm", "NaN", "Inf", "first elements", "from")

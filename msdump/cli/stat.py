@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from msdump.analysis.stat.roles import Role
     from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
     from msdump.analysis.steps import StepKey
-    from msdump.frames import Column
+    from msdump.tables.frames import Column
 
 FINE, DIFFER, DAMAGED = 0, 1, 4
 _ROLE_TITLES = ("parameter", "layer", "is_gradient")
@@ -218,7 +218,7 @@ def _value(report: StatisticReport, rows: Sequence[TensorStatistics]) -> dict[st
 def _print_rows(rows: Sequence[TensorStatistics], columns: Sequence[Column] | None) -> None:
     from msdump.analysis.stat.selection import cells
     from msdump.analysis.steps import has_several_graphs
-    from msdump.frames import INTEGER, NUMBER
+    from msdump.tables.frames import INTEGER, NUMBER
 
     if columns is None:
         tells_graph = has_several_graphs(row.step for row in rows)

@@ -10,11 +10,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from msdump.addresses import without_secrets
 from msdump.cli.main import main
 from msdump.cli.options import OP_HELP, add_step_options, selected_steps
 from msdump.cli.printing import complain, say
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.storage.remote import is_remote
 
 WRITTEN = 0

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from msdump import measuring
 from msdump.config.acl_file import CONTENT, AclConfigError, acl_file, item_refusal, read_acl_file
 from msdump.config.acl_rules import (
     ALL,
@@ -38,6 +37,7 @@ from msdump.config.ranges import ACL, parse_ranges
 from msdump.config.selection import NO_POSITIONS, NameRange, OperatorList, Position, Which
 from msdump.config.selectors import FullNameSelector
 from msdump.errors import did_you_mean
+from msdump.process import dry_run
 
 _POSITION = re.compile(r"(input|output)([0-9]+)")
 _LARGEST_SLOT = 10**9
@@ -66,7 +66,7 @@ def load_acl_config(source: Source) -> AclConfig:
     """
     if isinstance(source, Mapping):
         source = mapping_as_file(source, "acl.json")
-    elif isinstance(source, JsonFile) and measuring.acl_json is not None:
+    elif isinstance(source, JsonFile) and dry_run.acl_json is not None:
         source = source.path
     if isinstance(source, JsonFile):
         file = replace(acl_file(source.text, source.path), given=source.given, stamp=source.stamp)
@@ -164,7 +164,7 @@ def plan_options(
 def _when(dump_step: str) -> When:
     """A dry run measures whichever step comes first."""
     iterations = parse_ranges(dump_step, ACL)
-    return When(iterations) if measuring.folder is None else When()
+    return When(iterations) if dry_run.folder is None else When()
 
 
 def _operands(dump_mode: str) -> Operands:

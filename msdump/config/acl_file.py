@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msdump import measuring
 from msdump.config.json_file import JsonFile, parse_json, shown, stamp_of
 from msdump.errors import ConfigError, FormatError
-from msdump.plain_files import read_plain
+from msdump.process import dry_run
+from msdump.storage.plain import read_plain
 
 INVALID_PARAM = 100000
 INVALID_FILE = 100003
@@ -86,7 +86,7 @@ def read_acl_file(path: str | os.PathLike[str] | None) -> JsonFile:
             no JSON 100009.
     Source: ACL, `aclmdlSetDump`; the nesting is counted on the raw text, strings included.
     """
-    path = measuring.acl_json or path
+    path = dry_run.acl_json or path
     if path is None:
         raise AclConfigError(
             f"{NULL}: dumpCfgPath: the argument is a null pointer\n"

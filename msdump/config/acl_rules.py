@@ -21,7 +21,7 @@ from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.json_file import expanded_advice
 from msdump.config.ranges import ACL, parse_ranges
 from msdump.errors import did_you_mean
-from msdump.stats import STATISTIC_CATEGORIES
+from msdump.statistics.stats import STATISTIC_CATEGORIES
 
 ON, OFF = "on", "off"
 INPUT, OUTPUT, ALL = "input", "output", "all"

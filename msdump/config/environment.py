@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from msdump.addresses import shown_argument
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, shown_argument
 
 # MindSpore Dump: which configuration, whose process.
 DUMP_CONFIG = "MINDSPORE_DUMP_CONFIG"

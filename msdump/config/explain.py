@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msdump import dtypes
 from msdump.config.environment import PACK, container, format_size
 from msdump.config.plan import ASCEND, CPU, DUMP_INPUT, DUMP_OUTPUT, SYNC, Plan, RecorderPlan
 from msdump.config.selectors import FullNameSelector, NameRegexSelector, Selector
 from msdump.graph.pb import GraphSummary, NodeSummary
+from msdump.graph.traits import memory_use
 from msdump.graph.types import TensorSummary
-from msdump.operator_traits import memory_use
+from msdump.tensors import dtypes
 
 
 class ValueUse(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from msdump.errors import ConfigError, FormatError, did_you_mean
-from msdump.plain_files import CONFIG_BYTES, read_plain
+from msdump.storage.plain import CONFIG_BYTES, read_plain
 
 _LARGEST_UNSIGNED = 2**64 - 1
 _SHOWN_CHARACTERS = 80

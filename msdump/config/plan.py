@@ -12,7 +12,7 @@ from pathlib import Path
 from msdump.config.json_file import JsonFile
 from msdump.config.ranges import EVERY_NUMBER, NumberRanges
 from msdump.config.selection import Which
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 SYNC, ASYNC = "sync", "async"
 CPU, GPU, ASCEND = "CPU", "GPU", "Ascend"

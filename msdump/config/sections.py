@@ -14,13 +14,13 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
-from msdump import stats
 from msdump.config.environment import CONTAINERS
 from msdump.config.json_file import expanded_advice, json_type, shown
 from msdump.config.plan import ASCEND, ASYNC, CPU, OVERFLOW_ALL, SYNC
 from msdump.config.ranges import MINDSPORE, MINDSPORE_STRICT, NumberRanges, parse_ranges
 from msdump.config.selectors import parse_selectors
 from msdump.errors import ConfigError, did_you_mean
+from msdump.statistics import stats
 
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
 _ABSENT = object()  # a key that is not there, which null is not

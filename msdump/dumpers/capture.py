@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
-from msdump.c_order import copy_elements
 from msdump.config.plan import DUMP_INPUT, DUMP_OUTPUT, Plan
 from msdump.config.selection import Choice, Operator
 from msdump.graph.graph import SAVED, Graph, KeyTable, Node, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import (
+from msdump.tensors.arrays import Array
+from msdump.tensors.c_order import copy_elements
+from msdump.tensors.records import (
     AFTER,
     BEFORE,
     INPUT,

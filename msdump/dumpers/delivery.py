@@ -7,14 +7,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from msdump.arrays import Array
 from msdump.dumpers.capture import GraphMemory
 from msdump.dumpers.staging import Staged, Staging, staged_size
 from msdump.dumpers.tally import Tally
 from msdump.dumpers.writer_pool import Job, WriterPool
 from msdump.errors import DumpError, unwritten
 from msdump.formats.writer import Writer
-from msdump.records import TINY_BYTES, AlreadyWritten, TensorKey, TensorRecord
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import TINY_BYTES, AlreadyWritten, TensorKey, TensorRecord
 
 # Below this it does not matter how a copy lies.
 _ALIGNED_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from msdump.dumpers.tally import Attempt, Tally
 from msdump.errors import GraphError
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import OpEvent, OpInfo
+from msdump.tensors.records import OpEvent, OpInfo
 
 
 class Dumper(ABC):

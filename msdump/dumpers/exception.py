@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from msdump.arrays import Array
 from msdump.config.environment import BRIEF, DETAIL, NORM
 from msdump.config.plan import Plan
 from msdump.dumpers.capture import Clock, InputCopies, WatchedGraph, op_records
@@ -37,8 +36,9 @@ from msdump.formats.exception import (
 )
 from msdump.formats.writer import Counter, DumpFolder, WriteCounts, Writer
 from msdump.graph.graph import Graph
-from msdump.layouts import host_format
-from msdump.records import BEFORE, DEFAULT_FORMAT, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorRecord
+from msdump.tensors.arrays import Array
+from msdump.tensors.device_layouts import host_format
+from msdump.tensors.records import BEFORE, DEFAULT_FORMAT, INPUT, OUTPUT, OpEvent, OpInfo, TensorInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 

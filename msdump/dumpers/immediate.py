@@ -12,7 +12,7 @@ from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.tensors.records import AFTER, BEFORE, OpEvent
 
 
 class ImmediateDumper(Dumper):

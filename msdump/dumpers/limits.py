@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from msdump import dtypes, layouts
 from msdump.config.environment import ASYNC_BUFFER, BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size
 from msdump.dumpers.rotation import Rotation, names_of
 from msdump.dumpers.staging import staging_budget
 from msdump.errors import WriteError
 from msdump.formats.npy import npy_header
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.records import AlreadyWritten, TensorRecord
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.records import AlreadyWritten, TensorRecord
 
 # Space that is left for others unless the user says otherwise: this much, on small disks this part of them.
 _DEFAULT_FLOOR, _DEFAULT_FLOOR_PART = 64 << 20, 0.05
@@ -286,7 +286,7 @@ def npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
 def device_npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
     """Bytes that a record takes at most in an npy file, padding of device formats included."""
     size = npy_size(record, is_repeat)
-    if is_repeat or record.format not in layouts.DEVICE_FORMATS:
+    if is_repeat or record.format not in device_layouts.DEVICE_FORMATS:
         return size
     itemsize = dtypes.dtype(dtypes.dtype(record.dtype).npy_name).itemsize
     # A shape of more dimensions may take another line of the header.
@@ -296,14 +296,14 @@ def device_npy_size(record: TensorRecord, is_repeat: bool = False) -> int:
 def bin_size(record: TensorRecord, is_repeat: bool = False) -> int:
     """Bytes that a record takes at most in the dump file of its operator, padding of device formats included."""
     size = record.data.size
-    if record.format in layouts.DEVICE_FORMATS:
+    if record.format in device_layouts.DEVICE_FORMATS:
         size = _device_elements(record)
     return _HEADER_BYTES + len(record.op_name) * 4 + size * dtypes.dtype(record.dtype).itemsize
 
 
 def _device_elements(record: TensorRecord) -> int:
-    c0 = layouts.cube_size(record.dtype)
-    shape = layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))
+    c0 = device_layouts.cube_size(record.dtype)
+    shape = device_layouts.device_shape(record.shape, record.format, c0, max(1, record.sub_format))
     return max(record.data.size, math.prod(shape))
 
 

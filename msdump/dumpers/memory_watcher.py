@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from msdump.arrays import Array
 from msdump.config.selection import Operator, Which
 from msdump.dumpers.capture import AclWatchedGraph, Clock, Operand, op_records
 from msdump.dumpers.delivery import Delivery, Round
@@ -21,7 +20,8 @@ from msdump.dumpers.tally import Tally
 from msdump.formats.paths.acl import watcher_op_name
 from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
-from msdump.records import AFTER, KEEP, OpEvent, OpInfo
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, KEEP, OpEvent, OpInfo
 
 log = logging.getLogger("msdump")
 

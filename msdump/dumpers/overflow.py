@@ -7,8 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.config.plan import Plan
 from msdump.dumpers.capture import Clock, InputCopies, WatchedGraph, op_records
 from msdump.dumpers.dumper import Dumper
@@ -18,9 +16,11 @@ from msdump.formats.writer import Writer
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.graph.saturation import is_saturated
-from msdump.operator_traits import is_unset, places_constant, unset_keys
-from msdump.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
-from msdump.stats import has_nan, has_non_finite
+from msdump.graph.traits import is_unset, places_constant, unset_keys
+from msdump.statistics.stats import has_nan, has_non_finite
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, OpEvent, OpInfo, TensorInfo, TensorKey
 
 log = logging.getLogger("msdump")
 

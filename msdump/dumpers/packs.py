@@ -12,7 +12,7 @@ from msdump.dumpers.limits import DiskGuard, Footprint
 from msdump.dumpers.rotation import Rotation
 from msdump.formats.pack import PackFolder, Packs
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 # Headers of a member, and its row of the index.
 _MEMBER_BYTES = 2048

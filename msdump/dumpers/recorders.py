@@ -17,7 +17,7 @@ from msdump.graph.ir import ir_text
 from msdump.graph.listing import order_csv_text
 from msdump.graph.pb import model_bytes
 from msdump.graph.run import FinishedStep
-from msdump.records import OpInfo
+from msdump.tensors.records import OpInfo
 
 _MODE = 0o400
 

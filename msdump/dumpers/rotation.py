@@ -15,7 +15,7 @@ from msdump.formats.paths.acl import bin_file_name, npy_file_name, overflow_json
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE, data_file_name
 from msdump.formats.sidecars import read_mapping
 from msdump.formats.spare_files import SpareFiles
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 log = logging.getLogger("msdump")
 

@@ -14,10 +14,10 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
-from msdump.arrays import Array
-from msdump.c_order import copy_elements
 from msdump.config.environment import async_buffer
-from msdump.stats import MeasuredArray
+from msdump.statistics.stats import MeasuredArray
+from msdump.tensors.arrays import Array
+from msdump.tensors.c_order import copy_elements
 
 _PAGE = 4096
 # From here on a copy has a buffer of whole pages that is used again: fresh pages cost more than the copy itself.

@@ -12,7 +12,7 @@ from msdump.formats.folders import FolderHolds, claim_dir
 from msdump.formats.paths.acl import AclLayout, AclOperatorLayout, PlainLayout, format_time
 from msdump.formats.sidecars import acl_json_path, initial_acl_json, step_acl_json, write_acl_json
 from msdump.graph.graph import Graph
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 
 def claim_time(root: Path, device_id: int, holds: FolderHolds) -> str:

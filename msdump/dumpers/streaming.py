@@ -10,8 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.config.plan import Plan
 from msdump.dumpers.capture import (
     DATA,
@@ -31,8 +29,20 @@ from msdump.dumpers.tally import Tally
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, INPUT, AlreadyWritten, Identity, OpEvent, OpInfo, TensorKey, TensorRecord
-from msdump.stats import MeasuredArray, has_nan, measured_now
+from msdump.statistics.stats import MeasuredArray, has_nan, measured_now
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import (
+    AFTER,
+    BEFORE,
+    INPUT,
+    AlreadyWritten,
+    Identity,
+    OpEvent,
+    OpInfo,
+    TensorKey,
+    TensorRecord,
+)
 
 # How much waits before statistics are taken in turns with the step.
 _TURN_BYTES = 128 << 20

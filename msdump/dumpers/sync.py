@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from msdump.c_order import c_copy, copy_elements
 from msdump.config.plan import DUMP_INPUT, Plan
 from msdump.dumpers.capture import Clock, WatchedGraph, op_records, parameter_record
 from msdump.dumpers.delivery import batches
@@ -19,8 +18,9 @@ from msdump.formats.sidecars import append_history
 from msdump.formats.writer import Writer, takers_of
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep
-from msdump.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
-from msdump.termination import in_thread
+from msdump.process.termination import in_thread
+from msdump.tensors.c_order import c_copy, copy_elements
+from msdump.tensors.records import BEFORE, DEFAULT_FORMAT, KEEP, AlreadyWritten, OpEvent, OpInfo, TensorRecord
 
 log = logging.getLogger("msdump")
 

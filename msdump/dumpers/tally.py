@@ -14,7 +14,7 @@ from msdump.config.plan import Plan
 from msdump.errors import MsdumpError, unwritten
 from msdump.formats.writer import WriteCounts
 from msdump.graph.graph import Graph
-from msdump.report import Kind, Report, Skipped, log_not_chosen
+from msdump.process.report import Kind, Report, Skipped, log_not_chosen
 
 log = logging.getLogger("msdump")
 

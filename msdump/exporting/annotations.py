@@ -12,13 +12,13 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.overview.findings import KINDS, Finding, findings
 from msdump.exporting import Written
 from msdump.exporting.files import write_text
 from msdump.graph.types import SourceLine
-from msdump.printable import LINE_ENDS, printable
+from msdump.tables.printable import LINE_ENDS, printable
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"  # how code scanning calls the folder of the checkout

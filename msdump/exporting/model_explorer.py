@@ -19,8 +19,8 @@ from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
 from msdump.exporting import Written
 from msdump.exporting.files import write_folder
-from msdump.printable import printable
-from msdump.records import INPUT, OUTPUT
+from msdump.tables.printable import printable
+from msdump.tensors.records import INPUT, OUTPUT
 
 _MAX_NODES = 50_000
 _MAX_TEXT = 1000

@@ -28,9 +28,9 @@ from msdump.formats.msprobe_json import (
 from msdump.formats.paths.parse import MSPROBE
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.types import SourceLine
-from msdump.printable import printable
-from msdump.records import INPUT, OUTPUT
-from msdump.stats import Statistics
+from msdump.statistics.stats import Statistics
+from msdump.tables.printable import printable
+from msdump.tensors.records import INPUT, OUTPUT
 
 _GRADIENTS = "Gradients"
 # Scopes that stand for no module of the script.

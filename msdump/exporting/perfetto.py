@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.analysis.overview.contents import Contents, ExportedOperator
 from msdump.analysis.steps import StepKey
 from msdump.exporting import Written
 from msdump.exporting.files import write_text
-from msdump.frames import utf8_text
-from msdump.printable import printable
-from msdump.records import OUTPUT
+from msdump.tables.frames import utf8_text
+from msdump.tables.printable import printable
+from msdump.tensors.records import OUTPUT
 
 # Of operators: with their counters about 400 MB, which is what a browser can hold.
 MOST_OPERATORS = 500_000

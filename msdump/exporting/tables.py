@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.overview.table import MORE_COLUMNS, tensor_table
 from msdump.analysis.stat.rows import COLUMNS, write_parquet_table
@@ -17,7 +17,7 @@ from msdump.errors import WriteError
 from msdump.exporting import Written
 from msdump.exporting.files import new_file
 from msdump.formats.atomic import scratch_folder
-from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, table_of
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, Table, table_of
 
 # Of the tables below; it grows when a column changes its meaning or goes.
 SCHEMA_VERSION = 1

@@ -11,12 +11,12 @@ from typing import Any
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.errors import ConfigError, WriteError
-from msdump.exponents import ExponentHistogram
 from msdump.exporting import Written
 from msdump.formats.atomic import make_dirs, scratch_folder
-from msdump.frames import optional_package, utf8_text
-from msdump.printable import printable
-from msdump.records import OUTPUT
+from msdump.statistics.exponents import ExponentHistogram
+from msdump.tables.frames import optional_package, utf8_text
+from msdump.tables.printable import printable
+from msdump.tensors.records import OUTPUT
 
 # TensorBoard draws a card for each; with more of them its page does not answer.
 MOST_TAGS = 2000

@@ -18,18 +18,18 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump import dtypes, layouts
-from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.acl import BinFileName, parse_stats_file_name, stats_file_name
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
-from msdump.packing import packed_size
-from msdump.plain_files import GRAPH_BYTES
-from msdump.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
-from msdump.stats import STATISTIC_CATEGORIES, Statistics, statistics
+from msdump.statistics.stats import STATISTIC_CATEGORIES, Statistics, statistics
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import packed_size
+from msdump.tensors.records import INPUT, OUTPUT, AlreadyWritten, TensorRecord
 
 # In the order of their columns.
 TITLE_BY_STATISTIC = {
@@ -204,8 +204,8 @@ def format_value(value: float | int) -> str:
 
 def _format_name(record: TensorRecord) -> str:
     """Host's format: the data lie as the host has them, whatever format the device would choose."""
-    is_known = record.format in layouts.FORMAT_NUMBER and record.format not in layouts.DEVICE_FORMATS
-    return record.format if is_known else layouts.host_format(record.shape)
+    is_known = record.format in device_layouts.FORMAT_NUMBER and record.format not in device_layouts.DEVICE_FORMATS
+    return record.format if is_known else device_layouts.host_format(record.shape)
 
 
 def _shape_text(shape: Sequence[int]) -> str:

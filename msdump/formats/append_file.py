@@ -11,7 +11,7 @@ from pathlib import Path
 from msdump.errors import WriteError
 from msdump.formats.atomic import Folder, set_mode
 from msdump.formats.folders import close_written, write_error
-from msdump.plain_files import kind_of
+from msdump.storage.plain import kind_of
 
 
 class AppendFile:

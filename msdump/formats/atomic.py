@@ -26,7 +26,7 @@ from msdump.formats import direct
 from msdump.formats.direct import Buffer
 from msdump.formats.folders import claim_dir, close_written, make_dirs, write_error
 from msdump.formats.spare_files import SpareFiles
-from msdump.plain_files import OPEN_FLAGS
+from msdump.storage.plain import OPEN_FLAGS
 
 __all__ = [
     "Buffer", "Folder", "claim_dir", "link_or_copy", "make_dirs", "remove_leftovers", "scratch_folder",

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
-from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.acl import bin_file_name
 from msdump.formats.writer import OpenFolder, OperatorFileWriter
-from msdump.packing import pack, packed_size, unpack
-from msdump.records import DEFAULT_FORMAT, INPUT, MAX_NDIM, OUTPUT, TensorRecord
-from msdump.stats import raw_bytes
+from msdump.statistics.stats import raw_bytes
 from msdump.storage.files import map_file
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import pack, packed_size, unpack
+from msdump.tensors.records import DEFAULT_FORMAT, INPUT, MAX_NDIM, OUTPUT, TensorRecord
 
 CONTAINER_VERSION = "2.0"
 
@@ -137,18 +137,20 @@ def _block(record: TensorRecord, is_host_format: bool) -> _Block:
         raise DtypeError(f"bin: expected an array of {row.name}, got one of {record.data.dtype}.")
     shape = record.data.shape
     is_host = is_host_format or record.format == DEFAULT_FORMAT
-    name = layouts.host_format(shape) if is_host else record.format
-    if name not in layouts.FORMAT_NUMBER:
+    name = device_layouts.host_format(shape) if is_host else record.format
+    if name not in device_layouts.FORMAT_NUMBER:
         raise LayoutError(f"{record.op_name}, {record.io} {record.slot}: no device format is called {name}.")
-    if name in layouts.DEVICE_FORMATS:
-        shape = layouts.device_shape(shape, name, layouts.cube_size(record.dtype), max(1, record.sub_format))
+    if name in device_layouts.DEVICE_FORMATS:
+        shape = device_layouts.device_shape(
+            shape, name, device_layouts.cube_size(record.dtype), max(1, record.sub_format)
+        )
     return _Block(record, name, shape, packed_size(row.name, math.prod(shape)))
 
 
 def _describe(block: _Block, entry: Any) -> None:
     """Fill the header's entry of one tensor."""
     entry.data_type = dtypes.dtype(block.record.dtype).acl_number
-    entry.format = layouts.FORMAT_NUMBER[block.format]
+    entry.format = device_layouts.FORMAT_NUMBER[block.format]
     entry.sub_format = block.record.sub_format
     entry.size = block.size_bytes
     # A scalar has a shape without dimensions, which is not the same as no shape.
@@ -163,14 +165,14 @@ def _describe(block: _Block, entry: Any) -> None:
             original[1],
         )
         entry.original_op.data_type = entry.data_type
-        entry.original_op.format = layouts.FORMAT_NUMBER[layouts.host_format(block.record.data.shape)]
+        entry.original_op.format = device_layouts.FORMAT_NUMBER[device_layouts.host_format(block.record.data.shape)]
 
 
 def _payload(record: TensorRecord, format_name: str) -> memoryview:
     array = record.data
-    if format_name in layouts.DEVICE_FORMATS:
-        c0 = layouts.cube_size(record.dtype)
-        array = layouts.to_device(array, format_name, c0, max(1, record.sub_format))
+    if format_name in device_layouts.DEVICE_FORMATS:
+        c0 = device_layouts.cube_size(record.dtype)
+        array = device_layouts.to_device(array, format_name, c0, max(1, record.sub_format))
     row = dtypes.dtype(record.dtype)
     return raw_bytes(array) if row.bits >= 8 else pack(array, row.name).data
 
@@ -256,10 +258,10 @@ class BinTensor:
         Raises:  as `array`, and FormatError when the block cannot hold a tensor of that shape.
         """
         array = self.array()
-        if self.format not in layouts.DEVICE_FORMATS or self.original_shape is None:
+        if self.format not in device_layouts.DEVICE_FORMATS or self.original_shape is None:
             return array
         try:
-            return layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
+            return device_layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
         except (LayoutError, ZeroDivisionError) as error:
             raise FormatError(f"{self.where}: {error}") from error
 
@@ -389,7 +391,7 @@ def _tensor(path: Path, io: str, slot: int, block: Any, payload: Array, offset: 
     if io in (BUFFER, SPACE):
         return BinTensor(io, slot, 0, "ND", None, None, 0, payload, offset, where)
     shape = _shape(block.shape.dim, where) if block.HasField("shape") else None
-    name = layouts.FORMAT_NAME.get(block.format, str(block.format))
+    name = device_layouts.FORMAT_NAME.get(block.format, str(block.format))
     original = _shape(block.original_shape.dim, where) if block.HasField("original_shape") else None
     address = int(block.address)
     written = _original_op(block) if io == OUTPUT else None

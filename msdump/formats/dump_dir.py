@@ -30,12 +30,12 @@ from msdump.formats.paths.acl import parse_stats_file_name
 from msdump.formats.paths.parse import MODEL, MSPROBE, OPERATOR, SYNC, Place, safe_text
 from msdump.formats.paths.sync import MAPPING_FILE, METADATA_FOLDER, STATISTIC_FILE
 from msdump.formats.sidecars import read_mapping, read_order
-from msdump.html_table import html_table
-from msdump.makers import maker
-from msdump.plain_files import SIDE_BYTES, is_temporary, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import INDEX_FOLDER
 from msdump.storage.packs import split_pack_path
+from msdump.storage.plain import SIDE_BYTES, is_temporary, unreadable
+from msdump.tables.html_table import html_table
+from msdump.tensors.makers import maker
 
 _RANK = re.compile(r"rank_[0-9]{1,19}")
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import BinFile, BinTensor, read_bin
 from msdump.formats.exception import CORE_MAGIC, CORE_SUFFIX, ELF_MAGIC, read_core
 from msdump.formats.npy import MAGIC
 from msdump.formats.npy_reader import read_npy
-from msdump.plain_files import SIDE_BYTES
-from msdump.records import INPUT, MAX_NDIM, OUTPUT
 from msdump.storage.files import map_file, open_file, size_at
+from msdump.storage.plain import SIDE_BYTES
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT
 
 NANO_MAGIC = 0x5A5A5A5A
 NANO, NPY_CONTAINER, CORE, ELF = "nano", "npy", "core", "elf"
@@ -129,7 +129,7 @@ def _read_nano(path: Path) -> BinFile:
     tensors = []
     for io, slot, size, ge_number, ge_format, shape, original in described:
         number = _acl_number(ge_number)
-        name = layouts.FORMAT_NAME.get(ge_format & 0xFF, str(ge_format))
+        name = device_layouts.FORMAT_NAME.get(ge_format & 0xFF, str(ge_format))
         sub_format = ge_format >> 8 & 0xFFFF
         where = f"{path}, {io} {slot} at offset {offset}"
         payload = raw[offset : offset + size]

@@ -13,10 +13,10 @@ from typing import Any
 
 from msdump.errors import FormatError
 from msdump.formats.paths.parse import FX, Place, parse_place
-from msdump.plain_files import is_temporary, unreadable
 from msdump.storage import files as storage
 from msdump.storage.pack_format import PART_SUFFIX
 from msdump.storage.packs import is_pack_name, split_pack_path, without_packs
+from msdump.storage.plain import is_temporary, unreadable
 from msdump.storage.remote import is_remote
 
 _MAX_DEPTH = 40

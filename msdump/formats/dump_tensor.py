@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
-from msdump.arrays import Array
 from msdump.errors import FormatError, LayoutError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.bin import BinTensor
 from msdump.formats.dump_file import read_dump
@@ -17,12 +15,14 @@ from msdump.formats.npy_reader import SmallNpy, read_npy, scan_npy
 from msdump.formats.paths import parse
 from msdump.formats.paths.parse import DumpName, Place
 from msdump.formats.pt_tensor import read_pt_tensor
-from msdump.frames import optional_package
-from msdump.makers import maker
-from msdump.packing import packed_size
-from msdump.plain_files import unreadable
-from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT
 from msdump.storage import files
+from msdump.storage.plain import unreadable
+from msdump.tables.frames import optional_package
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.makers import maker
+from msdump.tensors.packing import packed_size
+from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT
 
 _NO_BYTES = np.empty(0, np.uint8)
 
@@ -270,10 +270,10 @@ class DumpedTensor:
         Raises:  as `load`.
         """
         array = self.load()
-        if self.format not in layouts.DEVICE_FORMATS or self.original_shape is None:
+        if self.format not in device_layouts.DEVICE_FORMATS or self.original_shape is None:
             return array
         try:
-            return layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
+            return device_layouts.from_device(array, self.format, self.original_shape, max(1, self.sub_format))
         except (LayoutError, ZeroDivisionError) as error:
             raise FormatError(f"{self.where}: {error}") from error
 

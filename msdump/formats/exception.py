@@ -31,17 +31,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import CONTAINER_VERSION, NOT_SLICED, BinTensor, container_chunks, described
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.acl import safe_piece
 from msdump.formats.paths.sync import NUMBER
-from msdump.layouts import FORMAT_NAME, FORMAT_NUMBER
-from msdump.packing import packed_size
-from msdump.records import INPUT, MAX_NDIM, OUTPUT, TensorRecord
 from msdump.storage.files import map_file
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.device_layouts import FORMAT_NAME, FORMAT_NUMBER
+from msdump.tensors.packing import packed_size
+from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT, TensorRecord
 
 EXCEPTION_INFO, CORE_SUFFIX = "exception_info", ".core"
 _LONGEST_CORE_NAME = 255

@@ -21,9 +21,9 @@ from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.layout_messages import Message, MessageOperand, message_row
 from msdump.formats.paths.parse import safe_text
 from msdump.formats.paths.sync import short_op_name
-from msdump.plain_files import unreadable
-from msdump.records import INPUT, MAX_NDIM, OUTPUT
 from msdump.storage.files import read_file
+from msdump.storage.plain import unreadable
+from msdump.tensors.records import INPUT, MAX_NDIM, OUTPUT
 
 LAYOUT_FILE = "layout.json"
 VERSION = 1

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.formats.paths.parse import msprobe_type
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.plain_files import GRAPH_BYTES
-from msdump.records import INPUT, OUTPUT
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors import dtypes
+from msdump.tensors.records import INPUT, OUTPUT
 
 MSPROBE_FILE = "dump.json"
 STACK_FILE = "stack.json"

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
-from msdump.arrays import Array
 from msdump.errors import DtypeError, WriteError
 from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import data_file_name
 from msdump.formats.spare_files import SpareFiles
 from msdump.formats.writer import Counter, DumpFolder, LinkFolder, OpenFolders, WriteCounts, finish_all
-from msdump.records import AlreadyWritten, TensorRecord
-from msdump.stats import raw_bytes
+from msdump.statistics.stats import raw_bytes
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AlreadyWritten, TensorRecord
 
 MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
@@ -204,9 +204,9 @@ class NpyWriter:
 
     def _npy_content(self, record: TensorRecord) -> Sequence[Buffer]:
         data = npy_array(record.data, record.dtype)
-        if self._is_device_format and record.format in layouts.DEVICE_FORMATS:
-            c0 = layouts.cube_size(record.dtype)
-            data = layouts.to_device(data, record.format, c0, max(1, record.sub_format))
+        if self._is_device_format and record.format in device_layouts.DEVICE_FORMATS:
+            c0 = device_layouts.cube_size(record.dtype)
+            data = device_layouts.to_device(data, record.format, c0, max(1, record.sub_format))
         return npy_header(record.dtype, data.shape), raw_bytes(data)
 
 

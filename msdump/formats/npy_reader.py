@@ -14,13 +14,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError, UnknownDtypeError
 from msdump.formats.npy import MAGIC, PREFIX_BYTES, dtype_of_mark
-from msdump.makers import maker
-from msdump.records import MAX_NDIM
 from msdump.storage.files import known_start, open_file, part_of, read_start, size_of
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.makers import maker
+from msdump.tensors.records import MAX_NDIM
 
 _MAX_HEADER_BYTES = 1 << 16
 _SMALL_BYTES = 2048  # of a file that takes hardly more memory than what its name says

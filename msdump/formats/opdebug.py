@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import read_bin
 from msdump.formats.paths.acl import OVERFLOW_NAME, OVERFLOW_TYPE, overflow_json_name
 from msdump.formats.writer import Chunks, OperatorFileWriter
-from msdump.records import OUTPUT, TensorRecord
 from msdump.storage.files import read_file
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OUTPUT, TensorRecord
 
 CONTENT_BYTES = 2048
 DHA, L2, AI_CORE = "DHA Atomic Add", "L2 Atomic Add", "AI Core"

@@ -28,7 +28,7 @@ from msdump.storage.pack_format import INDEX_NAME, PART_SUFFIX, SUFFIX, Member, 
 from msdump.storage.packs import hash_of
 
 if TYPE_CHECKING:
-    from msdump.records import TensorRecord
+    from msdump.tensors.records import TensorRecord
 
 _MAX_BUFFERS = 512
 _JOINED_BYTES = 128 << 10

@@ -20,12 +20,12 @@ from msdump.formats.pack import PackFolder
 from msdump.formats.paths.parse import MSPROBE, Place, parse_dump_name
 from msdump.formats.paths.sync import MAPPING_FILE, STATISTIC_FILE
 from msdump.formats.sidecars import append_mapping, read_mapping
-from msdump.plain_files import OPEN_FLAGS, unreadable
 from msdump.storage.files import map_file
 from msdump.storage.pack_format import BLOCK, SUFFIX
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import Contents, scan
 from msdump.storage.packs import has_wrong_hash, is_pack_name
+from msdump.storage.plain import OPEN_FLAGS, unreadable
 from msdump.storage.sources import LocalSource, Source, stamp_of
 
 _MODE, _DIR_MODE = 0o600, 0o700

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
-from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.storage.files import open_file, size_of
+from msdump.tensors import dtypes
 
 _DIRECTORY_BYTES = 1 << 20  # of the zip archive's list of members; a file with one tensor has seven of them
 _PICKLE_BYTES = 1 << 16

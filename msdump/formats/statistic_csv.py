@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
-from msdump.arrays import Array
-from msdump.batch_stats import Measured, measure_all
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.append_file import AppendFile
 from msdump.formats.atomic import make_dirs
 from msdump.formats.pack import MemberText, PackFolder
 from msdump.formats.paths.sync import KEPT_NAMES, STATISTIC_FILE, op_name_in_files, safe_op_type
 from msdump.formats.writer import Counter, WriteCounts, finish_all
-from msdump.plain_files import GRAPH_BYTES
-from msdump.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
-from msdump.stats import STATISTIC_CATEGORIES, StatisticCategory
+from msdump.statistics.batches import Measured, measure_all
+from msdump.statistics.stats import STATISTIC_CATEGORIES, StatisticCategory
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT, TINY_BYTES, TensorRecord
 
 IDENTITY_TITLES = (
     "Op Type",

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from msdump._proto import node_strategy_pb2
 from msdump.errors import FormatError
-from msdump.plain_files import read_plain, unreadable
+from msdump.storage.plain import read_plain, unreadable
 
 _MAX_AXES = 16
 _MAX_SIZE = 1 << 22

@@ -14,7 +14,7 @@ from msdump.formats.direct import Buffer
 from msdump.formats.npy import NpyWriter, mark_of, numpy_chunks, numpy_header
 from msdump.formats.paths.torchair import SKIPPED_FILE, TorchairFileName, format_torchair_name
 from msdump.formats.writer import LinkFolder, WriteCounts, finish_all
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 
 class Unshown(np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):

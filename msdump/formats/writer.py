@@ -20,7 +20,7 @@ from msdump.formats.direct import Buffer
 from msdump.formats.paths.sync import NAME_MAX_BYTES
 from msdump.formats.sidecars import append_mapping, mapped_name
 from msdump.formats.spare_files import SpareFiles
-from msdump.records import OUTPUT, TensorRecord
+from msdump.tensors.records import OUTPUT, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)

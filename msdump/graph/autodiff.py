@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.graph import CONSTANT, Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 class GradBuilder:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from msdump import dtypes
 from msdump.graph.graph import Graph, Node, Value
-from msdump.layouts import DEVICE_FORMATS
+from msdump.tensors import dtypes
+from msdump.tensors.device_layouts import DEVICE_FORMATS
 
 IMAGE, FILTER, MATRIX = "NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ"
 VOLUME, FILTER_3D = "NDC1HWC0", "FRACTAL_Z_3D"

@@ -8,13 +8,13 @@ from operator import length_hint
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.memory import Memory
 from msdump.graph.primitive import Attrs, Kernel
 from msdump.graph.run import Calls, ObservedGraph, Observer
-from msdump.records import OpInfo
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

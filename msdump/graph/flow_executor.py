@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.cut import Decision, Part, Piece
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Parameter, Value
 from msdump.graph.regions import IF, STOP, WHILE
 from msdump.graph.run import Observer
+from msdump.tensors.arrays import Array
 
 
 @dataclass(eq=False)

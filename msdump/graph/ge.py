@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
 from msdump.errors import FormatError
 from msdump.graph.graph import PARAMETER, Graph, Value
 from msdump.graph.listing import listed_parameters, shown_attrs
-from msdump.plain_files import GRAPH_BYTES
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors import device_layouts, dtypes
 
 # What a file holds: everything, everything but the data of constants, or names and edges alone.
 FULL, WITHOUT_DATA, TOPOLOGY = 1, 2, 3
@@ -205,11 +205,13 @@ def _ge_tensor(value: Value, detail: int, stage: str) -> Lines:
 
 
 def _ge_descriptor(value: Value, stage: str) -> Lines:
-    host = layouts.host_format(value.type.shape)
-    is_device = stage == BUILD and value.format in layouts.DEVICE_FORMATS
+    host = device_layouts.host_format(value.type.shape)
+    is_device = stage == BUILD and value.format in device_layouts.DEVICE_FORMATS
     shape = value.type.shape
     if is_device:
-        shape = layouts.device_shape(shape, value.format, layouts.cube_size(value.type.dtype), max(1, value.sub_format))
+        shape = device_layouts.device_shape(
+            shape, value.format, device_layouts.cube_size(value.type.dtype), max(1, value.sub_format)
+        )
     yield scalar("dtype", dtypes.dtype(value.type.dtype).ge_name)
     yield from message("shape", scalars("dim", shape))
     yield string("layout", value.format if is_device else host)
@@ -266,7 +268,9 @@ def _onnx_node(op: _Op, detail: int, stage: str) -> Lines:
         yield from message("attribute", _onnx_attr("stream_id", op.stream_id))
         for side, values in (("input", op.inputs), ("output", op.outputs)):
             formats = [
-                value.format if value.format in layouts.DEVICE_FORMATS else layouts.host_format(value.type.shape)
+                value.format
+                if value.format in device_layouts.DEVICE_FORMATS
+                else device_layouts.host_format(value.type.shape)
                 for value in values
             ]
             yield from message("attribute", _onnx_attr(f"{side}_formats", formats))

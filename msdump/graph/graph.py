@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
 from msdump.graph.types import SourceLine, TensorType
-from msdump.records import DEFAULT_FORMAT, OpInfo, TensorInfo, TensorKey
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import DEFAULT_FORMAT, OpInfo, TensorInfo, TensorKey
 
 INPUT, PARAMETER, CONSTANT, RESULT = "input", "parameter", "constant", "result"
 # An input that an earlier graph of the same step has made; it is no input of the user's, so it has no file of its own.

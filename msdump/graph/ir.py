@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes, layouts
 from msdump.errors import FormatError
 from msdump.graph.graph import CONSTANT, PARAMETER, Graph, Node, Value
 from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
 from msdump.graph.types import SourceLine, TensorSummary, format_source_line, parse_source_line
-from msdump.records import DEFAULT_FORMAT
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.records import DEFAULT_FORMAT
 
 _INDENT = "      "
 # Of the memory model: operators work on the parameters' memory itself.
@@ -167,8 +167,10 @@ def _shape_text(value: Value) -> str:
 def _device_type(value: Value, dtype: str = "") -> str:
     element = dtype or dtypes.dtype(value.type.dtype).ir_name
     shape = value.type.shape
-    if value.format in layouts.DEVICE_FORMATS:
-        shape = layouts.device_shape(shape, value.format, layouts.cube_size(value.type.dtype), max(1, value.sub_format))
+    if value.format in device_layouts.DEVICE_FORMATS:
+        shape = device_layouts.device_shape(
+            shape, value.format, device_layouts.cube_size(value.type.dtype), max(1, value.sub_format)
+        )
     name = _FORMAT_NAMES.get(value.format, value.format)
     return f"<{element}x{name}[const vector][{', '.join(map(str, shape))}]>"
 

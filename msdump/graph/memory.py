@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.graph import CONSTANT, INPUT, PARAMETER, Graph, Value
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # Cache line for small tensors; page for big ones, so that they can be handed to O_DIRECT writes as they lie.
 _LINE, PAGE, _BIG = 64, 4096, 64 * 1024

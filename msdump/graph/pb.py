@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import FormatError, GraphError
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.listing import listed_parameters, shown_attrs, spare_op_ids
 from msdump.graph.types import SourceLine, TensorSummary, TensorType, format_source_line, parse_source_line
-from msdump.plain_files import GRAPH_BYTES
 from msdump.storage.files import read_file
+from msdump.storage.plain import GRAPH_BYTES
+from msdump.tensors import dtypes
 
 if TYPE_CHECKING:
     from msdump._proto import debug_graph_pb2 as pb

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError, did_you_mean
 from msdump.graph.saturation import in_mode
 from msdump.graph.types import TensorType
+from msdump.tensors.arrays import Array
 
 Attrs = Mapping[str, Any]
 Infer = Callable[[Sequence[TensorType], Attrs], tuple[TensorType, ...]]

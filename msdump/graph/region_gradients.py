@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.graph.autodiff import GradBuilder, backward, depending
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.regions import GRADIENTS, IF, WHILE, add_backward, chain_of, own_inputs, region_input
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
 
 Gradients = Sequence["Value | None"]
 

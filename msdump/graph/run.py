@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from msdump.arrays import Array
-from msdump.c_order import c_copy
 from msdump.graph.graph import Graph, Value
-from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey, made_event
+from msdump.tensors.arrays import Array
+from msdump.tensors.c_order import c_copy
+from msdump.tensors.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorKey, made_event
 
 
 @dataclass(frozen=True, slots=True)

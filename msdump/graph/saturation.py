@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
-from msdump.operator_traits import places_constant
+from msdump.graph.traits import places_constant
+from msdump.tensors.arrays import Array
 
 LARGEST_HALF = 65504.0
 _is_on = False

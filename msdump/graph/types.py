@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from msdump import dtypes
+from msdump.tensors import dtypes
 
 _MARKS = ("# In file ", "# inlined:In file ")
 _LINE_NUMBER = re.compile(r":([0-9]{1,9})/")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msdump.integrations.training import TrainingDump
 
 if TYPE_CHECKING:
-    from msdump.opening import Config
-    from msdump.report import Report
+    from msdump.engine.opening import Config
+    from msdump.process.report import Report
 
 # Two names of one package, whose classes are not those of each other.
 _PACKAGE = "lightning.pytorch" if find_spec("lightning") is not None else "pytorch_lightning"

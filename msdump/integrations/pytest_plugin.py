@@ -95,7 +95,7 @@ class GoldenDump:
             pytest.fail(problem, pytrace=False)
 
     def _errors(self) -> list[str]:
-        from msdump import sessions
+        from msdump.process import sessions
 
         paths = [(Path(report.path), report.error) for report in sessions.reports() if report.error]
         return [error for path, error in paths if self.path in (path, *path.parents)]

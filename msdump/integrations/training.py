@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msdump.frontends.torch import watch
 
 if TYPE_CHECKING:
+    from msdump.engine.opening import Config
     from msdump.frontends.torch.eager.watching import Watch
-    from msdump.opening import Config
-    from msdump.report import Report
+    from msdump.process.report import Report
 
 log = logging.getLogger("msdump")
 

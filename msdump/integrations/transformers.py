@@ -15,8 +15,8 @@ from transformers import TrainerCallback
 from msdump.integrations.training import TrainingDump
 
 if TYPE_CHECKING:
-    from msdump.opening import Config
-    from msdump.report import Report
+    from msdump.engine.opening import Config
+    from msdump.process.report import Report
 
 
 class DumpCallback(TrainerCallback):  # type: ignore[misc]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -19,6 +18,7 @@ from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, NUMBERS, expect, expect_count, expect_dtype
 from msdump.kernels.threads import CHAIN_BLOCK, apply_ufunc, run_blocks
 from msdump.kernels.workspace import compute_type, quiet, result_buffer, scratch, store, widened
+from msdump.tensors.arrays import Array
 
 Formula = Callable[..., None]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_scalar, expect_shape
 from msdump.kernels.optimizer import corrected_rate, def_update, number_of
 from msdump.kernels.program import publish
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 
 def _moments(m: Array, v: Array, g: Array, n: dict[str, float]) -> None:

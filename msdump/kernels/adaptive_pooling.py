@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype
 from msdump.kernels.workspace import compute_type, quiet
+from msdump.tensors.arrays import Array
 
 def_primitive("AdaptiveAvgPool2D", ("input",))
 def_primitive("AdaptiveAvgPool2DGrad", ("dy",))

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
-from msdump.c_order import copy_elements
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -29,6 +26,9 @@ from msdump.kernels.checks import (
     shape_attribute,
 )
 from msdump.kernels.threads import BLOCK, run_blocks
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.c_order import copy_elements
 
 
 def copy_view(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> None:

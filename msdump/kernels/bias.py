@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import OperandValueError
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
@@ -17,6 +16,7 @@ from msdump.kernels.checks import FLOATS, NUMBERS, expect_count, expect_dtype, e
 from msdump.kernels.threads import apply_ufunc, split
 from msdump.kernels.window import expect_nchw
 from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
+from msdump.tensors.arrays import Array
 
 def_primitive("BiasAdd", ("x", "b"), grad_scope="gradBiasAdd-meta")
 def_primitive("BiasAddGrad", ("dy",))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
@@ -14,6 +13,7 @@ from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, broadcast_shapes, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.workspace import compute_type, quiet
+from msdump.tensors.arrays import Array
 
 def_primitive("BinaryCrossEntropy", ("logits", "labels", "weight"))
 def_primitive("BinaryCrossEntropyGrad", ("logits", "labels", "dloss", "weight"))

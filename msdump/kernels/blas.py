@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.kernels.threads import WORKERS, split
+from msdump.tensors.arrays import Array
 
 # Multiplications that count as one element when deciding whether threads are worth waking.
 _PER_ELEMENT = 64

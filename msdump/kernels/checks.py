@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from msdump import dtypes
 from msdump.errors import GraphError, OperandTypeError, OperandValueError
 from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
 
 # Dtypes that arithmetic takes: whole bytes, no borrowed memory form.
 FLOATS = frozenset(row.name for row in dtypes.TABLE if row.kind == dtypes.FLOAT and row.bits >= 16)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype
 from msdump.kernels.transport import transport
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 _OPERATIONS = ("sum", "max", "min", "prod")
 _DONE = TensorType("int32", (1,))

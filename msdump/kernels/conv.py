@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -39,6 +38,7 @@ from msdump.kernels.window import (
     store_pixels,
 )
 from msdump.kernels.workspace import compute_type, quiet, scratch
+from msdump.tensors.arrays import Array
 
 # Bytes of one block of rows. The gradient of the weight adds one product per block, so it takes fewer, bigger ones.
 BLOCK_BYTES = 8 << 20

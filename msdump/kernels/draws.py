@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -28,6 +26,8 @@ from msdump.kernels.checks import (
     expect_dtype,
     shape_attribute,
 )
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # (generator, operands, attributes, types of the results) -> results, of any dtype.
 Sample = Callable[[np.random.Generator, Sequence[Array], Attrs, Sequence[TensorType]], Sequence[Any]]

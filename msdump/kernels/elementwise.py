@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import CONSTANT, Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -29,6 +28,7 @@ from msdump.kernels.checks import (
 )
 from msdump.kernels.erf import erf
 from msdump.kernels.threads import BLOCK, apply_ufunc, run_blocks
+from msdump.tensors.arrays import Array
 
 # -- arithmetic ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 _SPLIT, _END = 2.0, 6.0
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -18,6 +17,7 @@ from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_shape
 from msdump.kernels.torch_operator import torch_bprop
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 def_primitive("GroupNorm", ("x", "gamma", "beta"), ("y", "mean", "rstd"))
 def_primitive("GroupNormGrad", ("dy", "x", "mean", "rstd", "gamma"), ("dx", "dgamma", "dbeta"))

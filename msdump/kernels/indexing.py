@@ -11,7 +11,6 @@ from types import EllipsisType
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
 from msdump.graph.graph import Node
@@ -31,6 +30,7 @@ from msdump.kernels.checks import (
     shape_attribute,
 )
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 Index = tuple["int | slice | EllipsisType | None", ...]
 

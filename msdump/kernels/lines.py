@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.kernels.workspace import scratch
+from msdump.tensors.arrays import Array
 
 # Elements that one pass of a ufunc's innermost loop takes: enough to forget what starting it costs, few enough for the
 # level-1 cache, as a repeated line is read again and again.

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
@@ -15,6 +14,7 @@ from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype, expect_shape
 from msdump.kernels.softmax import log_softmax, softmax
 from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
+from msdump.tensors.arrays import Array
 
 def_primitive(
     "SparseSoftmaxCrossEntropyWithLogits",

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, expect_same_dtype, expect_shape
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 _INPUTS = ("input", "hx", "cx", "weights")
 def_primitive("LSTM", _INPUTS, ("output", "hy", "cy", "reserve", "state"))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, outer_gradient
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import BOOLS, broadcast_shapes, expect, expect_count, expect_dtype, expect_same_dtype
+from msdump.tensors.arrays import Array
 
 def_primitive("MaskedFill", ("x", "mask", "value"))
 

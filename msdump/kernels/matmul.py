@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -14,6 +13,7 @@ from msdump.graph.types import TensorType
 from msdump.kernels.blas import product as multiply
 from msdump.kernels.checks import NUMBERS, broadcast_shapes, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.workspace import quiet, result_buffer, scratch, store, widened
+from msdump.tensors.arrays import Array
 
 def_primitive("MatMul", ("x1", "x2"), grad_scope="gradMatMul-expand")
 def_primitive("BatchMatMul", ("x1", "x2"), grad_scope="gradBatchMatMul-expand")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -19,6 +18,7 @@ from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, ex
 from msdump.kernels.lines import apply_lines, dots, sums
 from msdump.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.kernels.workspace import compute_type, result_buffer, scratch, store
+from msdump.tensors.arrays import Array
 
 # -- BatchNorm ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -28,6 +27,7 @@ from msdump.kernels.checks import (
 from msdump.kernels.program import publish
 from msdump.kernels.threads import BLOCK, run_blocks
 from msdump.kernels.workspace import compute_type, scratch
+from msdump.tensors.arrays import Array
 
 # One block of an update: (written arrays, read arrays, two free arrays), all flat and of one float dtype.
 Update = Callable[[Sequence[Array], Sequence[Array], Sequence[Array]], None]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -21,6 +20,7 @@ from msdump.kernels.checks import expect, expect_count
 from msdump.kernels.threads import blocks, split
 from msdump.kernels.window import Window, expect_images, expect_nchw, pair, window_of
 from msdump.kernels.workspace import compute_type, quiet, scratch
+from msdump.tensors.arrays import Array
 
 # Elements of one block. Planes may be so large that a block of the fewest planes worth turning exceeds it.
 BLOCK_SIZE = 1 << 16

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -21,7 +19,9 @@ from msdump.graph.types import TensorType
 from msdump.kernels.array import copy_view
 from msdump.kernels.checks import BOOLS, NUMBERS, expect, expect_count, expect_dtype, expect_same_dtype
 from msdump.kernels.threads import apply_ufunc
-from msdump.tensor_text import scalar_text, values_text
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.text import scalar_text, values_text
 
 def_primitive("Print", ("x",), has_side_effect=True)
 def_primitive("Depend", ("value", "expression"), views={0: 0}, is_kernel=False)

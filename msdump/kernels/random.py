@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, INDICES, expect, expect_count, expect_dtype
 from msdump.kernels.threads import apply_ufunc
+from msdump.tensors.arrays import Array
 
 # Random words per call of the generator: what one pass keeps in the cache.
 _WORDS = 1 << 16

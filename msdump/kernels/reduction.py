@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import OperandValueError
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop, no_gradient, outer_gradient
 from msdump.graph.graph import Node, Value
@@ -30,6 +29,7 @@ from msdump.kernels.checks import (
 )
 from msdump.kernels.torch_operator import def_torch_operator, torch_of
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 
 def reduced_axes(attrs: Attrs, ndim: int) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import GradBuilder, Grads, def_bprop
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
@@ -16,6 +15,7 @@ from msdump.kernels.checks import FLOATS, expect, expect_count, expect_dtype, no
 from msdump.kernels.lines import sums
 from msdump.kernels.threads import CHAIN_BLOCK, run_blocks
 from msdump.kernels.workspace import quiet, result_buffer, store, widened
+from msdump.tensors.arrays import Array
 
 # Elements of a block, a line at least.
 BLOCK_SIZE = 2 * CHAIN_BLOCK

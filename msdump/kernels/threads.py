@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.kernels.lines import apply_lines
+from msdump.tensors.arrays import Array
 
 # Below this many elements, waking a thread takes longer than the work.
 SERIAL_SIZE = 1 << 17

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, Bind, Kernel, def_bind, def_kernel, definition_of
 from msdump.kernels.checks import normal_axis
 from msdump.kernels.reduction import reduced_axes
 from msdump.kernels.torch_operator import torch_of, unbound
 from msdump.kernels.window import Geometry, Padding, Window, geometry, pair, window_of
+from msdump.tensors.arrays import Array
 
 # (PyTorch, tensors of the operands, attributes, tensors to write) -> False: this case is numpy's.
 TorchKernel = Callable[[Any, Sequence[Any], Attrs, Sequence[Any]], "bool | None"]
@@ -42,7 +42,7 @@ def _bind(op_type: str, compute: TorchKernel) -> Bind:
         for array in (*inputs[:1], *out):
             if array.dtype.kind in "iub" or not array.size:
                 return by_numpy
-        from msdump.torch_arrays import tensor_of
+        from msdump.tensors.torch_arrays import tensor_of
 
         # None of these tensors requires gradients, so that PyTorch remembers nothing of what it computes.
         operands, results = [tensor_of(array) for array in inputs], [tensor_of(array) for array in out]

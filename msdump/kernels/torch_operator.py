@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError, KernelNotFoundError, OperandTypeError, OperandValueError
 from msdump.graph.autodiff import Bprop, GradBuilder, Grads, def_bprop, no_gradient
 from msdump.graph.graph import Node, Value
@@ -32,6 +30,8 @@ from msdump.graph.primitive import (
     definition_of,
 )
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # (tensors of PyTorch, attributes of the operator) -> tensors of PyTorch; it changes none of its operands.
 Compute = Callable[[Sequence[Any], Attrs], Sequence[Any]]
@@ -171,7 +171,7 @@ def _def_torch_kernel(op_type: str, compute: Compute) -> None:
     @def_bind(op_type, "torch")
     def bind(inputs: Sequence[Array], attrs: Attrs, out: Sequence[Array]) -> Kernel:
         torch_of(op_type)
-        from msdump.torch_arrays import tensor_of
+        from msdump.tensors.torch_arrays import tensor_of
 
         if not _has_elements(out):
             return _nothing
@@ -214,7 +214,7 @@ def _computing(op_type: str, compute: Compute, on_arrays: ArrayCompute | None) -
             if on_arrays is not None:
                 return [np.ascontiguousarray(result) for result in _computed_by_numpy(on_arrays, inputs, attrs)]
             torch_of(op_type)
-            from msdump.torch_arrays import array_like, tensor_of
+            from msdump.tensors.torch_arrays import array_like, tensor_of
 
             return [array_like(result) for result in _computed(compute, [tensor_of(array) for array in inputs], attrs)]
         except _REFUSALS as error:
@@ -275,7 +275,7 @@ def _types_of_arrays(on_arrays: ArrayCompute, types: Sequence[TensorType], attrs
 def _types_of_tensors(compute: Compute, types: Sequence[TensorType], attrs: Attrs) -> tuple[TensorType, ...]:
     import torch
 
-    from msdump.torch_arrays import dtype_name, torch_dtype
+    from msdump.tensors.torch_arrays import dtype_name, torch_dtype
 
     def results(device: str) -> Sequence[Any]:
         operands = [torch.zeros(type_.shape, dtype=torch_dtype(type_.dtype), device=device) for type_ in types]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, final
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
+from msdump.tensors.arrays import Array
 
 
 class Transport(Protocol):

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import Attrs, def_infer, def_kernel, def_primitive
 from msdump.graph.types import TensorType
@@ -32,6 +31,7 @@ from msdump.kernels.checks import (
 from msdump.kernels.optimizer import corrected_rate, number_of, update_in_blocks
 from msdump.kernels.program import publish
 from msdump.kernels.workspace import compute_type
+from msdump.tensors.arrays import Array
 
 Formula = Callable[..., None]
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from msdump.arrays import Array
 from msdump.errors import OperandValueError
 from msdump.graph.primitive import Attrs
 from msdump.graph.types import TensorType
 from msdump.kernels.checks import FLOATS, expect, expect_dtype
 from msdump.kernels.threads import WORKERS, split
 from msdump.kernels.workspace import scratch
+from msdump.tensors.arrays import Array
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]

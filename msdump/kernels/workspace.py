@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.primitive import Attrs, Kernel
+from msdump.tensors.arrays import Array
 
 # Bigger buffers go back to the system when their user lets go of them.
 KEPT_BYTES = 64 << 20

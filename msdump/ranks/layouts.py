@@ -15,7 +15,7 @@ from msdump.errors import ConfigError
 from msdump.formats.layout_json import REPLICATE, SHARD, Mesh, Placement, RankLayout, TensorLayout
 from msdump.formats.strategy_file import ParameterStrategy, read_strategy
 from msdump.ranks.dims import Dims, MeshSizes, parse_dims, parse_mesh
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 _OPERAND = re.compile(rf"(?P<name>.+?)(?::(?P<io>{INPUT}|{OUTPUT})(?::(?P<slot>[0-9]{{1,6}}))?)?", re.DOTALL)
 _PARAMETER = "Parameter."

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis.steps import Operator, Slot, StepKey, read_steps
-from msdump.arrays import Array
 from msdump.errors import ConfigError, DtypeError, FormatError
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.dump_dir import DumpDir
@@ -24,7 +22,9 @@ from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.layout_json import PARTIAL, RankLayout, TensorLayout
 from msdump.formats.npy import npy_array, npy_header
 from msdump.ranks.layouts import LayoutRules, layout_of
-from msdump.records import OUTPUT
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OUTPUT
 
 _OPERATIONS = {"sum": np.add, "avg": np.add, "max": np.maximum, "min": np.minimum, "product": np.multiply}
 # Beside the tensors: what tells the order of operators and their lines.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from msdump.errors import ConfigError, FormatError
-from msdump.frames import optional_package
 from msdump.ranks.rank_sets import parse_ranks
 from msdump.ranks.tables import MORE_COLUMNS, duckdb_path, parts_of
+from msdump.tables.frames import optional_package
 
 Row = tuple[Any, ...]
 # Relative difference of two l2norm that still agree.

@@ -27,11 +27,11 @@ from msdump.formats.layout_json import RankLayout, format_placement
 from msdump.formats.layout_messages import MessageOperand
 from msdump.formats.paths.sync import METADATA_FOLDER
 from msdump.formats.sidecars import read_metadata
-from msdump.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
 from msdump.ranks.layouts import LayoutRules, layout_of
 from msdump.ranks.rank_sets import format_ranks
-from msdump.records import INPUT
 from msdump.storage.remote import is_remote
+from msdump.tables.frames import FLAG, INTEGER, TEXT, Column, Table, duckdb_connection, optional_package, table_of
+from msdump.tensors.records import INPUT
 
 MORE_COLUMNS = (
     Column("host", TEXT, "machine of the rank, where layout.json tells it"),

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.frames import optional_package
+from msdump.tables.frames import optional_package
 
 _Unit = TypeVar("_Unit")
 _Result = TypeVar("_Result")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.plain_files import read_plain
 from msdump.recording.incidents import CONTROL, Incident, IncidentLog, read_json, remove_leftovers_below
 from msdump.recording.promotion import NOTE, finish, is_kept
 from msdump.recording.ring import Kept, RankRing, is_alive, is_home_of, is_own, own_homes, rank_rings
+from msdump.storage.plain import read_plain
 
 _POINTER = re.compile(r"rank_([0-9]{1,9})\.json")
 _MODE = 0o600

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from msdump import termination
+from msdump.process import termination
 
 Tell = Callable[[str, str], None]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from msdump.errors import FormatError, WriteError
 from msdump.formats.atomic import make_dirs, remove_leftovers, scratch_folder, write_file
-from msdump.plain_files import read_plain
+from msdump.storage.plain import read_plain
 
 log = logging.getLogger("msdump")
 

@@ -12,7 +12,7 @@ from msdump.formats.writer import WriteCounts
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
 from msdump.recording.recorder import Recorder
-from msdump.records import OpEvent, OpInfo, TensorRecord
+from msdump.tensors.records import OpEvent, OpInfo, TensorRecord
 
 
 class RecorderObserver(OverflowFinder):

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.atomic import make_dirs, write_file
-from msdump.plain_files import read_plain, unreadable
 from msdump.recording.incidents import CONTROL
+from msdump.storage.plain import read_plain, unreadable
+from msdump.tensors.arrays import Array
 
 # Bytes of a fingerprint, and those of it that a file tells of a single tensor.
 _DIGEST_BYTES = 8

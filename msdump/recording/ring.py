@@ -34,8 +34,8 @@ from msdump.formats.atomic import link_or_copy, make_dirs, write_file
 from msdump.formats.folders import FolderHold, claim_dir, write_error
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.spare_files import SpareFiles
-from msdump.plain_files import is_temporary, read_plain
 from msdump.recording.incidents import read_json
+from msdump.storage.plain import is_temporary, read_plain
 
 STATE, STEPS, PINNED = "recorder.json", "steps", "steps.json"
 _MODE = 0o600

@@ -17,13 +17,13 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from msdump import plain_files
-from msdump.arrays import Array
 from msdump.errors import FormatError
-from msdump.plain_files import SIDE_BYTES
+from msdump.storage import plain
 from msdump.storage.pack_format import PART_SUFFIX, Member
 from msdump.storage.packs import Pack, keep_pack, open_pack, split_pack_path, without_packs
+from msdump.storage.plain import SIDE_BYTES
 from msdump.storage.remote import RemoteSource, canonical, find_object, is_remote, objects_below
+from msdump.tensors.arrays import Array
 
 PathLike = str | os.PathLike[str]
 
@@ -82,7 +82,7 @@ def open_file(path: PathLike, max_bytes: int | None = None) -> IO[bytes]:
     text = os.fspath(path)
     if not is_remote(text):
         try:
-            return plain_files.open_plain(text, max_bytes)
+            return plain.open_plain(text, max_bytes)
         except NotADirectoryError:
             if split_pack_path(text) is None:
                 raise
@@ -148,14 +148,14 @@ def part_of(file: IO[bytes], offset: int, size: int) -> Array:
         if offset + size > file.size:
             raise ValueError(f"{size} bytes at offset {offset}")
         return file.array(offset, size)
-    return np.frombuffer(plain_files.mapping(file), np.uint8, size, offset)
+    return np.frombuffer(plain.mapping(file), np.uint8, size, offset)
 
 
 def read_file(path: PathLike, max_bytes: int = SIDE_BYTES) -> bytes:
     """Content of a file.   Raises: as `open_file`."""
     text = os.fspath(path)
     if not is_remote(text) and split_pack_path(text) is None:
-        return plain_files.read_plain(text, max_bytes)
+        return plain.read_plain(text, max_bytes)
     with open_file(text, max_bytes) as file:
         return part_of(file, 0, size).tobytes() if (size := size_of(file)) else b""
 
@@ -167,7 +167,7 @@ def read_start(path: PathLike, count: int) -> tuple[bytes, os.stat_result] | Non
     if is_remote(text):
         return None
     try:
-        return plain_files.read_start(text, count)
+        return plain.read_start(text, count)
     except NotADirectoryError:
         if split_pack_path(text) is None:
             raise

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.storage.pack_format import BLOCK, PART_SUFFIX, SUFFIX, Member
 from msdump.storage.pack_index import read_contents
 from msdump.storage.pack_scan import Contents, is_header_of
 from msdump.storage.sources import LocalSource, Source, Stamp, stamp_of
 from msdump.storage.verified import verified
+from msdump.tensors.arrays import Array
 
 _NEAR_BYTES = 64 << 10
 _SEARCH_BYTES = 1 << 30

@@ -23,10 +23,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from msdump.addresses import without_secrets
-from msdump.arrays import Array
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.storage.sources import Stamp, stamp_of
+from msdump.tensors.arrays import Array
 
 # Paths of the standard library's have one slash less.
 _ADDRESS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from msdump.arrays import Array
-from msdump.plain_files import mapping, open_plain
+from msdump.storage.plain import mapping, open_plain
+from msdump.tensors.arrays import Array
 
 # (device, inode, size, time of the last change in nanoseconds), or numbers of an object that mean the same.
 Stamp = tuple[int, int, int, int]

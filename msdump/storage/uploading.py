@@ -9,10 +9,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from msdump.addresses import shown_argument
-from msdump.errors import ConfigError
-from msdump.plain_files import is_temporary, kind_of
+from msdump.errors import ConfigError, shown_argument
 from msdump.storage.pack_format import PART_SUFFIX
+from msdump.storage.plain import is_temporary, kind_of
 from msdump.storage.remote import RemoteObject, canonical, has_content, is_remote, objects_below, put_file
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from msdump.errors import WriteError
+from msdump.process.user_cache import cache_folder
 from msdump.storage.sources import Source
-from msdump.user_cache import cache_folder
 
 _FILE = "verified.sqlite"
 # Another number means another file.

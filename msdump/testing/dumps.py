@@ -22,7 +22,7 @@ from msdump.formats.paths.sync import (
 )
 from msdump.formats.sidecars import ORDER_TITLE, append_history, read_mapping, write_metadata, write_order
 from msdump.formats.statistic_csv import StatisticWriter, read_statistic_csv
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from msdump.testing.strategies import records
 
 _CONFIG_TEXT = b'{"common_dump_settings": {"net_name": "Net"}, "e2e_dump_settings": {"enable": true}}\n'

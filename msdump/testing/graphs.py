@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import SourceLine, TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 _UNARY = ("Neg", "Square", "Exp")
 _BINARY = ("Add", "Sub", "Mul", "Maximum")

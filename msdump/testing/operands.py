@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from msdump import dtypes as dtype_table
-from msdump.arrays import Array
+from msdump.tensors import dtypes as dtype_table
+from msdump.tensors.arrays import Array
 
 # Dtypes that stand for each other, the first of them most often.
 _FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from msdump import dtypes as dtype_table
-from msdump.arrays import Array
-from msdump.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorKey, TensorRecord
+from msdump.tensors import dtypes as dtype_table
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import DEFAULT_FORMAT, INPUT, OUTPUT, TensorKey, TensorRecord
 
 # Every dtype that an array in memory can have and whose numbers are known.
 DTYPES: tuple[str, ...] = tuple(

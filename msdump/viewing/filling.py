@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.overview.contents import Contents, has_tensors
 from msdump.errors import MsdumpError

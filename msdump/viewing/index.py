@@ -22,9 +22,9 @@ from typing import Any
 
 from msdump.analysis.measurements import Measurement, StoreKey
 from msdump.errors import WriteError
-from msdump.exponents import ExponentHistogram
-from msdump.stats import Statistics
-from msdump.user_cache import cache_folder
+from msdump.process.user_cache import cache_folder
+from msdump.statistics.exponents import ExponentHistogram
+from msdump.statistics.stats import Statistics
 
 # Number of the tables below and of what stands in them; another number means another file.
 FORM = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msdump.config.environment import format_size
-from msdump.printable import LINE_ENDS, printable
+from msdump.tables.printable import LINE_ENDS, printable
 from msdump.viewing.pages import Answer
 
 # GitHub takes 65,536 characters in a comment.

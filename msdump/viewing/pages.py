@@ -16,8 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from msdump import __version__
-from msdump.addresses import value_without_secrets, without_secrets
+from msdump._version import __version__
 from msdump.analysis.compare.report import headline
 from msdump.analysis.compare.result import Comparison, StepResult
 from msdump.analysis.find.nan import NonFinite
@@ -26,11 +25,11 @@ from msdump.analysis.overview.findings import Finding, findings
 from msdump.analysis.overview.health import Health
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, StepKey
-from msdump.errors import ConfigError, did_you_mean
+from msdump.errors import ConfigError, did_you_mean, value_without_secrets, without_secrets
 from msdump.formats.msprobe_json import MSPROBE_FILE
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT
+from msdump.tensors.records import INPUT
 from msdump.viewing.series import series
 
 SCHEMA = 1

@@ -20,8 +20,8 @@ from typing import Any
 from msdump.analysis.overview.contents import Contents
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.atomic import write_file
-from msdump.plain_files import read_start
-from msdump.printable import printable
+from msdump.storage.plain import read_start
+from msdump.tables.printable import printable
 from msdump.viewing.pages import Answer, Pages, encoded
 from msdump.viewing.redaction import Redaction
 

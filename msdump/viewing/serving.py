@@ -23,8 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from msdump.addresses import without_secrets
-from msdump.errors import ConfigError, FormatError
+from msdump.errors import ConfigError, FormatError, without_secrets
 from msdump.formats.atomic import write_file
 from msdump.storage import files as storage
 from msdump.viewing.filling import Wanted, fill, program

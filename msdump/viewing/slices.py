@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
+from msdump.tensors.arrays import Array
 
 CELLS = 512  # of a picture, in each direction
 MAX_ELEMENTS = 1 << 24  # that one picture or file is made of

@@ -11,7 +11,7 @@ import pytest
 import msdump
 from msdump.analysis.overview.dump import Dump
 from msdump.errors import ConfigError
-from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, duckdb_connection, table_of
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column, duckdb_connection, table_of
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)

@@ -14,7 +14,7 @@ import msdump.frontends.mindspore  # declares operators of its own
 import msdump.kernels  # fills the registry
 from msdump.analysis import compare_dumps, compare_statistics, find_non_finite, write_statistic_files
 from msdump.graph.primitive import REGISTRY
-from msdump.operator_traits import MEMORY_USES, MemoryUse, memory_use
+from msdump.graph.traits import MEMORY_USES, MemoryUse, memory_use
 from tests.analysis.small_dump import floats, write_dump
 
 PACKAGE = Path(msdump.analysis.__file__).parent.parent

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import msdump
-from msdump import dtypes
 from msdump.analysis import find_non_finite, tensor_statistics
 from msdump.analysis.find.nan import NonFinite
 from msdump.analysis.measurements import Measurement, Measurements, StoreKey
 from msdump.analysis.stat.rows import StatisticReport
 from msdump.errors import ConfigError, FormatError
+from msdump.tensors import dtypes
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)

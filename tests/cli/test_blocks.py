@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msdump.cli.blocks import _BLOCKS, BINS, exponent_bars, sparkline
-from msdump.exponents import exponent_histogram
+from msdump.statistics.exponents import exponent_histogram
 from tests.analysis.small_dump import Array
 
 

@@ -21,7 +21,7 @@ HEAVY = {
     "pydantic",
     "google.protobuf",
     "PIL",
-    "msdump.sessions",
+    "msdump.process.sessions",
     "msdump.graph.graph",
 }
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from msdump.cli.report_text import plain_text, print_report, print_warning, report_rows
-from msdump.report import Report
+from msdump.process.report import Report
 
 REPORT = Report(
     path="/data/[dump]",

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from msdump.arrays import Array
 from msdump.dumpers.tally import Tally
 from msdump.graph.run import Observer
+from msdump.tensors.arrays import Array
 from tests.contracts.run_contract import Witness
 from tests.contracts.toy_program import CALLS, ToyError, ToyProgram, registered
 from tests.dumpers.memory_writer import MemoryWriter

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import FinishedStep, Observer
-from msdump.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorInfo
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, KEEP, OpEvent, OpInfo, TensorInfo
 
 # Each class that inherits a property runs it; no example is remembered from one for another.
 _INHERITED = [HealthCheck.differing_executors]

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 import pytest
 
-from msdump import sessions
 from msdump.cli.main import DUMP_FAILED, NOTHING_DUMPED
 from msdump.cli.report_text import conclude
 from msdump.errors import DumpError
-from msdump.report import Inbox
+from msdump.process import sessions
+from msdump.process.report import Inbox
 from tests.contracts import session_players
 from tests.contracts.session_players import Step
 

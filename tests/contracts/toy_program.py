@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import REGISTRY, Primitive, def_primitive
 from msdump.graph.run import Calls, ObservedGraph, Observer
 from msdump.graph.types import TensorType
+from msdump.tensors.arrays import Array
 
 SHAPE = (4,)
 _FLOATS = TensorType("float32", SHAPE)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from msdump.errors import DtypeError, WriteError
 from msdump.formats.writer import Writer
-from msdump.records import OUTPUT, TensorKey, TensorRecord
+from msdump.tensors.records import OUTPUT, TensorKey, TensorRecord
 from msdump.testing import records
 from tests.contracts.failing_calls import FailingCalls
 

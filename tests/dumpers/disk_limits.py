@@ -26,7 +26,7 @@ from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.run import Observer
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from msdump.testing.graphs import GraphCase
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msdump.errors import WriteError
 from msdump.formats.writer import WriteCounts
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 
 class MemoryWriter:

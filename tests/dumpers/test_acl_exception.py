@@ -20,9 +20,9 @@ pytest.importorskip("onnxruntime")
 import onnx
 from onnx import helper
 
-from msdump.acl_engine import AclDump
 from msdump.config.acl import plan_acl_exception
 from msdump.config.environment import BRIEF, DETAIL, NORM
+from msdump.engine.models import AclDump
 from msdump.errors import DumpError, ExecutionError
 from msdump.formats.bin import BinFile
 from msdump.formats.dump_file import read_dump
@@ -237,7 +237,7 @@ def test_a_folder_that_refuses_does_not_hide_the_exception(tmp_path: Path) -> No
 _DYING = """
 import os, sys, numpy as np
 from msdump.config.acl import plan_acl_exception
-from msdump.acl_engine import AclDump
+from msdump.engine.models import AclDump
 from msdump.frontends.onnx import load_model
 from pathlib import Path
 dump = AclDump(plan_acl_exception(sys.argv[1]), Path(sys.argv[3]))

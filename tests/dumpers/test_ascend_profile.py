@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import dtypes, opening, sessions
 from msdump.dumpers.limits import device_npy_size
 from msdump.dumpers.streaming import AsyncDumper
 from msdump.dumpers.tally import Tally
+from msdump.engine import opening
 from msdump.formats.bin import BinWriter, read_bin
 from msdump.formats.npy import NpyWriter
 from msdump.formats.npy_reader import read_npy
@@ -29,8 +29,10 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph, Parameter, Value
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.layouts import DEVICE_FORMATS, cube_size, device_shape, from_device
-from msdump.records import TensorRecord
+from msdump.process import sessions
+from msdump.tensors import dtypes
+from msdump.tensors.device_layouts import DEVICE_FORMATS, cube_size, device_shape, from_device
+from msdump.tensors.records import TensorRecord
 from tests.plans import plain_plan
 
 Key = tuple[str, str, int]

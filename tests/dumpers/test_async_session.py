@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump import opening, sessions
 from msdump.dumpers.staging import free_memory, staging_budget
-from msdump.engine import GraphSession
+from msdump.engine import opening
+from msdump.engine.graphs import GraphSession
 from msdump.errors import ConfigError, DumpError
 from msdump.formats.bin import read_bin
 from msdump.formats.npy_reader import read_npy
@@ -26,6 +26,7 @@ from msdump.formats.paths.acl import parse_async_path, parse_bin_file_name
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
+from msdump.process import sessions
 from tests.dumpers.test_sync import _small_graph
 
 ROOT = Path(__file__).parents[2]
@@ -244,7 +245,7 @@ SLOW = """
 import os, sys, threading, time
 import numpy as np
 from msdump import opening, sessions
-from msdump.engine import GraphSession
+from msdump.engine.graphs import GraphSession
 from msdump.formats.atomic import Folder
 from msdump.graph.executor import Executor
 from tests.dumpers.test_sync import _small_graph
@@ -304,7 +305,7 @@ FORK = """
 import multiprocessing, sys
 import numpy as np
 from msdump import opening, sessions
-from msdump.engine import GraphSession
+from msdump.engine.graphs import GraphSession
 from msdump.graph.executor import Executor
 from tests.dumpers.test_sync import _small_graph
 

@@ -14,7 +14,7 @@ from msdump.graph.compile import finish
 from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.records import OUTPUT, TensorKey
+from msdump.tensors.records import OUTPUT, TensorKey
 
 
 def test_a_stamp_is_the_time_in_microseconds() -> None:

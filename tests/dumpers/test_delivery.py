@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump.dumpers.sync as sync_module
-from msdump.arrays import Array
 from msdump.dumpers.capture import GraphMemory
 from msdump.dumpers.delivery import Delivery, Turns, batches
 from msdump.dumpers.staging import Staged, Staging, staged_size
@@ -29,11 +28,12 @@ from msdump.formats.writer import WriteCounts
 from msdump.graph.executor import Executor
 from msdump.graph.primitive import Attrs
 from msdump.graph.run import Observer
-from msdump.records import TINY_BYTES, TensorKey, TensorRecord
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import TINY_BYTES, TensorKey, TensorRecord
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.dumpers.test_streaming import chain
-from tests.engines.acl_plans import chain as acl_chain
-from tests.engines.acl_plans import make_dump
+from tests.engine.acl_plans import chain as acl_chain
+from tests.engine.acl_plans import make_dump
 from tests.plans import plain_plan
 
 PAGE = 4096

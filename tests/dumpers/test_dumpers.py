@@ -28,7 +28,7 @@ from msdump.dumpers.tally import Tally
 from msdump.formats.paths.sync import SyncLayout
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
-from msdump.records import OpEvent, TensorRecord
+from msdump.tensors.records import OpEvent, TensorRecord
 from tests.contracts.dumper_contract import FAILING, INPUTS, OUTPUTS, OVERFLOWING, DumperContract, Place
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from msdump import layouts
 from msdump.config.environment import BUDGET, FLOOR, KEEP, DiskLimits, disk_limits, format_size, parse_size
 from msdump.dumpers.limits import (
     ACL_STATS_FOOTPRINT,
@@ -47,7 +46,8 @@ from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.records import TensorRecord
+from msdump.tensors import device_layouts
+from msdump.tensors.records import TensorRecord
 from msdump.testing import records
 from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
@@ -166,7 +166,7 @@ def test_padding_of_device_formats_counts(tmp_path: Path, device_format: str) ->
 def test_padding_counts_in_npy_files_too_and_a_repeat_is_no_file(device_format: str) -> None:
     each = record(data=np.ones((3, 3, 5, 5), np.float16), dtype="float16", format=device_format)
     padded = (
-        layouts.to_device(each.data, device_format, layouts.cube_size(each.dtype))
+        device_layouts.to_device(each.data, device_format, device_layouts.cube_size(each.dtype))
         if device_format != "DefaultFormat"
         else each.data
     )
@@ -185,7 +185,7 @@ def test_sizes_that_are_said_to_be_alike_are(batch: list[TensorRecord]) -> None:
 
 
 def test_links_cost_nothing(tmp_path: Path) -> None:
-    from msdump.records import TensorKey
+    from msdump.tensors.records import TensorKey
 
     guard = open_guard(tmp_path, budget_bytes=400)
     writer = LimitedWriter(NpyWriter(by_iteration(tmp_path)), guard, NPY_FOOTPRINT)

@@ -21,14 +21,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from msdump.acl_engine import AclDump
-from msdump.arrays import Array
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.dumpers.memory_watcher import Watcher
+from msdump.engine.models import AclDump
 from msdump.formats.dump_file import read_dump
 from msdump.formats.paths.acl import parse_bin_file_name
 from msdump.frontends.onnx import load_model
-from msdump.report import Report
+from msdump.process.report import Report
+from msdump.tensors.arrays import Array
 from tests.frontends.onnx.models import model_of, same_bits, true_values, value
 
 SIZE, MORE = 64, 5

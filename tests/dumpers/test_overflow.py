@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.config.ranges import parse_ranges
 from msdump.dumpers.overflow import AI_CORE_MODE, ATOMIC_MODE, ATOMIC_OP_TYPES, BOTH_MODE, OverflowDumper
 from msdump.dumpers.tally import Tally
@@ -23,7 +21,9 @@ from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_kernel, def_primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
-from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.plans import plain_plan

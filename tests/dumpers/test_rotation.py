@@ -28,7 +28,7 @@ from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.formats.writer import Writer
 from msdump.graph.executor import Executor
 from msdump.graph.types import TensorType
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from msdump.testing.graphs import GraphCase, graphs
 from tests.contracts.writer_contract import record
 from tests.dumpers.disk_limits import (

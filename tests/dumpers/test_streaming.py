@@ -38,7 +38,7 @@ from msdump.graph.graph import Graph, Parameter
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import Observer
 from msdump.graph.types import TensorType
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from msdump.testing.graphs import GraphCase, graphs
 from tests.dumpers.test_sync import write_config
 

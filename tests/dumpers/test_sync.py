@@ -20,9 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import opening, sessions
-from msdump.arrays import Array
-from msdump.engine import GraphSession
+from msdump.engine import opening
+from msdump.engine.graphs import GraphSession
 from msdump.errors import DumpError, WriteError
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
@@ -30,7 +29,9 @@ from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.executor import Executor
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 
 Key = tuple[str, str, int]
@@ -323,7 +324,7 @@ KILLED = """
 import sys
 import numpy as np
 from msdump import opening, sessions
-from msdump.engine import GraphSession
+from msdump.engine.graphs import GraphSession
 sys.path.insert(0, {tests!r})
 from tests.dumpers.test_sync import _small_graph
 from msdump.graph.executor import Executor

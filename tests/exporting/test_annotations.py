@@ -16,7 +16,7 @@ from msdump.analysis.steps import Operator, StepKey
 from msdump.cli.main import main
 from msdump.exporting.annotations import github_commands, sarif
 from msdump.graph.types import SourceLine
-from msdump.printable import printable
+from msdump.tables.printable import printable
 from tests.exporting.conftest import NAN_LINE
 
 TEXTS = st.text(st.characters() | st.sampled_from("%:,\r\n{}[]()\x1b\u202e\udcff"), max_size=40)

@@ -22,7 +22,7 @@ from msdump.formats.sidecars import read_history, read_mapping, read_order
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.graph.ir import parse_ir
 from msdump.graph.pb import read_model
-from msdump.plain_files import is_temporary
+from msdump.storage.plain import is_temporary
 from tests.faults.scripts import Entry
 
 ROOT = Path(__file__).resolve().parents[2]

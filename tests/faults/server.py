@@ -38,12 +38,12 @@ def _import_all(family: str) -> None:
     import numpy as np
 
     import msdump.cli.run
-    import msdump.engine
+    import msdump.engine.graphs
     import msdump.formats.bin
     import msdump.formats.statistic_csv
-    import msdump.stats
+    import msdump.statistics.stats
 
-    msdump.stats.statistics(np.ones(3, np.float32), "float32")
+    msdump.statistics.stats.statistics(np.ones(3, np.float32), "float32")
     if family == "mindspore":
         import msdump.mindspore
     elif family == "torch":

@@ -22,7 +22,7 @@ from msdump.formats.pack import Packs
 from msdump.formats.pack_recovery import recover_tree
 from msdump.formats.pack_tree import pack_tree
 from msdump.formats.paths.sync import SyncLayout
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from tests.contracts.writer_contract import record
 from tests.faults.conftest import Servers
 from tests.faults.runs import temporary_files
@@ -34,7 +34,7 @@ _KILLED = """
     from msdump.formats.pack import Packs
     from msdump.formats.npy import NpyWriter
     from msdump.formats.paths.sync import SyncLayout
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from tests.contracts.writer_contract import record
     root = Path(sys.argv[1])
     packs = Packs(by_iteration(root), 0o400)

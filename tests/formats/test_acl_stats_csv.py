@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.config.acl_rules import STATISTICS
 from msdump.errors import FormatError
 from msdump.formats import acl_stats_csv
@@ -30,8 +28,10 @@ from msdump.formats.acl_stats_csv import (
 )
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.writer import Writer
-from msdump.records import INPUT, OUTPUT, TensorKey
-from msdump.stats import Statistics, statistics
+from msdump.statistics.stats import Statistics, statistics
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT, TensorKey
 from tests.contracts.writer_contract import Directory, WriterContract, record
 
 NAME = "Add.op.1.2.1700000000000000.csv"

@@ -35,7 +35,7 @@ from msdump.formats.atomic import (
     write_file,
 )
 from msdump.formats.dump_dir import DumpDir
-from msdump.plain_files import is_temporary
+from msdump.storage.plain import is_temporary
 
 ROOT = Path(__file__).parents[2]
 
@@ -216,7 +216,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from msdump.formats.npy import NpyWriter
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 root = Path(sys.argv[1])
 writer = NpyWriter(lambda record: root)
 data = np.ones(1 << 20, np.float32)

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes, layouts
 from msdump._proto import dump_data_pb2
 from msdump._proto.dump_data_pb2 import DumpData
-from msdump.arrays import Array
 from msdump.errors import DtypeError, FormatError, LayoutError, TruncatedFileError
 from msdump.formats.bin import BinFile, BinTensor, BinWriter, bin_chunks, data_offsets, read_bin
 from msdump.formats.paths.acl import bin_file_name, parse_bin_file_name
 from msdump.formats.sidecars import read_mapping
 from msdump.formats.writer import Writer
-from msdump.packing import pack
-from msdump.records import INPUT, OUTPUT, TensorRecord
-from msdump.stats import raw_bytes
+from msdump.statistics.stats import raw_bytes
+from msdump.tensors import device_layouts, dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import pack
+from msdump.tensors.records import INPUT, OUTPUT, TensorRecord
 from msdump.testing import tensors
 from tests.contracts.writer_contract import FIRST_US, Directory, WriterContract, record
 
@@ -100,7 +100,7 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
         assert (found.container, found.version, found.dump_time_us, found.op_name) == ("2.0", "2.0", 5, "Default/X-op1")
         assert [(t.io, t.slot) for t in found.tensors] == [(item.io, item.slot) for item in made]
         for tensor, item in zip(found.tensors, made, strict=True):
-            host = layouts.host_format(item.shape)
+            host = device_layouts.host_format(item.shape)
             assert (tensor.shape, tensor.original_shape, tensor.format) == (item.shape, item.shape, host)
             assert dtypes.BY_ACL_NUMBER[tensor.dtype_number].name == item.dtype
             assert_same_bits(tensor.payload, item)
@@ -132,14 +132,14 @@ def test_device_formats_come_back_as_the_host_had_them(item: TensorRecord) -> No
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (tensor,) = write_one(folder / "device", [item]).tensors
-        c0 = layouts.cube_size(item.dtype)
-        assert tensor.shape == layouts.device_shape(item.shape, item.format, c0, max(1, item.sub_format))
+        c0 = device_layouts.cube_size(item.dtype)
+        assert tensor.shape == device_layouts.device_shape(item.shape, item.format, c0, max(1, item.sub_format))
         assert (tensor.format, tensor.original_shape, tensor.sub_format) == (item.format, item.shape, item.sub_format)
         host = tensor.host_array()
         assert (host.shape, host.dtype) == (item.shape, item.data.dtype.newbyteorder("="))
         assert raw_bytes(host) == raw_bytes(item.data)
         (plain,) = write_one(folder / "host", [item], is_host_format=True).tensors
-        assert (plain.format, plain.shape) == (layouts.host_format(item.shape), item.shape)
+        assert (plain.format, plain.shape) == (device_layouts.host_format(item.shape), item.shape)
         assert raw_bytes(plain.array()) == raw_bytes(item.data)
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import WriteError
 from msdump.formats import direct
 from msdump.formats.atomic import Folder
+from msdump.tensors.arrays import Array
 
 PAGE = direct.PAGE
 

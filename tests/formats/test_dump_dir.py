@@ -13,7 +13,6 @@ from hypothesis import given, settings
 
 import msdump
 from msdump import testing
-from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir, _rank_beside
@@ -35,7 +34,8 @@ from msdump.formats.paths.parse import (
     parse_place,
 )
 from msdump.formats.paths.sync import safe_op_type
-from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT, TensorRecord
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 STAMP = 1_700_000_000_000_000

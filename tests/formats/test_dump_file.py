@@ -11,7 +11,7 @@ import pytest
 
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.dump_file import NANO, read_dump
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 NAME = "Add.net_add.1.2.1700000000000000"
 FLOAT32, ND = 0, 2

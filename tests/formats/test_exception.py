@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats.bin import BinFile
 from msdump.formats.dump_dir import DumpDir
@@ -35,9 +34,10 @@ from msdump.formats.exception import (
     read_core,
 )
 from msdump.formats.paths.parse import parse_dump_name
-from msdump.layouts import host_format
-from msdump.records import INPUT, OUTPUT
-from msdump.stats import raw_bytes
+from msdump.statistics.stats import raw_bytes
+from msdump.tensors import dtypes
+from msdump.tensors.device_layouts import host_format
+from msdump.tensors.records import INPUT, OUTPUT
 from msdump.testing import tensors
 from tests.contracts.writer_contract import record
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msdump.errors import FormatError
 from msdump.formats.msprobe_json import as_json, dump_content, read_msprobe_json, stack_content
 from msdump.formats.paths.parse import MSPROBE, parse_msprobe_name, parse_place
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "msprobe"
 NAN = GOLDEN / "nan" / "step0" / "proc1" / "dump.json"

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from msdump import dtypes, testing
+from msdump import testing
 from msdump.analysis.convert._tensor_form import Value, npy_chunks
-from msdump.arrays import Array
 from msdump.errors import DtypeError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import NpyWriter, dtype_of_mark, mark_of, npy_array, npy_header, numpy_chunks, with_mark
@@ -26,7 +25,9 @@ from msdump.formats.npy_reader import read_npy, read_npy_header
 from msdump.formats.paths.sync import MAPPING_FILE, data_file_name, parse_data_file_name
 from msdump.formats.sidecars import read_mapping
 from msdump.formats.writer import Writer
-from msdump.records import OUTPUT, TensorKey, TensorRecord
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OUTPUT, TensorKey, TensorRecord
 from msdump.testing import assert_same_array, records, shapes, tensors
 from tests.contracts.writer_contract import Directory, WriterContract, by_iteration, record
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import FormatError, TruncatedFileError
 from msdump.formats import npy_reader
 from msdump.formats.npy import npy_array, npy_header
 from msdump.formats.npy_reader import read_npy, scan_npy, small_arrays
+from msdump.tensors.arrays import Array
 from msdump.testing import assert_same_array, shapes, tensors
 
 

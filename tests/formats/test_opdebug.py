@@ -30,7 +30,7 @@ from msdump.formats.opdebug import (
     read_opdebug,
 )
 from msdump.formats.paths.acl import parse_bin_file_name, parse_overflow_json_name
-from msdump.records import OUTPUT
+from msdump.tensors.records import OUTPUT
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "opdebug"
 number = st.integers(0, 2**64 - 1)

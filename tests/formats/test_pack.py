@@ -20,8 +20,8 @@ from msdump.formats.pack import PackFolder, Packs
 from msdump.formats.pack_tree import pack_tree, unpack_tree
 from msdump.formats.statistic_csv import StatisticWriter
 from msdump.formats.writer import WriteCounts, Writer
-from msdump.records import TensorKey, TensorRecord
 from msdump.storage.packs import open_pack
+from msdump.tensors.records import TensorKey, TensorRecord
 from msdump.testing import dump_trees, write_dump
 from msdump.testing.dumps import DumpTree, assert_same_dump
 from tests.contracts.writer_contract import Directory, WriterContract, by_iteration, record

@@ -28,8 +28,8 @@ from msdump.formats.pack import Packs
 from msdump.formats.pack_recovery import recover_tree
 from msdump.formats.pack_tree import pack_tree, unpack_tree
 from msdump.formats.paths.sync import SyncLayout
-from msdump.records import TensorKey
 from msdump.storage.packs import open_pack
+from msdump.tensors.records import TensorKey
 from tests.analysis.small_dump import write_dump
 from tests.contracts.writer_contract import record
 

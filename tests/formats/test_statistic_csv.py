@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import batch_stats, dtypes
 from msdump.errors import ConfigError, FormatError, WriteError
 from msdump.formats.paths.sync import record_op_name, safe_op_type
 from msdump.formats.statistic_csv import SEED_TITLES, StatisticRow, StatisticWriter, format_number, read_statistic_csv
 from msdump.formats.writer import Writer
-from msdump.md5 import md5_hex
-from msdump.records import INPUT, OUTPUT, TensorKey, TensorRecord
-from msdump.stats import statistics
+from msdump.statistics import batches
+from msdump.statistics.md5 import md5_hex
+from msdump.statistics.stats import statistics
+from msdump.tensors import dtypes
+from msdump.tensors.records import INPUT, OUTPUT, TensorKey, TensorRecord
 from msdump.testing import records
 from tests.contracts.writer_contract import FIRST_US, Directory, WriterContract, by_iteration, record
 
@@ -64,9 +65,7 @@ def test_a_transpose_says_what_its_tensor_says(
     whole = np.random.default_rng(0).normal(size=(5, 64, 300)).astype(np.float32)
     gaps = np.repeat(whole, 2, axis=2)[..., ::2]
     asked: list[int] = []
-    monkeypatch.setattr(
-        batch_stats, "statistics", lambda data, dtype: asked.append(data.nbytes) or statistics(data, dtype)
-    )
+    monkeypatch.setattr(batches, "statistics", lambda data, dtype: asked.append(data.nbytes) or statistics(data, dtype))
     made = [
         record(index, data=data, key=TensorKey(index, 0))
         for index, data in enumerate([whole, whole.transpose(axes), gaps, gaps.transpose(axes)])
@@ -152,7 +151,7 @@ def test_each_distinct_tensor_is_measured_once_per_iteration(tmp_path: Path, mon
         measured.append(array.shape)
         return statistics(array, dtype)
 
-    monkeypatch.setattr(batch_stats, "statistics", count)
+    monkeypatch.setattr(batches, "statistics", count)
     key, data = TensorKey(1, 0), np.arange(6, dtype=np.float32)
     writer = StatisticWriter(by_iteration(tmp_path))
     writer.write([record(0, key=key, data=data), record(1, key=key, data=data.reshape(2, 3))])
@@ -257,7 +256,7 @@ def test_a_large_tensor_of_two_records_is_digested_once(tmp_path: Path, monkeypa
         seen.extend(array.size for array in arrays)
         return [md5_hex(array) for array in arrays]
 
-    monkeypatch.setattr(batch_stats, "md5_many", count)
+    monkeypatch.setattr(batches, "md5_many", count)
     array = np.zeros(100_000, np.float32)
     write(tmp_path, [record(number, data=array, key=TensorKey(0, 0)) for number in range(3)])
     assert seen == [array.size]
@@ -279,8 +278,8 @@ def test_nothing_is_read_any_more_when_a_write_has_failed(tmp_path: Path, monkey
         threading.Timer(0.2, may_end.set).start()
         raise WriteError("no")
 
-    monkeypatch.setattr(batch_stats, "md5_many", slow)
-    monkeypatch.setattr(batch_stats, "statistics", fail)
+    monkeypatch.setattr(batches, "md5_many", slow)
+    monkeypatch.setattr(batches, "statistics", fail)
     writer = StatisticWriter(lambda record: tmp_path, thread_count=2)
     with pytest.raises(WriteError):
         writer.write([record(0, data=np.zeros(100_000, np.float32), key=TensorKey(0, 0))])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.primitive import REGISTRY, Attrs, Primitive, def_infer, def_primitive
 from msdump.graph.types import SourceLine, TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 SAME, PAIR, HIDDEN = "EmitSame", "EmitPair", "EmitHidden"
 DTYPES = ("float32", "float16", "float64", "bfloat16", "bool", "int8", "int32", "int64", "uint8")

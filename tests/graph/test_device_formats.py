@@ -8,8 +8,6 @@ import numpy as np
 from hypothesis import given, settings
 
 import msdump.kernels  # noqa: F401  (fills the registry)
-from msdump import layouts
-from msdump.arrays import Array
 from msdump.graph.compile import MAX_STREAMS, assign_streams, dependencies, finish
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.executor import Executor
@@ -17,7 +15,9 @@ from msdump.graph.graph import Graph, Node, Parameter, Value
 from msdump.graph.ir import ir_text
 from msdump.graph.primitive import Primitive
 from msdump.graph.types import TensorType
-from msdump.records import DEFAULT_FORMAT
+from msdump.tensors import device_layouts
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import DEFAULT_FORMAT
 from msdump.testing.graphs import GraphCase, graphs
 from tests.graph.emit_cases import emit_graphs, emit_primitives
 
@@ -107,7 +107,7 @@ def test_groups_travel_with_the_weights() -> None:
     finish(graph, "Ascend")
     [op] = graph.op_infos()
     assert [(info.format, info.sub_format) for info in op.inputs] == [("NC1HWC0", 0), ("FRACTAL_Z", 4)]
-    assert layouts.device_shape((8, 2, 3, 3), "FRACTAL_Z", 16, 4) == (9, 1, 16, 16)
+    assert device_layouts.device_shape((8, 2, 3, 3), "FRACTAL_Z", 16, 4) == (9, 1, 16, 16)
     assert "<Float32xFracZ[const vector][9, 1, 16, 16]>" in ir_text(graph)
 
 
@@ -135,7 +135,9 @@ def test_formats_and_streams_change_no_value(case: GraphCase) -> None:
     for op in case.graph.op_infos():
         for info in (*op.inputs, *op.outputs):
             if info.format != DEFAULT_FORMAT:
-                layouts.device_shape(info.shape, info.format, layouts.cube_size(info.dtype), max(1, info.sub_format))
+                device_layouts.device_shape(
+                    info.shape, info.format, device_layouts.cube_size(info.dtype), max(1, info.sub_format)
+                )
     assert_same_memory_has_one_format(case.graph)
 
 

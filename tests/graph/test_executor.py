@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
 from msdump.graph.compile import finish
 from msdump.graph.executor import Executor
@@ -20,7 +18,9 @@ from msdump.graph.memory import plan_memory
 from msdump.graph.primitive import Primitive
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
-from msdump.records import AFTER, BEFORE, KEEP, OpEvent
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, KEEP, OpEvent
 from msdump.testing.graphs import GraphCase, graphs
 
 

@@ -18,7 +18,7 @@ from msdump.graph.primitive import Primitive
 from msdump.graph.regions import add_if, add_while, region_input
 from msdump.graph.run import FinishedStep
 from msdump.graph.types import TensorType
-from msdump.records import KEEP, OpEvent
+from msdump.tensors.records import KEEP, OpEvent
 
 FLOAT, INT = TensorType("float32", ()), TensorType("int32", ())
 

@@ -13,7 +13,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
 from msdump.config.environment import GeGraphSettings, ge_graph_settings
 from msdump.config.selectors import FullNameSelector, parse_selectors
 from msdump.dumpers.recorders import GeGraphRecorder
@@ -30,6 +29,7 @@ from msdump.graph.ge import (
     quoted,
 )
 from msdump.graph.graph import Graph
+from msdump.tensors import dtypes
 from tests.graph.emit_cases import SAME, emit_graphs, emit_primitives, hand_graph
 from tests.graph.test_device_formats import network
 

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msdump.addresses import without_secrets
 from msdump.analysis.compare.mapping import read_mapping as read_operator_map
 from msdump.analysis.graph_info import read_graph
 from msdump.analysis.msaccucmp.fusion_json import groups_of, read_fusion_json
 from msdump.config.acl import load_acl_config, plan_acl
 from msdump.config.json_file import read_json_file
 from msdump.config.mindspore import parse_mindspore_config
-from msdump.errors import ConfigError, FormatError, WriteError
+from msdump.errors import ConfigError, FormatError, WriteError, without_secrets
 from msdump.formats.acl_stats_csv import read_acl_stats
 from msdump.formats.bin import read_bin
 from msdump.formats.dump_dir import DumpDir

@@ -9,9 +9,9 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.kernels.checks import FLOATS, INTS
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 FLOAT_NAMES, INT_NAMES = sorted(FLOATS), sorted(INTS)
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 3.25, -1e-3, 1e4, float("nan"), float("inf"), float("-inf"))

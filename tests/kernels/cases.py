@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 _RNG = np.random.default_rng(3)
 

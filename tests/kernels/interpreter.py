@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import msdump.kernels  # noqa: F401  fills the registry
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 def type_of(array: Array) -> TensorType:

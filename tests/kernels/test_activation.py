@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_gradient, run_op
 
 FORMULAS: dict[str, Callable[[float], float]] = {

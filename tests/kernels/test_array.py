@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 from tests.kernels.arrays import FLOAT_NAMES, INT_NAMES, any_array, arrays, assert_same, shapes
 from tests.kernels.interpreter import run_op
 

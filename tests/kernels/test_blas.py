@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.kernels import blas, threads
 from msdump.kernels.blas import product
+from msdump.tensors.arrays import Array
 
 SHAPES = [
     ((700, 80), (80, 300)),

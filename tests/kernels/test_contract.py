@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import REGISTRY, PrimitiveDef
 from msdump.kernels import torch_operator
+from msdump.tensors.arrays import Array
 from tests.kernels.cases import CASES, Case
 from tests.kernels.interpreter import empty_like_type, type_of
 

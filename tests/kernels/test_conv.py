@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
 from msdump.kernels import conv
 from msdump.kernels.conv import conv_padding
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_gradient, run_graph, run_op, type_of
 
 Case = tuple[Array, Array, dict[str, Any]]

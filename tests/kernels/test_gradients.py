@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_gradient, check_graph_gradient, run_graph, type_of
 
 RNG = np.random.default_rng(11)

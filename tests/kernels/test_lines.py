@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.kernels import lines, threads
 from msdump.kernels.threads import apply_ufunc
+from msdump.tensors.arrays import Array
 
 
 @settings(max_examples=50, deadline=None)

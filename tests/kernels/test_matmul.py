@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_gradient, run_op, type_of
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from msdump.kernels import normalization, threads
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import run_op
 
 quick = settings(max_examples=25, deadline=None)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from msdump.kernels.optimizer import number_of
+from msdump.tensors.arrays import Array
 from tests.kernels.arrays import FLOAT_NAMES, arrays, shapes
 from tests.kernels.interpreter import run_kernel, run_op
 

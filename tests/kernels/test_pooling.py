@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.kernels import pooling
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_gradient, run_op
 
 Case = tuple[Array, dict[str, Any]]

@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
 from msdump.kernels.program import tensor_text
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import run_op
 
 TEXTS = [

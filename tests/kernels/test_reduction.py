@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.graph.primitive import definition_of
 from msdump.graph.types import TensorType
+from msdump.tensors.arrays import Array
 from tests.kernels.arrays import FLOAT_NAMES, INT_NAMES, any_array, assert_same
 from tests.kernels.interpreter import run_op
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.graph.autodiff import gradients
 from msdump.graph.graph import Graph
 from msdump.graph.primitive import Primitive
+from msdump.tensors.arrays import Array
 from tests.kernels.interpreter import check_graph_gradient, type_of
 from tests.kernels.test_gradients import positive, reals
 

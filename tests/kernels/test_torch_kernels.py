@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from msdump.arrays import Array
 from msdump.graph.primitive import REGISTRY
+from msdump.tensors.arrays import Array
 from tests.kernels.cases import CASES, Case
 from tests.kernels.interpreter import run_op
 

@@ -20,7 +20,7 @@ _OTHERS = {
     ),
     "msdump/formats/paths/parse.py": ("tests/formats/test_dump_dir.py", "tests/formats/paths/test_acl.py"),
     "msdump/formats/dump_tensor.py": ("tests/formats/test_dump_dir.py",),
-    "msdump/plain_files.py": ("tests/formats/test_npy.py", "tests/formats/test_bin.py"),
+    "msdump/storage/plain.py": ("tests/formats/test_npy.py", "tests/formats/test_bin.py"),
     "msdump/config/environment.py": (
         "tests/dumpers/test_limits.py",
         "tests/graph/test_ge.py",
@@ -28,7 +28,7 @@ _OTHERS = {
     "msdump/config/acl_file.py": ("tests/config/test_acl.py",),
     "msdump/config/acl_rules.py": ("tests/config/test_acl.py",),
     "msdump/config/ranges.py": ("tests/config/test_acl.py",),
-    "msdump/config/plan.py": ("tests/config/test_acl.py", "tests/engines/test_acl.py"),
+    "msdump/config/plan.py": ("tests/config/test_acl.py", "tests/engine/test_acl.py"),
     "msdump/config/selection.py": ("tests/config/test_plan.py",),
     "msdump/config/sections.py": ("tests/config/test_mindspore.py",),
     "msdump/formats/layout_messages.py": ("tests/ranks/test_messages.py", "tests/formats/test_layout_json.py"),
@@ -39,7 +39,7 @@ _OTHERS = {
     "msdump/dumpers/streaming.py": (
         "tests/dumpers/test_streaming.py",
         "tests/dumpers/test_memory_watcher.py",
-        "tests/engines/test_acl.py",
+        "tests/engine/test_acl.py",
     ),
     "msdump/dumpers/capture.py": (
         "tests/dumpers/test_streaming.py",
@@ -47,19 +47,19 @@ _OTHERS = {
         "tests/dumpers/test_memory_watcher.py",
         "tests/dumpers/test_overflow.py",
         "tests/dumpers/test_sync.py",
-        "tests/engines/test_acl.py",
+        "tests/engine/test_acl.py",
     ),
     "msdump/dumpers/delivery.py": ("tests/dumpers/test_sync.py",),
     "msdump/dumpers/step_folders.py": ("tests/test_engines.py",),
-    "msdump/config/reload.py": ("tests/test_reloading.py",),
+    "msdump/config/reload.py": ("tests/engine/test_reloading.py",),
     "msdump/config/recorder.py": ("tests/recording/test_recorder.py",),
     "msdump/dumpers/recorders.py": ("tests/graph/test_ge.py",),
     "msdump/dumpers/packs.py": ("tests/test_packs.py",),
     "msdump/dumpers/uploads.py": ("tests/storage/test_remote.py",),
     "msdump/dumpers/tally.py": ("tests/dumpers/test_delivery.py", "tests/dumpers/test_lost.py"),
-    "msdump/stats_kernels.py": ("tests/test_stats.py",),
-    "msdump/stats_lanes.py": ("tests/test_stats.py",),
-    "msdump/float_bits.py": ("tests/test_stats.py",),
+    "msdump/statistics/kernels.py": ("tests/statistics/test_stats.py",),
+    "msdump/statistics/lanes.py": ("tests/statistics/test_stats.py",),
+    "msdump/tensors/float_bits.py": ("tests/statistics/test_stats.py",),
 }
 
 

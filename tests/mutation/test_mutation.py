@@ -16,14 +16,14 @@ from tests.mutation.survivors import KINDS, SURVIVORS, reason_for
 PLACES = (
     *("msdump/formats", "msdump/config", "msdump/dumpers"),
     *(
-        "msdump/stats.py",
-        "msdump/stats_kernels.py",
-        "msdump/stats_lanes.py",
-        "msdump/float_bits.py",
-        "msdump/md5.py",
-        "msdump/batch_stats.py",
-        "msdump/small_stats.py",
-        "msdump/plain_files.py",
+        "msdump/statistics/stats.py",
+        "msdump/statistics/kernels.py",
+        "msdump/statistics/lanes.py",
+        "msdump/tensors/float_bits.py",
+        "msdump/statistics/md5.py",
+        "msdump/statistics/batches.py",
+        "msdump/statistics/small.py",
+        "msdump/storage/plain.py",
     ),
 )
 MODULES = sorted(

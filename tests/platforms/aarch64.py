@@ -45,8 +45,8 @@ PROGRAMS = {
 # seconds in the emulator.
 TESTS = (
     "tests/test_tiny.py",
-    "tests/test_stats.py",
-    "tests/test_layouts.py",
+    "tests/statistics/test_stats.py",
+    "tests/tensors/test_device_layouts.py",
     "tests/formats",
     "tests/kernels",
     "tests/graph/test_executor.py",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import msdump
-from msdump import opening
+from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.recording import ring
 from msdump.recording.collecting import collect

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msdump
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.recording.incidents import incidents_below
 from msdump.recording.replicas import Replicas, fingerprint
+from msdump.tensors.arrays import Array
 
 ROOT = Path(__file__).resolve().parents[2]
 sizes = st.sampled_from([1, 3, 8, 1000, 8191, 8192, 8193, 20_000])

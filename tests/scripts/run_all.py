@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msdump
-from msdump import sessions
+from msdump.process import sessions
 
 HERE = Path(__file__).parent
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import find, given, settings
 
-from msdump import dtypes
-from msdump.arrays import Array
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 from msdump.testing import operands_like
 
 ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([2, 0], np.int32), np.ones((), np.float32)]

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.formats.paths.sync import SyncLayout, parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.records import TensorKey, TensorRecord
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import TensorKey, TensorRecord
 from msdump.testing import (
     DTYPES,
     DumpTree,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from msdump.analysis.measurements import Measurement
 from msdump.errors import WriteError
-from msdump.exponents import ExponentHistogram
-from msdump.stats import Statistics
+from msdump.statistics.exponents import ExponentHistogram
+from msdump.statistics.stats import Statistics
 from msdump.viewing.index import Index, Progress, TensorPlace, place_of, remove_old
 
 _NUMBERS = st.one_of(st.none(), st.integers(-(1 << 70), 1 << 70), st.floats())

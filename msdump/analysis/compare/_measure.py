@@ -18,10 +18,10 @@ from msdump.analysis._payload import (
 )
 from msdump.analysis.compare.bounds import largest, real_dtype
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.makers import maker
+from msdump.tensors.arrays import Array
+from msdump.tensors.makers import maker
 
 # Larger pairs get all threads to themselves, smaller ones a thread each.
 _LARGE_BYTES = 64 << 20

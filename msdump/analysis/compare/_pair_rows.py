@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
-from msdump.compiling import array_type, compiled, has_compiler
-from msdump.stats import in_threads
+from msdump.statistics.stats import in_threads
+from msdump.tensors.arrays import Array
+from msdump.tensors.compiling import array_type, compiled, has_compiler
 
 CHUNK = 1 << 16  # elements per row
 _BLOCK = 2048  # elements that a kernel visits several times; they stay in the first-level cache

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from msdump.analysis.compare.metrics import PairMetrics
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 # Three-way: how much larger than the error of the other low-precision run an error may be.
 _YARDSTICK = 2.0

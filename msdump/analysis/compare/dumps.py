@@ -37,7 +37,7 @@ from msdump.analysis.steps import Operator, Slot, Step, nothing_selected, opened
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 DumpPath = DumpDir | str | os.PathLike[str]
 Progress = Callable[[int, int], None]

@@ -36,8 +36,8 @@ from msdump.formats.atomic import write_file
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import safe_text
 from msdump.graph.ge import read_ge_originals
-from msdump.plain_files import read_plain
-from msdump.records import OUTPUT
+from msdump.storage.plain import read_plain
+from msdump.tensors.records import OUTPUT
 
 _KEYS = ("types", "operators", "ignore")
 _IGNORED = re.compile(r"(?P<name>.+?):(?P<io>input|output)(?::(?P<slot>[0-9]{1,9}))?")

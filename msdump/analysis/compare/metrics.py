@@ -17,8 +17,8 @@ import numpy as np
 
 from msdump.analysis.compare import _pair_rows as pair_rows
 from msdump.analysis.compare._pair_rows import EPSILON, PairRows
-from msdump.arrays import Array
 from msdump.errors import FormatError
+from msdump.tensors.arrays import Array
 
 # Number in `-alg` = index.
 METRICS = (

@@ -14,8 +14,8 @@ from msdump.analysis._payload import has_same_bytes
 from msdump.analysis.compare.mapping import OperatorMap
 from msdump.analysis.steps import Operator, Slot, Step
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.makers import maker
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.makers import maker
+from msdump.tensors.records import INPUT, OUTPUT
 
 # How a pair was found.
 BY_MAPPING, BY_ORIGINAL, BY_NAME, BY_SCOPE, BY_TYPE = "mapping", "original name", "name", "scope", "type and shape"

@@ -25,7 +25,7 @@ from msdump.analysis.steps import Operator, Slot, Step
 from msdump.analysis.unset import UNSET, UnsetTensors
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 # Compares one tensor of a pair of operators: side ("input" or "output"), slot, mine, golden.
 Judge = Callable[[OperatorPair, str, Slot, DumpedTensor, DumpedTensor], TensorResult]

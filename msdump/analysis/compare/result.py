@@ -13,8 +13,8 @@ from msdump.analysis.steps import Operator, Slot, StepKey
 from msdump.analysis.unset import UNSET
 from msdump.errors import FormatError
 from msdump.formats.dump_tensor import DumpedTensor
-from msdump.html_table import html_table
-from msdump.makers import maker
+from msdump.tables.html_table import html_table
+from msdump.tensors.makers import maker
 
 IDENTICAL, AGREES, DIFFERS, NOT_COMPARED = "identical", "agrees", "differs", "not compared"
 

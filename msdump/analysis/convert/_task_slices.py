@@ -13,8 +13,8 @@ from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.formats.bin import BinFile, BinTensor
-from msdump.records import INPUT, OUTPUT
 from msdump.storage.files import open_file, size_of
+from msdump.tensors.records import INPUT, OUTPUT
 
 _MAX_HEADER_BYTES = 64 << 20
 _KEYS = {INPUT: "input_tensor_slice", OUTPUT: "output_tensor_slice"}

@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
 from msdump.errors import UnknownDtypeError
 from msdump.formats.bin import BinTensor
 from msdump.formats.npy import npy_array, with_mark
-from msdump.stats import raw_bytes
+from msdump.statistics.stats import raw_bytes
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 Chunk: TypeAlias = "bytes | memoryview"
 

@@ -42,9 +42,9 @@ from msdump.formats.opdebug import is_new_content, opdebug_json, parse_opdebug_c
 from msdump.formats.paths import parse
 from msdump.formats.paths.sync import MAPPING_FILE
 from msdump.formats.sidecars import append_mapping, read_mapping
-from msdump.plain_files import populate
-from msdump.records import INPUT, OUTPUT
 from msdump.storage import files as storage
+from msdump.storage.plain import populate
+from msdump.tensors.records import INPUT, OUTPUT
 
 NPY, BIN, MSNPY, PT, SAFETENSORS = "npy", "bin", "msnpy", "pt", "safetensors"
 FILE_TYPES = (NPY, BIN, MSNPY, PT, SAFETENSORS)
@@ -328,7 +328,7 @@ class _Job:
         )
         if array.dtype != value.array.dtype:
             # A converter of the user's may compute as well.
-            from msdump.dtypes import dtype_from_numpy
+            from msdump.tensors.dtypes import dtype_from_numpy
 
             return Value(array, dtype_from_numpy(array.dtype).name)
         return Value(array, value.dtype)

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump import layouts
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
 from msdump.errors import LayoutError
+from msdump.tensors import device_layouts
+from msdump.tensors.arrays import Array
 
 _HOST_4D = ("NCHW", "NHWC", "HWCN")
 _HOST_5D = ("NCDHW", "NDHWC", "DHWCN")
@@ -130,7 +130,7 @@ def load_function(path: Path, name: str, parameters: str, code: ExitCode) -> Cal
 def parse_format(name: str) -> str:
     """The format that the user means.   Raises: AnalysisError for a name that msaccucmp does not know."""
     full = _SHORT.get(name, name)
-    if full not in layouts.FORMAT_NUMBER or full in _NAMELESS:
+    if full not in device_layouts.FORMAT_NUMBER or full in _NAMELESS:
         targets = ", ".join(sorted({target for _, target in PAIRS}))
         raise AnalysisError(
             ExitCode.INVALID_PARAM,
@@ -180,8 +180,8 @@ def to_format(
         if source in ("NC1HWC0", "NDC1HWC0"):
             return _from_channels(array, source, target, shape)
         if target == "FRACTAL_Z":
-            return layouts.to_device(layouts.transpose_host(array, source, "NCHW"), "FRACTAL_Z", _C0)
-        return layouts.transpose_host(array, source, target)
+            return device_layouts.to_device(device_layouts.transpose_host(array, source, "NCHW"), "FRACTAL_Z", _C0)
+        return device_layouts.transpose_host(array, source, target)
     except (LayoutError, ZeroDivisionError) as error:
         raise AnalysisError(ExitCode.INVALID_SHAPE, f"{source} to {target}: {error}") from error
 
@@ -193,7 +193,7 @@ def _from_nz(array: Array, shape: Sequence[int] | None) -> Array:
             f"FRACTAL_NZ: expected a shape to cut {array.shape} down to, got {shape}. Give it with -s.",
         )
     try:
-        return layouts.from_device(array, "FRACTAL_NZ", shape)
+        return device_layouts.from_device(array, "FRACTAL_NZ", shape)
     except LayoutError as error:
         raise AnalysisError(ExitCode.INVALID_PARAM, f"{error} Give the right shape with -s.") from error
 
@@ -204,9 +204,11 @@ def _from_fractal_z(array: Array, target: str, shape: Sequence[int] | None, grou
         logical = _logical(shape, order)
         if logical is None or min(logical) < 1 or logical[0] % groups:
             continue
-        expected = layouts.device_shape(logical, "FRACTAL_Z", array.shape[-1], groups)
+        expected = device_layouts.device_shape(logical, "FRACTAL_Z", array.shape[-1], groups)
         if math.prod(expected) == array.size:
-            return layouts.transpose_host(layouts.from_device(array, "FRACTAL_Z", logical, groups), "NCHW", target)
+            return device_layouts.transpose_host(
+                device_layouts.from_device(array, "FRACTAL_Z", logical, groups), "NCHW", target
+            )
     raise AnalysisError(
         ExitCode.INVALID_SHAPE,
         f"FRACTAL_Z to {target}: expected a shape of four axes that fits {array.shape}, got {shape}. "
@@ -228,8 +230,8 @@ def _from_channels(array: Array, source: str, target: str, shape: Sequence[int] 
     for candidate in _orders(order, _HOST_5D if is_3d else _HOST_4D):
         logical = _logical(shape, candidate)
         if logical is not None and _is_padded(logical, padded, array.shape[-1]):
-            return layouts.transpose_host(full[:, : logical[1]], host, order)
-    turned = layouts.transpose_host(full, host, order)
+            return device_layouts.transpose_host(full[:, : logical[1]], host, order)
+    turned = device_layouts.transpose_host(full, host, order)
     if shape is not None and len(shape) == turned.ndim:
         return turned[tuple(slice(0, size) for size in shape)]
     return turned

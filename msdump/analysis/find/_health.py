@@ -9,16 +9,16 @@ from functools import partial
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis._payload import Key, Progress, in_runs, key_of, loaded_each
 from msdump.analysis.measurements import Measurements, is_as_stored
-from msdump.arrays import Array
-from msdump.batch_stats import measure_each
 from msdump.errors import DtypeError, FormatError
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import MSPROBE
-from msdump.makers import maker
-from msdump.stats import Statistics, has_non_finite, statistics
+from msdump.statistics.batches import measure_each
+from msdump.statistics.stats import Statistics, has_non_finite, statistics
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.makers import maker
 
 Damaged = list[tuple[str, FormatError]]
 

@@ -20,8 +20,8 @@ from msdump.analysis.steps import Operator, Slot, Step, StepKey
 from msdump.analysis.unset import UnsetTensors
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import FX
-from msdump.operator_traits import NEUTRAL, STOPS, effect_on_inf, places_constant
-from msdump.records import INPUT, OUTPUT
+from msdump.graph.traits import NEUTRAL, STOPS, effect_on_inf, places_constant
+from msdump.tensors.records import INPUT, OUTPUT
 
 # How a value that is not finite came about.
 MADE, CAME_IN, UNKNOWN, CONSTANT, RECEIVED = "made", "came in", "unknown", "constant", "received"

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode, Origin
 from msdump.analysis.steps import (
     Operator,
@@ -32,15 +31,16 @@ from msdump.analysis.steps import (
     read_steps,
 )
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
-from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_file import read_dump
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.parse import BIN
 from msdump.formats.statistic_csv import StatisticRow
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT
-from msdump.stats import Statistics, statistics
+from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
+from msdump.statistics.stats import Statistics, statistics
+from msdump.tensors import dtypes
+from msdump.tensors.records import INPUT
 
 _PLACE = re.compile(r"(?P<file>[^:]+):(?P<line>[0-9]{1,9})")
 # An operator has a few tensors; the import of a compiler takes longer than these take without it.

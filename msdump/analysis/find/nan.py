@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from msdump import dtypes
 from msdump.analysis._payload import Progress
 from msdump.analysis.find._health import HealthTable
 from msdump.analysis.find._infinity_flow import (
@@ -45,10 +44,11 @@ from msdump.analysis.unset import UnsetTensors, has_same_statistics
 from msdump.errors import FormatError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
+from msdump.graph.traits import is_collective
 from msdump.graph.types import SourceLine
-from msdump.html_table import html_table
-from msdump.operator_traits import is_collective
-from msdump.records import OUTPUT
+from msdump.tables.html_table import html_table
+from msdump.tensors import dtypes
+from msdump.tensors.records import OUTPUT
 
 STEEP = 100.0  # times the value of the iteration before
 _LEAST = 1e-3  # smaller values are rounding of sums that cancel

@@ -26,8 +26,8 @@ from msdump.analysis.msaccucmp.align import Origin, align
 from msdump.analysis.msaccucmp.custom_metrics import Compare, run_custom
 from msdump.analysis.msaccucmp.pairs import Pair
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
-from msdump.arrays import Array
 from msdump.errors import FormatError
+from msdump.tensors.arrays import Array
 
 _LARGEST_HALF = 65504
 _LINE_END = "\r\n"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from msdump import layouts
 from msdump.analysis.convert.target_format import PAIRS, CustomFormats, to_format
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.sides import SideTensor
-from msdump.arrays import Array
-from msdump.records import DEFAULT_FORMAT
+from msdump.tensors import device_layouts
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import DEFAULT_FORMAT
 
 ND, NCHW = "ND", "NCHW"
 # Orders in which a golden tensor may stand when its shape is not the one of the declared order.
@@ -64,7 +64,7 @@ def align(mine: SideTensor, golden: SideTensor, origin: Origin, custom: CustomFo
         x = mine.load()
         if _long_axes(x.shape) != _long_axes(y.shape):
             raise _unfit(x.shape, y.shape)
-        return Aligned(x, y, layouts.host_format(x.shape), mine.shape)
+        return Aligned(x, y, device_layouts.host_format(x.shape), mine.shape)
     source = mine.source.format
     is_scalar = all(size == 1 for size in mine.shape)
     if not is_scalar and custom is not None and origin.format is not None and custom.has(source, origin.format):
@@ -93,7 +93,7 @@ def detail_arrays(aligned: Aligned, source: str) -> tuple[Array, Array, str]:
         return aligned.mine.reshape(1), aligned.golden.reshape(1), order if aligned.mine.shape else "ID"
     if order not in _ORDERS_4D or source == "FRACTAL_Z":
         return aligned.mine, aligned.golden, order
-    mine, golden = (layouts.transpose_host(array, order, NCHW) for array in (aligned.mine, aligned.golden))
+    mine, golden = (device_layouts.transpose_host(array, order, NCHW) for array in (aligned.mine, aligned.golden))
     return mine, golden, NCHW
 
 
@@ -121,15 +121,15 @@ def _unfolded(mine: SideTensor, golden: Array, declared: str | None) -> Aligned 
         arrangements = [_turned_shape(logical, NCHW, other) for other in _ORDERS_4D]
         if (mine.original_shape or logical) not in arrangements or logical[0] % groups or min(logical) < 1:
             continue
-        if layouts.device_shape(logical, source, array.shape[-1], groups) == array.shape:
-            host = layouts.from_device(array, source, logical, groups)
-            turned = layouts.transpose_host(host, NCHW, order)
+        if device_layouts.device_shape(logical, source, array.shape[-1], groups) == array.shape:
+            host = device_layouts.from_device(array, source, logical, groups)
+            turned = device_layouts.transpose_host(host, NCHW, order)
             return Aligned(turned, golden, order, turned.shape)
     return None
 
 
 def _turned_shape(shape: tuple[int, ...], source: str, target: str) -> tuple[int, ...]:
-    return tuple(layouts.transpose_host(np.broadcast_to(np.False_, shape), source, target).shape)
+    return tuple(device_layouts.transpose_host(np.broadcast_to(np.False_, shape), source, target).shape)
 
 
 def _as_nchw(mine: SideTensor, golden_shape: tuple[int, ...], origin: Origin) -> Array:
@@ -137,11 +137,11 @@ def _as_nchw(mine: SideTensor, golden_shape: tuple[int, ...], origin: Origin) ->
     source = mine.source.format
     array = mine.load_stored()
     if source in _ORDERS_4D:
-        return layouts.transpose_host(array, source, NCHW)
+        return device_layouts.transpose_host(array, source, NCHW)
     shape = mine.original_shape or origin.shape or golden_shape
     target = origin.format if origin.format is not None and (source, origin.format) in PAIRS else NCHW
     host = to_format(array, source, target, shape, mine.source.sub_format)
-    return layouts.transpose_host(host, target, NCHW)
+    return device_layouts.transpose_host(host, target, NCHW)
 
 
 def _declared_order(source: str, origin: Origin) -> str | None:
@@ -154,12 +154,12 @@ def _declared_order(source: str, origin: Origin) -> str | None:
 def _in_one_order(host: Array, golden: Array, declared: str | None) -> Aligned | None:
     """None when the shapes are not those of one tensor and no order is declared that would tell what to cut."""
     for order in dict.fromkeys((declared or NCHW, *_ORDERS_4D)):
-        turned = layouts.transpose_host(host, NCHW, order)
+        turned = device_layouts.transpose_host(host, NCHW, order)
         if turned.shape == golden.shape:
             return Aligned(turned, golden, order, turned.shape)
     if declared is None:
         return None
-    cut = _cut(layouts.transpose_host(host, NCHW, declared), golden.shape)
+    cut = _cut(device_layouts.transpose_host(host, NCHW, declared), golden.shape)
     return Aligned(cut, golden, declared if cut.shape == golden.shape else ND, cut.shape)
 
 

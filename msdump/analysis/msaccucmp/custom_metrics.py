@@ -14,7 +14,7 @@ from typing import Any
 from msdump.analysis.compare.metrics import METRICS
 from msdump.analysis.convert.target_format import load_function
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Compare = Callable[[Array, Array, Mapping[str, Any]], tuple[str, str]]

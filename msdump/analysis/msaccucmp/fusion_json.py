@@ -16,7 +16,7 @@ from typing import Any
 
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.errors import FormatError
-from msdump.plain_files import read_plain
+from msdump.storage.plain import read_plain
 
 _MAX_BYTES = 1 << 30
 _CONTROL_EDGE = ":-1"

@@ -14,7 +14,7 @@ from msdump.analysis.msaccucmp.align import Origin
 from msdump.analysis.msaccucmp.fusion_json import FusedOperator, FusedOutput, groups_of
 from msdump.analysis.msaccucmp.sides import Side, SideTensor
 from msdump.formats.paths.acl import safe_piece
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors.records import INPUT, OUTPUT
 
 ANY = "*"  # in place of a name that one side does not have
 # They change nothing that another framework would show: what they read stands for what they write.

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
 from msdump.formats.bin import BinTensor, read_bin
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.npy import npy_array
 from msdump.formats.paths.acl import safe_piece
 from msdump.formats.paths.parse import parse_dump_name
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT
 
 DUMP, NPY, PB, QUANT = "dump", "npy", "pb", "quant"
 _TIMESTAMP_DIGITS = 16

@@ -16,10 +16,10 @@ from typing import IO
 import numpy as np
 
 from msdump.analysis.compare.result_csv import safe_cell
-from msdump.arrays import Array
 from msdump.errors import WriteError
 from msdump.formats.sidecars import read_mapping
-from msdump.plain_files import plain_opener
+from msdump.storage.plain import plain_opener
+from msdump.tensors.arrays import Array
 
 MAPPING_FILE = "simple_op_mapping.csv"
 _LONGEST = 254  # characters of a file's name

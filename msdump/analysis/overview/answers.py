@@ -19,7 +19,7 @@ from msdump.analysis.json_values import (
 from msdump.analysis.replay.replay import Replay
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.analysis.steps import Operator
-from msdump.exponents import ExponentHistogram
+from msdump.statistics.exponents import ExponentHistogram
 
 
 def statistics_value(report: StatisticReport, rows: Iterable[TensorStatistics]) -> Value:

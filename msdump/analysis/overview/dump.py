@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msdump.formats.dump_dir import DumpDir
-from msdump.frames import Frame
+from msdump.tables.frames import Frame
 
 if TYPE_CHECKING:
-    from msdump.frames import Table
+    from msdump.tables.frames import Table
 
 
 class Dump(DumpDir, Frame):

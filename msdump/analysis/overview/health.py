@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
-from msdump import dtypes
 from msdump.analysis.compare.result import DIFFERS, Comparison
 from msdump.analysis.find.nan import MADE, UNKNOWN, NonFiniteReport
 from msdump.analysis.stat.rows import TensorStatistics
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors import dtypes
+from msdump.tensors.records import INPUT, OUTPUT
 
 
 class Health(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msdump.analysis.overview.contents import Contents
 from msdump.analysis.stat.rows import statistic_table
-from msdump.frames import NUMBER, TEXT, Column, Table, table_of
+from msdump.tables.frames import NUMBER, TEXT, Column, Table, table_of
 
 MORE_COLUMNS = (
     Column("health", TEXT, "how the tensor fares: the worst that is true of it"),

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis._in_place import Moment
 from msdump.analysis.compare.bounds import BOUNDS, bounds_of, reason_to_differ
 from msdump.analysis.compare.metrics import PairMetrics, compare_arrays
@@ -29,9 +28,10 @@ from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.replay import _numpy_equivalents as numpy_equivalents
 from msdump.analysis.replay import _torch_equivalents as torch_equivalents
 from msdump.analysis.steps import Slot, opened
-from msdump.arrays import Array
 from msdump.errors import ConfigError, GraphError, KernelNotFoundError
 from msdump.formats.dump_dir import DumpDir
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 NUMPY, TORCH = "numpy", "torch"
 _ANNOTATION = re.compile(r": (?:Any|int|float)(?=[,)=])| -> (?:Any|tuple\[[a-z, ]+\])(?=:)")

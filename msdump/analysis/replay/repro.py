@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.analysis.find.look_up import FoundOperator, find_operator
 from msdump.analysis.replay.replay import NUMPY, TORCH, inputs_of, program_source
 from msdump.analysis.steps import opened
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # Whatever comes from the dump stands in the script as a literal of Python, never as text between its lines.
 _HEAD = '''"""Runs one operator on its dumped inputs and compares with its dumped outputs."""

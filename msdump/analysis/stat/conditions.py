@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msdump.errors import ConfigError, did_you_mean
-from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column
 
 Values = Mapping[str, Any]
 Condition = Callable[[Values], bool]

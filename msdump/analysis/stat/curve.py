@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics
 from msdump.errors import ConfigError, did_you_mean
-from msdump.operator_traits import makes_unset
-from msdump.records import OUTPUT
+from msdump.graph.traits import makes_unset
+from msdump.tensors.records import OUTPUT
 
 LAYER, OPERATOR, ITERATION, RANK = "layer", "operator", "iteration", "rank"
 AXES = (LAYER, OPERATOR, ITERATION, RANK)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from msdump.analysis.graph_info import GraphFile, GraphFiles, GraphNode
 from msdump.analysis.steps import Operator, Slot, StepKey
-from msdump.makers import maker
-from msdump.operator_traits import memory_use
-from msdump.records import INPUT
+from msdump.graph.traits import memory_use
+from msdump.tensors.makers import maker
+from msdump.tensors.records import INPUT
 
 _GRADIENTS = "Gradients/"
 # Scopes that only wrap the model of the script, and those that autodiff adds.

@@ -17,11 +17,12 @@ from msdump.analysis.graph_info import GraphNode
 from msdump.analysis.stat.roles import Role
 from msdump.analysis.steps import Operator, StepKey
 from msdump.errors import ConfigError, FormatError, WriteError
-from msdump.exponents import ExponentHistogram
 from msdump.formats.atomic import scratch_folder
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.statistic_csv import StatisticRow
-from msdump.frames import (
+from msdump.statistics.exponents import ExponentHistogram
+from msdump.statistics.stats import Statistics
+from msdump.tables.frames import (
     FLAG,
     INTEGER,
     NUMBER,
@@ -34,8 +35,7 @@ from msdump.frames import (
     optional_package,
     table_of,
 )
-from msdump.makers import maker
-from msdump.stats import Statistics
+from msdump.tensors.makers import maker
 
 # Statistics of a row, and whether they count elements.
 _NUMBERS = (

@@ -9,7 +9,7 @@ from typing import Any
 from msdump.analysis.stat.conditions import as_text, parse_condition
 from msdump.analysis.stat.rows import COLUMNS, TensorStatistics, row_values
 from msdump.errors import ConfigError, did_you_mean
-from msdump.frames import FLAG, INTEGER, NUMBER, Column
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, Column
 
 # Those of the table, and one that people ask for.
 SELECTABLE = (*COLUMNS, Column("inf", INTEGER, "elements that are -Inf or +Inf"))

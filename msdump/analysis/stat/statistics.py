@@ -12,26 +12,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from msdump import dtypes
 from msdump.analysis._payload import Key, Progress, all_in_order, in_runs, key_of, loaded, loaded_each
 from msdump.analysis.graph_info import GraphFiles, GraphNode
 from msdump.analysis.measurements import Measurements
 from msdump.analysis.stat.roles import Role, Roles
 from msdump.analysis.stat.rows import StatisticReport, TensorStatistics, tensor_statistics_row
 from msdump.analysis.steps import Operator, Step, StepKey, nothing_selected, opened, read_statistic_steps, read_steps
-from msdump.arrays import Array
-from msdump.batch_stats import measure_each
 from msdump.errors import ConfigError, DtypeError, FormatError, did_you_mean
-from msdump.exponents import ExponentHistogram, exponent_histogram
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.dump_tensor import DumpedTensor
 from msdump.formats.paths.sync import STATISTIC_FILE
 from msdump.formats.statistic_csv import StatisticRow, StatisticWriter
-from msdump.md5 import md5_many
-from msdump.plain_files import unreadable
-from msdump.records import TensorKey, TensorRecord
-from msdump.stats import Statistics
+from msdump.statistics.batches import measure_each
+from msdump.statistics.exponents import ExponentHistogram, exponent_histogram
+from msdump.statistics.md5 import md5_many
+from msdump.statistics.stats import Statistics
 from msdump.storage import files
+from msdump.storage.plain import unreadable
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import TensorKey, TensorRecord
 
 
 def tensor_statistics(

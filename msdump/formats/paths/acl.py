@@ -30,8 +30,8 @@ from pathlib import Path, PurePosixPath
 
 from msdump.errors import FormatError
 from msdump.formats.paths.sync import NUMBER, data_file_name
-from msdump.layouts import host_format
-from msdump.records import TensorRecord
+from msdump.tensors.device_layouts import host_format
+from msdump.tensors.records import TensorRecord
 
 OVERFLOW_TYPE, OVERFLOW_NAME = "Opdebug", "Node_OpDebug"
 

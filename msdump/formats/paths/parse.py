@@ -31,13 +31,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from msdump import dtypes
 from msdump.formats.exception import parse_core_file_name
 from msdump.formats.paths.acl import BinFileName, parse_async_path, parse_bin_file_name, parse_overflow_json_name
 from msdump.formats.paths.sync import CONSTANTS, DATA, NUMBER, data_file_pieces, parse_sync_path
 from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
-from msdump.makers import maker
-from msdump.records import INPUT, OUTPUT
+from msdump.tensors import dtypes
+from msdump.tensors.makers import maker
+from msdump.tensors.records import INPUT, OUTPUT
 
 NPY, BIN, RAW, OVERFLOW, PT = "npy", "bin", "raw", "overflow", "pt"
 

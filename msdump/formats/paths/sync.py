@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from msdump.errors import ConfigError, FormatError
-from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.tensors.records import INPUT, OUTPUT, TensorRecord
 
 NAME_MAX_BYTES = 255  # longest file name that filesystems take
 STATISTIC_FILE = "statistic.csv"

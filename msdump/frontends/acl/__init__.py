@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from msdump.engine.opening import Dump
 from msdump.errors import did_you_mean
 from msdump.frontends.acl import const, mdl, media, op, rt, util
 from msdump.frontends.acl.calls import as_int, as_text, bad_argument, report, returns_code, take_messages
@@ -57,7 +58,6 @@ from msdump.frontends.acl.tensor_desc import (
     set_tensor_value_range,
     trans_tensor_desc_format,
 )
-from msdump.opening import Dump
 
 log = logging.getLogger("msdump")
 

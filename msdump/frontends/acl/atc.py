@@ -22,7 +22,7 @@ from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
 from msdump.frontends.acl.operand import ModelOperand, Shape
 from msdump.frontends.acl.tensor_desc import UNKNOWN
-from msdump.plain_files import CONFIG_BYTES, read_plain
+from msdump.storage.plain import CONFIG_BYTES, read_plain
 
 log = logging.getLogger("msdump")
 

@@ -19,7 +19,7 @@ from msdump.frontends.acl.process import process
 from msdump.frontends.acl.streams import PendingCallback
 
 if TYPE_CHECKING:
-    from msdump.acl_session import Deliver
+    from msdump.engine.model_session import Deliver
     from msdump.formats.acl_chunks import DumpChunk
 
 

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msdump import opening, sessions
-from msdump.acl_session import AclSession, Deliver, deliver_to, open_session, plan_of, settle_with
+from msdump.engine import opening
+from msdump.engine.model_session import AclSession, Deliver, deliver_to, open_session, plan_of, settle_with
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
+from msdump.process import sessions
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import (
     CallError,
@@ -27,6 +26,7 @@ from msdump.frontends.acl.calls import (
 )
 from msdump.frontends.acl.memory import DEVICE
 from msdump.frontends.acl.process import process
+from msdump.tensors.arrays import Array
 
 YUV_SEMIPLANAR_420, YVU_SEMIPLANAR_420, RGB_888, RGBA_8888, UNKNOWN = 1, 2, 12, 16, 10000
 _PNG_MAGIC, _PNG_HEAD_BYTES = b"\x89PNG\r\n\x1a\n", 30

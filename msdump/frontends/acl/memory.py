@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError, bad_argument
+from msdump.tensors.arrays import Array
 
 DEVICE, HOST = "device", "host"
 # Objects that only this table still holds are let go of, except for the last few: a script may make a pointer of an

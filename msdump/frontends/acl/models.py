@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import ExecutionError, FormatError, GraphError, MsdumpError
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.atc import BATCH, DIMS, IMAGE, Atc, atc_of
@@ -22,7 +20,9 @@ from msdump.frontends.acl.dataset import DataBuffer, Dataset, desc_of, find_buff
 from msdump.frontends.acl.operand import ModelOperand, Shape, operand_of
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import TensorDesc, dtype_number
-from msdump.packing import pack, packed_size, unpack
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import pack, packed_size, unpack
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msdump import dtypes
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
+from msdump.tensors import dtypes
 
 Attributes = dict[str, Any]
 

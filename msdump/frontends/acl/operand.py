@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msdump import dtypes
 from msdump.frontends.acl.tensor_desc import UNKNOWN
-from msdump.packing import packed_size
+from msdump.tensors import dtypes
+from msdump.tensors.packing import packed_size
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import TensorSpec

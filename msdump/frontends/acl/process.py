@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msdump.acl_session import AclSession
+from msdump.engine.model_session import AclSession
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError, bad_argument
 from msdump.frontends.acl.dump_state import DumpState

@@ -12,11 +12,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msdump.arrays import Array
+from msdump.engine.opening import Dump, dump_models
 from msdump.errors import ExecutionError
 from msdump.frontends.acl.models import loader
 from msdump.frontends.acl.process import process
-from msdump.opening import Dump, dump_models
+from msdump.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from msdump.frontends.onnx import OnnxModel, TensorSpec

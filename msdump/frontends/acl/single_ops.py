@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import ExecutionError, FormatError, GraphError, did_you_mean
 from msdump.frontends.acl import codes
 from msdump.frontends.acl.calls import CallError
@@ -23,10 +22,11 @@ from msdump.frontends.acl.op_types import OnnxOp, known_types, onnx_op
 from msdump.frontends.acl.operand import Shape
 from msdump.frontends.acl.process import process
 from msdump.frontends.acl.tensor_desc import TensorDesc
-from msdump.packing import packed_size
+from msdump.tensors import dtypes
+from msdump.tensors.packing import packed_size
 
 if TYPE_CHECKING:
-    from msdump.acl_session import AclSession
+    from msdump.engine.model_session import AclSession
     from msdump.frontends.onnx import OnnxModel
 
 _OLDEST_OPSET = 6

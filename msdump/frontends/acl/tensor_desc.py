@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.acl import codes, const
 from msdump.frontends.acl.calls import (
     CallError,
@@ -22,6 +20,8 @@ from msdump.frontends.acl.calls import (
 )
 from msdump.frontends.acl.const import ACL_DT_UNDEFINED, ACL_FORMAT_UNDEFINED
 from msdump.frontends.acl.process import process
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 UNKNOWN = -1
 

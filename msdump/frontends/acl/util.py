@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.acl.calls import (
     CallError,
     as_int,
@@ -22,6 +21,7 @@ from msdump.frontends.acl.calls import (
     unknown_name,
 )
 from msdump.frontends.acl.process import process
+from msdump.tensors.arrays import Array
 
 log = logging.getLogger("msdump")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump import __version__ as _msdump_version
+from msdump._version import __version__ as _msdump_version
 from msdump.frontends.mindspore import (
     amp,
     common,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import call, cast
 from msdump.frontends.mindspore.sources import user_line
+from msdump.tensors import dtypes
 
 
 def put(tensor: Tensor, index: Any, value: Any) -> Tensor:

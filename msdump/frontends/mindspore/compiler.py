@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from msdump import opening, sessions
+from msdump.engine import opening
 from msdump.errors import GraphError, TracedValueError, UncompilableError
 from msdump.frontends.mindspore.common.parameter import Parameter, hook_changes
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -28,9 +28,10 @@ from msdump.graph.executor import Executor
 from msdump.graph.flow_executor import FlowExecutor
 from msdump.graph.graph import Graph, Value
 from msdump.graph.regions import has_regions
+from msdump.process import sessions
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
     from msdump.graph.run import ObservedGraph
 
 log = logging.getLogger("msdump")

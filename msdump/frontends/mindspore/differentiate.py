@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import msdump.graph.region_gradients  # noqa: F401  (registers the gradients of control flow)
-from msdump import dtypes
 from msdump.errors import GraphError, OperandValueError
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -21,6 +20,7 @@ from msdump.frontends.mindspore.structure import flatten, unflatten
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.autodiff import gradients_of_sum, keep_read_values
 from msdump.graph.graph import CONSTANT, Graph, Node, Value
+from msdump.tensors import dtypes
 
 
 @dataclass(frozen=True)

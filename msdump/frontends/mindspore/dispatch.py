@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import DtypeError, GraphError
 from msdump.frontends.mindspore import eager, outside
 from msdump.frontends.mindspore.common.parameter import Parameter
@@ -16,6 +15,7 @@ from msdump.frontends.mindspore.precision import FULL, Precision, current_precis
 from msdump.frontends.mindspore.sources import user_line
 from msdump.frontends.mindspore.tracer import Tracer, current_tracer
 from msdump.graph.primitive import Primitive, PrimitiveDef, definition_of
+from msdump.tensors import dtypes
 
 Attrs = Mapping[str, Any]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 import msdump.kernels  # noqa: F401  (registers every operator)
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import KernelNotFoundError
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 def run(primitive: Primitive, inputs: Sequence[Array], types: Sequence[TensorType] | None = None) -> list[Array]:

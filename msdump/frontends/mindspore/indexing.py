@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.mindspore.common.tensor import Tensor, attached_functions
 from msdump.frontends.mindspore.dispatch import call
 from msdump.frontends.mindspore.tracer import current_tracer
+from msdump.tensors import dtypes
 
 
 def take(tensor: Tensor, index: Any) -> Tensor:

@@ -13,8 +13,9 @@ from contextvars import ContextVar
 from types import FrameType
 
 import msdump
-from msdump import opening, sessions
 from msdump.config.environment import DUMP_CONFIG
+from msdump.engine import opening
+from msdump.process import sessions
 
 # Set while a PyNative step runs, whether a dump watches it or not.
 is_in_step: ContextVar[bool] = ContextVar("msdump_mindspore_step", default=False)

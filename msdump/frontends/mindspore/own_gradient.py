@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.dtype import dtype_name
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
@@ -22,6 +20,8 @@ from msdump.graph.autodiff import GradBuilder
 from msdump.graph.graph import Node, Value
 from msdump.graph.primitive import Attrs, Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # Source: what MindSpore calls the place of a Python function in a backward pass.
 OP_TYPE = "bprop_cut"

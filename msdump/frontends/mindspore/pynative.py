@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msdump import opening, sessions
-from msdump.arrays import Array
+from msdump.engine import opening
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.compiler import (
     GraphCache,
@@ -30,10 +29,12 @@ from msdump.graph.compile import ASCEND
 from msdump.graph.device_formats import assign_device_formats
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph
-from msdump.records import OpInfo
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
 
 # What observers are told of a step that none of them will see.
 _UNSEEN = Graph(name="unseen", graph_id=-1)

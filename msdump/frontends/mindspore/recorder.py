@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from msdump.arrays import Array
 from msdump.graph.graph import Node
+from msdump.tensors.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

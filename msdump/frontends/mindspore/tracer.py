@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import GraphError, KernelNotFoundError, MsdumpError
 from msdump.frontends.mindspore import eager
 from msdump.frontends.mindspore.common.parameter import Parameter
@@ -24,6 +23,7 @@ from msdump.frontends.mindspore.structure import flatten
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, definition_of
 from msdump.graph.types import SourceLine
+from msdump.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from msdump.frontends.mindspore.recorder import StepRecorder

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 
-from msdump import sessions
 from msdump.config.json_file import Stamp, stamp_of
 from msdump.errors import ConfigError
 from msdump.frontends.msprobe.config import DEBUG, Settings, read_settings
 from msdump.frontends.msprobe.probe import Probe
 from msdump.frontends.msprobe.service import DebuggerConfig, Service
+from msdump.process import sessions
 
 log = logging.getLogger("msdump")
 _lock = threading.RLock()

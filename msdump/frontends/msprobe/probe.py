@@ -14,7 +14,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from msdump import sessions
 from msdump.errors import ConfigError, DumpError
 from msdump.frontends.msprobe.api_calls import ApiCalls, forget_waiting, unrecorded
 from msdump.frontends.msprobe.config import DEBUG, STRUCTURE, Settings
@@ -24,7 +23,8 @@ from msdump.frontends.msprobe.parents import CLIP, OPTIMIZER
 from msdump.frontends.msprobe.recorder import PYTORCH, Form, Recorder
 from msdump.frontends.msprobe.selection import Selection
 from msdump.frontends.msprobe.stacks import current_stack
-from msdump.report import Kind, Report
+from msdump.process import sessions
+from msdump.process.report import Kind, Report
 
 log = logging.getLogger("msdump")
 KIND = Kind(

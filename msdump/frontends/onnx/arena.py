@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
 from msdump.frontends.onnx.node_session import is_ort_error, run_options
@@ -21,6 +19,8 @@ from msdump.frontends.onnx.ort_values import array_of, value_of
 from msdump.frontends.onnx.program import Launch, NodeCall, OnnxProgram, Slots
 from msdump.graph.graph import Node, Value
 from msdump.graph.memory import PAGE, plan_memory
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # Inputs (read only) and outputs, which it fills, in the order of the operator's.
 NodeKernel = Callable[[Sequence[Array], Sequence[Array]], None]

@@ -15,7 +15,7 @@ from msdump.frontends.onnx.ort_values import type_text
 from msdump.graph.graph import Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.types import TensorType
-from msdump.report import Skipped
+from msdump.process.report import Skipped
 
 # Results that hold the elements of their first operand in the same order, under another shape.
 _SAME_BYTES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})

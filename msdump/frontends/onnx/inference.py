@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import onnx
 import onnx.shape_inference
 
-from msdump import dtypes
 from msdump.errors import FormatError
 from msdump.frontends.onnx.nodes import WHOLE_ELEMENTS, ModelConstant
 from msdump.frontends.onnx.ort_values import dtype_name, type_text
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
 
 UNKNOWN = -1
 

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.config.environment import ONNX_OPTIMIZATION
 from msdump.errors import ConfigError, ExecutionError, GraphError, did_you_mean
 from msdump.frontends.onnx.arena import Arena, NodeKernel
@@ -26,6 +24,8 @@ from msdump.frontends.onnx.observed_program import ObservedOnnxProgram
 from msdump.frontends.onnx.program import OnnxProgram
 from msdump.graph.graph import Graph
 from msdump.graph.run import Observer
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 _next_graph_id = itertools.count()
 

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from msdump.errors import FormatError, GraphError
 from msdump.frontends.onnx.nodes import subgraphs
-from msdump.plain_files import read_plain
+from msdump.storage.plain import read_plain
 
 # First bytes of a file that ATC made.   Source: GE, model file header.
 _OM_MAGIC = b"IMOD"

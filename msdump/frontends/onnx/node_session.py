@@ -12,10 +12,10 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from msdump import dtypes
 from msdump.errors import GraphError
 from msdump.frontends.onnx.nodes import ModelConstant, ModelNode
 from msdump.frontends.onnx.ort_values import is_packed, raw_data_of, value_of
+from msdump.tensors import dtypes
 
 # onnxruntime and onnx are released apart: a model of one node needs nothing that came after this version.
 _IR_VERSION = 10

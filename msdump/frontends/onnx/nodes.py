@@ -11,11 +11,11 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import FormatError, GraphError, TruncatedFileError
 from msdump.frontends.onnx.ort_values import dtype_name
-from msdump.packing import unpack
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import unpack
 
 # Where ATC writes which operators a fused one stands for.   Source: GE, `_datadump_original_op_names`.
 ORIGINAL_NAMES = "_datadump_original_op_names"

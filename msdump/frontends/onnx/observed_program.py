@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
 from msdump.frontends.onnx.arena import Arena, NodeKernel
 from msdump.frontends.onnx.graph_from_onnx import OnnxGraph
@@ -16,7 +14,9 @@ from msdump.frontends.onnx.ort_values import array_of
 from msdump.frontends.onnx.program import OnnxProgram, Slots
 from msdump.graph.graph import Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
-from msdump.records import OpInfo
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

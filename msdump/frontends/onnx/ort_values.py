@@ -11,9 +11,9 @@ import onnx
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
-from msdump import dtypes
-from msdump.arrays import Array
-from msdump.packing import pack, packed_size, unpack
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.packing import pack, packed_size, unpack
 
 _T = onnx.TensorProto
 # Some are younger than the oldest onnx that will do.

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msdump import sessions
 from msdump.errors import ConfigError
+from msdump.process import sessions
 
 if TYPE_CHECKING:
+    from msdump.engine.opening import Config
     from msdump.frontends.torch.eager.watching import Watch
-    from msdump.opening import Config
 
 OLDEST = (2, 5)
 

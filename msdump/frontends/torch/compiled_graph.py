@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch._functorch.aot_autograd import aot_module_simplified
 
-from msdump import opening
+from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.graph_from_fx import BACKWARD, FORWARD, INFERENCE

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import fx
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.graph.types import TensorType
-from msdump.torch_arrays import NAME_BY_DTYPE, dtype_name
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.torch_arrays import NAME_BY_DTYPE, dtype_name
 
 # numpy has these only through ml_dtypes, and no name for them in an interface: their bits cross as integers.
 _INTEGER_BY_SIZE = {1: "|i1", 2: "<i2"}

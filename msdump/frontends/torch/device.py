@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.torch.convert import array_of
-from msdump.stats import MeasuredArray, Statistics
-from msdump.torch_arrays import dtype_name
+from msdump.statistics.stats import MeasuredArray, Statistics
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.torch_arrays import dtype_name
 
 # A row: largest and smallest finite value, sum, Euclidean norm, then five counts, see `_Float` and `_Whole`. Floats are
 # written by their bits, so that the row is one tensor and whole numbers lose nothing.

@@ -26,7 +26,7 @@ from msdump.frontends.torch.operators import (
 )
 from msdump.frontends.torch.places import BACKWARD_ROOT, ROOT, scope_of, source_lines
 from msdump.graph.graph import INPUT, SAVED, Graph, Node, Value
-from msdump.report import Skipped
+from msdump.process.report import Skipped
 
 FORWARD, BACKWARD, INFERENCE = "forward", "backward", "inference"
 

@@ -10,7 +10,7 @@ from torch import fx
 from torch._inductor import list_mode_options
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-from msdump import opening
+from msdump.engine import opening
 from msdump.errors import GraphError
 from msdump.frontends.torch import outside
 from msdump.frontends.torch.compiled_graph import open_output_count, output_count

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from msdump import sessions
 from msdump.formats.layout_json import (
     PARTIAL,
     REPLICATE,
@@ -27,10 +26,11 @@ from msdump.formats.layout_json import (
 )
 from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.tensor_map import TensorMap
-from msdump.records import OUTPUT
+from msdump.process import sessions
+from msdump.tensors.records import OUTPUT
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
     from msdump.frontends.torch.graph_from_fx import FxGraph
 
 # Operands whose layouts are known; a program that gives its operators ever new layouts would fill the memory.

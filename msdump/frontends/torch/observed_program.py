@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.device import PinnedCopies, measured_array
 from msdump.frontends.torch.graph_from_fx import FxGraph
@@ -18,7 +16,9 @@ from msdump.frontends.torch.operators import Path, is_collective, waited
 from msdump.frontends.torch.program import FxProgram
 from msdump.graph.graph import SAVED, Graph, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
-from msdump.records import OpInfo
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from msdump.frontends.torch.program import FxProgram
 from msdump.frontends.torch.steps import ForwardRuns, Steps
 from msdump.frontends.torch.taps import Inner, ObservedTaps, TappedProgram, places_of
 from msdump.graph.graph import INPUT, PARAMETER, SAVED
-from msdump.sessions import lock
+from msdump.process.sessions import lock
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
     from msdump.formats.layout_json import TensorLayout
 
 

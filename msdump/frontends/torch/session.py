@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from msdump import opening, sessions
 from msdump.config.environment import RANK_ID, TORCH_LOCAL_RANK, TORCH_RANK
 from msdump.config.sections import STATISTIC_CATEGORIES
+from msdump.engine import opening
 from msdump.frontends.torch.steps import Steps
+from msdump.process import sessions
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
 
 # Columns of statistic.csv when none are chosen: all but the digest, which takes twenty times as long as the others.
 _CATEGORIES = tuple(category for category in STATISTIC_CATEGORIES if category != "md5")

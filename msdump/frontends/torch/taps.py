@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import fx
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.torch.device import PinnedCopies
 from msdump.frontends.torch.graph_from_fx import FxGraph
 from msdump.frontends.torch.observed_program import read_tensor
 from msdump.frontends.torch.operators import Path
 from msdump.graph.graph import PARAMETER, SAVED, Value
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # A tensor of an FX graph: the node that makes it, and the place in its result.
 Place = tuple[fx.Node, Path]

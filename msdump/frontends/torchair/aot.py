@@ -14,7 +14,6 @@ from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
-from msdump import measuring
 from msdump.dumpers.capture import Clock
 from msdump.errors import ConfigError
 from msdump.frontends.torch import outside
@@ -32,7 +31,8 @@ from msdump.frontends.torchair.eager_graph import plan_nodes
 from msdump.frontends.torchair.file_dump import eager
 from msdump.frontends.torchair.ge_mode import compile_ge_mode
 from msdump.frontends.torchair.passes.pipeline import plain_run
-from msdump.sessions import note_no_dump, note_own_configuration
+from msdump.process import dry_run
+from msdump.process.sessions import note_no_dump, note_own_configuration
 
 log = logging.getLogger("msdump")
 torchair_log = logging.getLogger("torchair")
@@ -56,7 +56,7 @@ class _Backend:
         self.forward_graphs = 0
 
     def dump(self) -> EagerDump:
-        return eager_dump(str(measuring.redirected(Path(self.config.debug.data_dump.path))), _clock)
+        return eager_dump(str(dry_run.redirected(Path(self.config.debug.data_dump.path))), _clock)
 
     def count_forward_graph(self, graph_id: int) -> None:
         self.forward_graphs += 1

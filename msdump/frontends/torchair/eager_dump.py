@@ -9,7 +9,6 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
-from msdump import measuring
 from msdump.dumpers.capture import Clock
 from msdump.dumpers.immediate import ImmediateDumper
 from msdump.dumpers.limits import Footprint
@@ -26,8 +25,9 @@ from msdump.formats.torchair import TorchairWriter, Unshown, torchair_size
 from msdump.frontends.torchair.eager_graph import EagerGraph, NodePlan, Slots
 from msdump.frontends.torchair.file_dump import FileDump, eager
 from msdump.frontends.torchair.ranks import process_rank
-from msdump.records import INPUT as READ
-from msdump.records import TensorRecord
+from msdump.process import dry_run
+from msdump.tensors.records import INPUT as READ
+from msdump.tensors.records import TensorRecord
 
 
 class EagerDump:
@@ -84,7 +84,7 @@ class DumpedGraph:
         """Run the graph; `args` is emptied."""
         step = next(self._steps)
         files, place = self._dump.files, (self._graph_id, step)
-        measuring.note_run(self._graph_id, eager)
+        dry_run.note_run(self._graph_id, eager)
         rank = rank_dir(files.root, *process_rank())
         if not files.enter(os.fspath(rank), self._graph.values):
             return self._graph.run_unobserved(args)

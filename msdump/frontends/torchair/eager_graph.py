@@ -14,7 +14,6 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule, Node
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.formats.paths.torchair import (
     safe_target,
@@ -26,7 +25,8 @@ from msdump.graph.graph import Graph, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Calls, ObservedGraph, Observer
 from msdump.graph.types import TensorType
-from msdump.records import OpInfo
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo
 
 NodeFilter = Callable[[Node], Any]
 

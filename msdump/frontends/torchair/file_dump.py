@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from msdump import measuring, sessions
 from msdump.config.environment import CONTAINER, UPLOAD, disk_limits
 from msdump.dumpers.ignored import say_ignored
 from msdump.dumpers.limits import DiskGuard, Footprint, LimitedWriter
@@ -18,8 +17,9 @@ from msdump.dumpers.tally import Tally
 from msdump.errors import DumpError, WriteError
 from msdump.formats.writer import LinkFolder, WriteCounts, Writer
 from msdump.frontends.torchair.ranks import rank_folders
-from msdump.records import TensorRecord
-from msdump.report import CAPTURED, EAGER, Kind, Report, merged
+from msdump.process import dry_run, sessions
+from msdump.process.report import CAPTURED, EAGER, Kind, Report, merged
+from msdump.tensors.records import TensorRecord
 
 _SKIPPED = "without a file"
 OpenLinkFolder = Callable[[Path], LinkFolder]
@@ -169,10 +169,10 @@ class FileDumps:
         reports = [dump.report() for dump in list(self._begun.values())]
         return merged(", ".join(sorted(each.path for each in reports if each.files)) or folder, self.kind, reports)
 
-    def counts(self) -> measuring.Counts:
+    def counts(self) -> dry_run.Counts:
         """What was written up to now."""
         report = self.report()
-        return measuring.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
+        return dry_run.Counts(report.files, report.links, report.bytes_written, report.dump_seconds)
 
     def flush(self) -> None:
         """Nothing waits: each file is written when its operator runs."""

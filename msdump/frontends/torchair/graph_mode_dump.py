@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdump import measuring, sessions
-from msdump.acl_engine import AclDump
-from msdump.acl_session import AclSession, plan_of
 from msdump.config.acl import plan_options
 from msdump.config.json_file import JsonFile
 from msdump.config.plan import Plan
 from msdump.config.selection import OperatorList
 from msdump.config.selectors import FullNameSelector
+from msdump.engine.model_session import AclSession, plan_of
+from msdump.engine.models import AclDump
 from msdump.errors import ConfigError, WriteError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.formats.paths.torchair import dump_options_path, rank_dir
@@ -27,6 +26,7 @@ from msdump.frontends.torchair.ge.dumped_run import DumpedGraph
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph
 from msdump.frontends.torchair.ranks import process_rank
 from msdump.frontends.torchair.scope import is_marked
+from msdump.process import dry_run, sessions
 
 log = logging.getLogger("msdump")
 
@@ -117,7 +117,7 @@ class GraphModeDump(AclSession):
     def _plan(self) -> Plan:
         """Of all graphs so far."""
         keys, folder = dict(self.options.keys), self.options.folder
-        path = dump_options_path(measuring.redirected(Path.cwd()), *process_rank(), os.getpid())
+        path = dump_options_path(dry_run.redirected(Path.cwd()), *process_rank(), os.getpid())
         content = {"dump": {**keys, "dump_path": str(folder), "dump_list": self._shown}}
         source = JsonFile(path, json.dumps(content, indent=4).encode(), content)
         return plan_options(
@@ -221,7 +221,7 @@ def _options(config: CompilerConfig) -> DumpOptions:
     if steps:
         # A bar at the end is allowed here and means nothing; acl.json refuses it.
         keys["dump_step"] = steps.rstrip("|")
-    folder = rank_dir(measuring.redirected(Path(options.dump_path.value).resolve()), *process_rank())
+    folder = rank_dir(dry_run.redirected(Path(options.dump_path.value).resolve()), *process_rank())
     return DumpOptions(tuple(keys.items()), tuple((options.dump_layer.value or "").replace('"', "").split()), folder)
 
 

@@ -12,7 +12,7 @@ import threading
 from contextlib import suppress
 
 from msdump.formats.folders import FolderHold
-from msdump.sessions import warn_of_fork
+from msdump.process.sessions import warn_of_fork
 
 
 def process_rank() -> tuple[int, int]:

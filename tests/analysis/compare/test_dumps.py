@@ -29,7 +29,7 @@ from msdump.analysis.compare.report import summary, table_rows
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from tests.analysis.small_dump import floats, write_dump
 
 IN, WEIGHT, OUT = ("input", 0), ("input", 1), ("output", 0)

@@ -14,8 +14,8 @@ from msdump.analysis import show_operator, tensor_statistics, write_statistic_fi
 from msdump.cli.main import main
 from msdump.formats.bin import bin_chunks
 from msdump.formats.statistic_csv import read_statistic_csv
-from msdump.records import TensorRecord
-from msdump.stats import statistics
+from msdump.statistics.stats import statistics
+from msdump.tensors.records import TensorRecord
 
 NAME = "Default/net/ReLU-op1"
 

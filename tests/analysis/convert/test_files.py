@@ -15,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import dtypes, testing
+from msdump import testing
 from msdump._proto import dump_data_pb2
 from msdump.analysis.convert.files import Converter, ConvertOptions, Result, Source, convert_files, dump_sources
 from msdump.analysis.convert.target_format import CustomFormats
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
 from msdump.formats.bin import bin_chunks
 from msdump.formats.dump_dir import DumpDir
 from msdump.formats.npy import npy_array
-from msdump.records import INPUT, OUTPUT, TensorRecord
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT, TensorRecord
 
 STAMP = 1_700_000_000_000_000
 NAME = f"Add.Default_Add-op1.1.0.{STAMP}"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from msdump import layouts
 from msdump.analysis.convert.target_format import PAIRS, parse_format, to_format
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
-from msdump.arrays import Array
 from msdump.errors import LayoutError
+from msdump.tensors import device_layouts
+from msdump.tensors.arrays import Array
 from msdump.testing import assert_same_array
 
 HOST = ("NCHW", "NHWC", "HWCN")
@@ -27,26 +27,26 @@ def counted(*shape: int) -> Array:
 def test_5hd(shape: tuple[int, int, int, int], target: str, c0: int) -> None:
     """The original shape is understood in the target's axis order and in NCHW, whichever fits."""
     host = counted(*shape)
-    device = layouts.to_device(host, "NC1HWC0", c0)
-    expected = layouts.transpose_host(host, "NCHW", target)
+    device = device_layouts.to_device(host, "NC1HWC0", c0)
+    expected = device_layouts.transpose_host(host, "NCHW", target)
     assert_same_array(to_format(device, "NC1HWC0", target, expected.shape), np.ascontiguousarray(expected))
 
 
 def test_5hd_with_an_original_shape_in_another_order() -> None:
     """A mended defect: msaccucmp cuts (1, 2, 3, 16) down to min(size, original size) on every axis."""
     host = counted(1, 5, 2, 3)
-    device = layouts.to_device(host, "NC1HWC0", 16)
+    device = device_layouts.to_device(host, "NC1HWC0", 16)
     assert_same_array(to_format(device, "NC1HWC0", "NHWC", (1, 5, 2, 3)), host.transpose(0, 2, 3, 1))
 
 
 def test_5hd_without_a_shape_keeps_its_padding() -> None:
-    device = layouts.to_device(counted(2, 5, 2, 3), "NC1HWC0", 16)
+    device = device_layouts.to_device(counted(2, 5, 2, 3), "NC1HWC0", 16)
     assert to_format(device, "NC1HWC0", "NCHW", None).shape == (2, 16, 2, 3)
 
 
 def test_a_shape_that_fits_nowhere_cuts_from_zero() -> None:
     host = counted(2, 5, 2, 3)
-    device = layouts.to_device(host, "NC1HWC0", 16)
+    device = device_layouts.to_device(host, "NC1HWC0", 16)
     assert_same_array(to_format(device, "NC1HWC0", "NCHW", (1, 3, 1, 2)), host[:1, :3, :1, :2])
 
 
@@ -57,8 +57,8 @@ def test_a_shape_that_fits_nowhere_cuts_from_zero() -> None:
 )
 def test_fractal_z(shape: tuple[int, int, int, int], target: str) -> None:
     host = counted(*shape)
-    expected = np.ascontiguousarray(layouts.transpose_host(host, "NCHW", target))
-    device = layouts.to_device(host, "FRACTAL_Z", 16)
+    expected = np.ascontiguousarray(device_layouts.transpose_host(host, "NCHW", target))
+    device = device_layouts.to_device(host, "FRACTAL_Z", 16)
     assert_same_array(to_format(device, "FRACTAL_Z", target, expected.shape), expected)
 
 
@@ -84,7 +84,7 @@ def test_grouped_fractal_z_element_by_element(groups: int, cin: int, cout: int) 
 def test_fractal_nz_keeps_its_batch(batch: list[int], height: int, width: int, c0: int) -> None:
     """A mended defect: several batch dimensions become one in msaccucmp."""
     host = counted(*batch, height, width)
-    device = layouts.to_device(host, "FRACTAL_NZ", c0)
+    device = device_layouts.to_device(host, "FRACTAL_NZ", c0)
     for target in ("ND", "NCHW", "NHWC"):
         assert_same_array(to_format(device, "FRACTAL_NZ", target, host.shape), host)
 
@@ -93,7 +93,7 @@ def test_fractal_nz_keeps_its_batch(batch: list[int], height: int, width: int, c
 @given(st.tuples(small, small, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)))
 def test_6hd(shape: tuple[int, ...]) -> None:
     host = counted(*shape)
-    device = layouts.to_device(host, "NDC1HWC0", 16)
+    device = device_layouts.to_device(host, "NDC1HWC0", 16)
     for target in ("NCDHW", "ND"):
         assert_same_array(to_format(device, "NDC1HWC0", target, shape), host)
 
@@ -101,7 +101,7 @@ def test_6hd(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("source", HOST)
 def test_to_fractal_z_and_back(source: str) -> None:
     host = counted(5, 3, 2, 4)
-    given_array = np.ascontiguousarray(layouts.transpose_host(host, "NCHW", source))
+    given_array = np.ascontiguousarray(device_layouts.transpose_host(host, "NCHW", source))
     device = to_format(given_array, source, "FRACTAL_Z", None)
     assert device.shape == (8, 1, 16, 16)
     assert_same_array(to_format(device, "FRACTAL_Z", "NCHW", host.shape), host)

@@ -15,7 +15,7 @@ from msdump.analysis import find_source_line, show_operator, write_statistic_fil
 from msdump.analysis.graph_info import GraphFiles, read_graph
 from msdump.cli.main import main
 from msdump.errors import ConfigError, FormatError
-from msdump.exponents import ExponentHistogram
+from msdump.statistics.exponents import ExponentHistogram
 from tests.analysis.small_dump import write_dump
 
 ROOT = Path(__file__).resolve().parents[3]

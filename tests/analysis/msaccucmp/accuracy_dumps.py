@@ -12,7 +12,7 @@ import numpy as np
 
 from msdump.cli.msaccucmp import main
 from msdump.formats.bin import bin_chunks
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Tensors = dict[tuple[str, int], Array]

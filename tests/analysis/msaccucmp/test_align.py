@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump import layouts
 from msdump.analysis.exit_codes import AnalysisError, ExitCode
 from msdump.analysis.msaccucmp.align import Origin, align
 from msdump.analysis.msaccucmp.sides import DUMP, NPY, open_side
+from msdump.tensors import device_layouts
 from tests.analysis.msaccucmp.accuracy_dumps import compare, dump, golden_npy, op_json, result, write_json
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,7 +33,7 @@ def numbers(shape: tuple[int, ...]) -> Array:
 
 
 def in_order(image: Array, order: str) -> Array:
-    return np.ascontiguousarray(layouts.transpose_host(image, "NCHW", order))
+    return np.ascontiguousarray(device_layouts.transpose_host(image, "NCHW", order))
 
 
 @pytest.mark.parametrize("golden_order", ORDERS)

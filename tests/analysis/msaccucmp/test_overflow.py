@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from msdump.analysis.msaccucmp.overflow import find_overflows, summary_text, write_overflow_report
-from msdump.arrays import Array
 from msdump.cli.msaccucmp import main
 from msdump.formats.bin import bin_chunks
 from msdump.formats.opdebug import Opdebug, TaskStatus, opdebug_content, opdebug_text
-from msdump.records import OUTPUT, TensorRecord
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OUTPUT, TensorRecord
 
 STAMP = 1_700_000_000_000_000
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msdump.analysis.stat.conditions import parse_condition
 from msdump.cli.main import main
 from msdump.errors import ConfigError
-from msdump.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column
+from msdump.tables.frames import FLAG, INTEGER, NUMBER, SIZES, TEXT, Column
 from tests.analysis.small_dump import floats, write_dump
 
 COLUMNS = tuple(

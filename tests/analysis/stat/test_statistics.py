@@ -16,8 +16,8 @@ from msdump.analysis import compare_statistics, tensor_statistics, write_parquet
 from msdump.cli.main import main
 from msdump.errors import ConfigError
 from msdump.formats.statistic_csv import SEED_TITLES, read_statistic_csv
-from msdump.md5 import md5_hex
-from msdump.stats import statistics
+from msdump.statistics.md5 import md5_hex
+from msdump.statistics.stats import statistics
 from tests.analysis.small_dump import floats, write_dump
 
 IN, OUT = ("input", 0), ("output", 0)

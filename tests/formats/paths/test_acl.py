@@ -38,7 +38,7 @@ from msdump.formats.paths.acl import (
 )
 from msdump.formats.paths.parse import MODEL, OPERATOR, parse_place
 from msdump.formats.paths.sync import parse_data_file_name
-from msdump.records import TensorRecord
+from msdump.tensors.records import TensorRecord
 from msdump.testing import op_names, op_types, parameter_names, records
 from tests.contracts.writer_contract import record
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from msdump import dtypes
 from msdump.frontends import acl
 from msdump.frontends.acl.tensor_desc import dtype_number
+from msdump.tensors import dtypes
 from tests.frontends.acl.calls import ok
 from tests.frontends.onnx import models
 

@@ -17,13 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from msdump import sessions
-from msdump.acl_session import AclSession
 from msdump.config.acl import load_acl_config, plan_acl
+from msdump.engine.model_session import AclSession
 from msdump.errors import DumpError
 from msdump.formats.sidecars import initial_acl_json, step_acl_json
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
+from msdump.process import sessions
 from msdump.testing.acl_configs import ACL_FILE_MISTAKES, ACL_MISTAKES
 from tests.frontends.acl.scripts import call_operator, config, everything, files, ok, run_small, small_model
 

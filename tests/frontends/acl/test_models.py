@@ -14,10 +14,10 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 
-from msdump import dtypes
 from msdump.frontends import acl
 from msdump.frontends.acl.process import process
-from msdump.packing import pack, unpack
+from msdump.tensors import dtypes
+from msdump.tensors.packing import pack, unpack
 from tests.frontends.acl.scripts import dataset_of, fetch, fill, ok, run_small, small_model
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values

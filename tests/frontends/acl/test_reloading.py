@@ -15,12 +15,12 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 import msdump
-from msdump import sessions
 from msdump.frontends import acl
-from msdump.report import Report
+from msdump.process import sessions
+from msdump.process.report import Report
+from tests.engine.test_reloading import counted_calls, write
 from tests.frontends.acl.calls import ok
 from tests.frontends.acl.scripts import call_operator, run_small, small_model
-from tests.test_reloading import counted_calls, write
 
 Edit = Callable[[Path], None]
 
@@ -74,7 +74,7 @@ def play(way: str, folder: Path, first: Edit, edits: Mapping[int, Edit], steps: 
     report = session.report()
     if way != "by_torchair":
         ok(acl.finalize())
-    from msdump import opening
+    from msdump.engine import opening
 
     opening._forget()
     sessions.reset_for_tests()

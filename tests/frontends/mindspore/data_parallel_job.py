@@ -15,8 +15,8 @@ import msdump.mindspore as ms
 import numpy as np
 from msdump.mindspore import communication
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Tensor, nn, ops
+from msdump.tensors.arrays import Array
 
 RATE, STEPS = 0.1, 3
 

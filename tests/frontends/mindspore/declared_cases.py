@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends import mindspore as ms
 from msdump.frontends.mindspore.ops.declaration import DECLARATIONS
+from msdump.tensors.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends import mindspore as ms
 from msdump.frontends.mindspore import nn, ops
+from msdump.tensors.arrays import Array
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

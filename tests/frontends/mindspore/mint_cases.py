@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 
 def signed(*shape: int, seed: int = 0) -> Array:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends import mindspore as ms
 from msdump.frontends.mindspore.ops.declaration import DECLARATIONS
+from msdump.tensors.arrays import Array
 from tests.frontends.mindspore import declared_cases
 from tests.kernels.cases import CASES
 

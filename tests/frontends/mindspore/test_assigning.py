@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import basic_indices
 
-from msdump import sessions
-from msdump.arrays import Array
 from msdump.errors import GraphError
 from msdump.frontends.mindspore import Parameter, Tensor, nn
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
 from tests.frontends.mindspore.conftest import execution_order
 
 SHAPE = (2, 3, 4)

@@ -10,8 +10,8 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import sessions
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
+from msdump.process import sessions
 from tests.frontends.mindspore.conftest import execution_order
 
 pytestmark = pytest.mark.usefixtures("either_mode")

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.common import seed as general_seed
 from msdump.frontends.mindspore.dataset import transforms, vision
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
+from msdump.tensors.arrays import Array
 
 quick = settings(max_examples=30, deadline=None)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError, FormatError, TruncatedFileError, WriteError
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.common import dtype as mstype
 from msdump.frontends.mindspore.dataset import digits
 from msdump.frontends.mindspore.dataset.idx_files import read_idx
+from msdump.tensors.arrays import Array
 
 
 def cifar_records(count: int, first_label: int = 0) -> tuple[Array, Array, bytes]:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.common import dtype as mstype
 from msdump.frontends.mindspore.dataset import config, transforms, vision
 from msdump.frontends.mindspore.dataset.vision import Border, Inter
+from msdump.tensors.arrays import Array
 
 quick = settings(max_examples=40, deadline=None)
 METHODS = list(Inter)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import dataset as ds
 from msdump.frontends.mindspore.dataset import vision as V
 from msdump.frontends.mindspore.dataset.vision.policies import sub_policies
 from msdump.frontends.mindspore.dataset.vision.utils import AutoAugmentPolicy, ConvertMode, Inter, SliceMode
+from msdump.tensors.arrays import Array
 
 quick = settings(max_examples=20, deadline=None)
 colors = arrays.arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))

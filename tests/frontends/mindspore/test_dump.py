@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import opening
+from msdump.engine import opening
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn, ops
 from msdump.graph.graph import Graph

@@ -8,7 +8,6 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import nn
 from msdump.frontends.mindspore.common.initializer import (
     Dirac,
@@ -20,6 +19,7 @@ from msdump.frontends.mindspore.common.initializer import (
     VarianceScaling,
     initializer,
 )
+from msdump.tensors.arrays import Array
 
 
 def values(init: Any, shape: list[int]) -> Array:

@@ -9,8 +9,8 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Tensor, nn, ops
+from msdump.tensors.arrays import Array
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

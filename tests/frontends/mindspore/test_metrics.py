@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msdump.mindspore import train
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Tensor, nn
+from msdump.tensors.arrays import Array
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], np.float32)
 LABELS = np.array([1, 0, 0, 2])

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump.arrays import Array  # noqa: E402
 from msdump.frontends import mindspore as ms  # noqa: E402
 from msdump.frontends.mindspore import mint  # noqa: E402
+from msdump.tensors.arrays import Array  # noqa: E402
 from tests.frontends.mindspore.mint_cases import FUNCTIONAL, FUNCTIONS, LAYERS, X, signed  # noqa: E402
 
 # float32: the same formula in another order of additions.

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msdump import opening, sessions
+from msdump.engine import opening
 from msdump.errors import GraphError
 from msdump.frontends.mindspore import Tensor, nn, ops
+from msdump.process import sessions
 
 
 class Net(nn.Cell):

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from msdump import dtypes  # noqa: E402
-from msdump.arrays import Array  # noqa: E402
 from msdump.errors import GraphError  # noqa: E402
 from msdump.frontends import mindspore as ms  # noqa: E402
 from msdump.frontends.mindspore import ops  # noqa: E402
@@ -27,8 +25,10 @@ from msdump.frontends.mindspore.ops.declaration import DECLARATIONS  # noqa: E40
 from msdump.graph.primitive import REGISTRY, choose_providers  # noqa: E402
 from msdump.graph.types import TensorType  # noqa: E402
 from msdump.kernels import torch_operator  # noqa: E402
+from msdump.tensors import dtypes  # noqa: E402
+from msdump.tensors.arrays import Array  # noqa: E402
+from msdump.tensors.torch_arrays import dtype_name, tensor_of  # noqa: E402
 from msdump.testing.operands import operands_like  # noqa: E402
-from msdump.torch_arrays import dtype_name, tensor_of  # noqa: E402
 from tests.frontends.mindspore.declared_cases import CASES  # noqa: E402
 from tests.frontends.mindspore.operator_calls import Call, calls_of  # noqa: E402
 from tests.kernels.cases_draws import CASES as DRAWS  # noqa: E402

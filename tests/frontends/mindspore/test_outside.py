@@ -9,9 +9,9 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import sessions
 from msdump.frontends.mindspore import Tensor, nn, ops, outside
-from msdump.report import Report
+from msdump.process import sessions
+from msdump.process.report import Report
 
 pytestmark = pytest.mark.usefixtures("either_mode")
 

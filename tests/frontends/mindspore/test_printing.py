@@ -12,8 +12,8 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import sessions
 from msdump.frontends.mindspore import Tensor, nn
+from msdump.process import sessions
 from tests.frontends.mindspore.conftest import execution_order
 from tests.frontends.mindspore.networks import graphs_of
 

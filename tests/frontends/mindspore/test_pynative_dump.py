@@ -15,18 +15,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msdump import opening, sessions
-from msdump.arrays import Array
 from msdump.dumpers.exception import ExceptionDumper
 from msdump.dumpers.overflow import OverflowDumper
 from msdump.dumpers.tally import Tally
+from msdump.engine import opening
 from msdump.errors import ConfigError, GraphError
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, OpEvent
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, OpEvent
 from tests.dumpers.memory_writer import MemoryWriter
 from tests.frontends.mindspore.conftest import execution_order
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, rows, training_step

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msdump.mindspore import Tensor, nn, ops
 
-from msdump import opening
+from msdump.engine import opening
 
 BIG = np.array([300.0, -300.0, 1.0], np.float16)
 

@@ -12,7 +12,7 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import opening
+from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore import Tensor, nn, ops
 from msdump.graph.dot import dot_text

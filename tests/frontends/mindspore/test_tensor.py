@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from msdump.arrays import Array
 from msdump.errors import DtypeError, GraphError
 from msdump.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn
 from msdump.frontends.mindspore.common.dtype import dtype_name
 from msdump.frontends.mindspore.common.initializer import initializer
+from msdump.tensors.arrays import Array
 
 FEW = settings(max_examples=30, deadline=None)
 

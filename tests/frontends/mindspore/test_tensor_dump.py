@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msdump.mindspore import Tensor, nn, ops
 
-from msdump import dtypes
 from msdump.frontends.mindspore import _c_expression
 from msdump.frontends.mindspore.ops import tensor_dump
+from msdump.tensors import dtypes
 from tests.frontends.mindspore.conftest import execution_order
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -11,14 +11,15 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump import opening, sessions
+from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.mindspore import Tensor, nn
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, OpEvent
-from msdump.report import Report
+from msdump.process import sessions
+from msdump.process.report import Report
+from msdump.tensors.records import AFTER, BEFORE, OpEvent
 from tests.frontends.mindspore.networks import graphs_of, rows, training_step
 from tests.frontends.mindspore.test_pynative_dump import config
 from tests.threads import run_at_once, runs_by_graph

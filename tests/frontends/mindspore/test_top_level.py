@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Tensor, nn
+from msdump.tensors.arrays import Array
 
 MATRICES = arrays.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.0, 1.5, -2.0]))
 

@@ -9,8 +9,8 @@ import msdump.mindspore as ms
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Parameter, Tensor, nn, ops
+from msdump.tensors.arrays import Array
 from tests.frontends.mindspore.networks import LeNet5, SmallResNet, digits, graphs_of, rows, training_step
 
 Make = Callable[[list[Parameter]], Any]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, from_dtype
 from msdump.mindspore import Tensor, nn, ops
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 I32 = np.array([-2, 0, 3, 5], np.int32)
 I64 = np.array([-2, 1, 3], np.int64)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump import sessions
-from msdump.aliases import drop_aliases, install_aliases
+from msdump.frontends.aliases import drop_aliases, install_aliases
+from msdump.process import sessions
 
 
 @contextmanager

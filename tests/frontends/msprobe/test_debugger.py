@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from msdump import sessions  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.msprobe.running import as_msprobe, config_file, records  # noqa: E402
 
 

@@ -217,7 +217,7 @@ def test_a_started_model_is_compiled_and_traced(msprobe: Any, tmp_path: Path) ->
 
 
 def test_modules_are_called_as_before_without_a_debugger(msprobe: Any, tmp_path: Path) -> None:
-    from msdump import sessions
+    from msdump.process import sessions
 
     before = torch.nn.Module._call_impl
     debugger = msprobe.PrecisionDebugger(config_file(tmp_path, level="L0"))

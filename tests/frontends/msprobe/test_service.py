@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
-from msdump import sessions  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from msdump.frontends.msprobe.config import Settings, Slice  # noqa: E402
 from msdump.frontends.msprobe.service import DebuggerConfig  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.msprobe.running import as_msprobe, config_file, records  # noqa: E402
 
 

@@ -10,10 +10,10 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from msdump.arrays import Array
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, BEFORE, KEEP, OpEvent
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, BEFORE, KEEP, OpEvent
 
 OPSET = 17
 

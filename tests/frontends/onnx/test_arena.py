@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError, GraphError
 from msdump.frontends.onnx import load_model
 from msdump.frontends.onnx.inference import Inference
 from msdump.graph.graph import Graph
 from msdump.graph.run import FinishedStep
-from msdump.records import AFTER, KEEP, OpEvent
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import AFTER, KEEP, OpEvent
 from tests.frontends.onnx.models import Recorder, model_of, same_bits, true_values, value
 from tests.frontends.onnx.test_model import CASES, chains
 

@@ -11,12 +11,12 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from msdump import opening
 from msdump.analysis import compare_dumps
+from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.frontends.onnx import load_model
-from tests.engines.acl_plans import make_dump
+from tests.engine.acl_plans import make_dump
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import same_bits, true_values
 

@@ -24,7 +24,7 @@ from msdump.frontends.onnx.nodes import _constant
 from msdump.graph.ir import ir_text
 from msdump.graph.listing import order_csv_text
 from msdump.graph.pb import model_bytes
-from msdump.packing import pack, unpack
+from msdump.tensors.packing import pack, unpack
 from tests.frontends.onnx import models
 from tests.frontends.onnx.models import Recorder, model_of, same_bits, true_values, value
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from msdump import opening
+from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import StatisticRow, read_statistic_csv
-from msdump.report import Report
+from msdump.process.report import Report
 
 
 def configure(folder: Path, patch: pytest.MonkeyPatch, *, is_sync: bool = True, **common: Any) -> Path:

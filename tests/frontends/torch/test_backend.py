@@ -16,10 +16,10 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.errors import ConfigError, DumpError, WriteError  # noqa: E402
 from msdump.formats.atomic import Folder  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, one, rows, tensors  # noqa: E402
 
 pytestmark = [

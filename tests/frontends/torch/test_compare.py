@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure  # noqa: E402
 
 MAPPING = {

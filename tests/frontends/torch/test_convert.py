@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import dtypes  # noqa: E402
 from msdump.frontends.torch.convert import array_of, bytes_of, why_unreadable  # noqa: E402
-from msdump.torch_arrays import NAME_BY_DTYPE, dtype_name  # noqa: E402
+from msdump.tensors import dtypes  # noqa: E402
+from msdump.tensors.torch_arrays import NAME_BY_DTYPE, dtype_name  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", list(NAME_BY_DTYPE), ids=str)

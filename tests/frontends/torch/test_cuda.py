@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
 from msdump.frontends.torch.device import PinnedCopies  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, rows, tensors  # noqa: E402
 
 pytestmark = [

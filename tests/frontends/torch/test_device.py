@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from msdump import dtypes, sessions  # noqa: E402
 from msdump.errors import DtypeError  # noqa: E402
 from msdump.frontends.torch import backend, device, runner  # noqa: E402
 from msdump.frontends.torch.convert import array_of  # noqa: E402
 from msdump.frontends.torch.device import ROW_LENGTH, measure, statistics_of_row  # noqa: E402
-from msdump.md5 import md5_hex  # noqa: E402
-from msdump.stats import MeasuredArray, has_nan, has_non_finite, measured_now, statistics  # noqa: E402
+from msdump.process import sessions
+from msdump.statistics.md5 import md5_hex  # noqa: E402
+from msdump.statistics.stats import MeasuredArray, has_nan, has_non_finite, measured_now, statistics  # noqa: E402
+from msdump.tensors import dtypes  # noqa: E402
+from msdump.tensors.torch_arrays import NAME_BY_DTYPE  # noqa: E402
 from msdump.testing import strategies  # noqa: E402
-from msdump.torch_arrays import NAME_BY_DTYPE  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, rows  # noqa: E402
 
 REAL = {dtype: name for dtype, name in NAME_BY_DTYPE.items() if dtypes.dtype(name).kind != dtypes.COMPLEX}

@@ -11,7 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.analysis import find_non_finite  # noqa: E402
 from msdump.analysis.graph_info import GraphFiles  # noqa: E402
 from msdump.analysis.steps import read_statistic_steps, read_steps  # noqa: E402
@@ -19,6 +18,7 @@ from msdump.cli.main import main  # noqa: E402
 from msdump.errors import DumpError  # noqa: E402
 from msdump.formats.dump_dir import DumpDir  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
 
 

@@ -13,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.formats.paths.torchair import TorchairFileName, parse_torchair_name  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, tensors  # noqa: E402
 from tests.frontends.torch.scenarios import (  # noqa: E402
     SCENARIOS,

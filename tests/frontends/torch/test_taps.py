@@ -13,10 +13,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.frontends.torch import backend, inductor_backend  # noqa: E402
 from msdump.frontends.torch.compiled_graph import compile_graph  # noqa: E402
 from msdump.frontends.torch.program import FxProgram  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure, one, rows, tensors  # noqa: E402
 from tests.frontends.torch.scenarios import SCENARIOS, Scenario, quiet, results_of  # noqa: E402
 

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.frontends.torch import backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch.dumping import close, configure  # noqa: E402
 from tests.threads import run_at_once, runs_by_graph  # noqa: E402
 

@@ -22,7 +22,7 @@ def nothing_compiled() -> Iterator[None]:
 @pytest.fixture
 def own_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process of its own, as far as dumps go, that runs in the test's folder."""
-    from msdump import sessions
+    from msdump.process import sessions
 
     monkeypatch.chdir(tmp_path)
     sessions.reset_for_tests()

@@ -10,8 +10,8 @@ from typing import Any
 import msdump.torchair as torchair
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.formats.paths.torchair import parse_torchair_name, parse_torchair_path
+from msdump.tensors.arrays import Array
 
 # (io, slot) or (io, slot, element) of a value.
 Place = tuple[Any, ...]

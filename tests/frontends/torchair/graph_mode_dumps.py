@@ -11,12 +11,12 @@ import msdump.torchair as torchair
 import torch
 from torch import fx
 
-from msdump import sessions
-from msdump.arrays import Array
 from msdump.formats.bin import read_bin
 from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torchair.ge.graph import GeGraph
 from msdump.frontends.torchair.ge.program import GeModule
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
 
 RANK = "worldsize1_global_rank0"
 _FOLDER = re.compile(r"[0-9]{14}/0/(?P<graph>[^/]+)/(?P<model_id>[0-9]+)/(?P<index>[0-9]+)")

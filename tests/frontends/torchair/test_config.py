@@ -259,7 +259,7 @@ def test_an_old_torch_is_refused(tmp_path: Path) -> None:
 
 def test_the_names_resolve_to_one_module() -> None:
     code = (
-        "from msdump.aliases import install_aliases; install_aliases(('torchair',), prefer_real=False)\n"
+        "from msdump.frontends.aliases import install_aliases; install_aliases(('torchair',), prefer_real=False)\n"
         "import torchair, msdump.torchair, msdump, sys\n"
         "from torchair.configs.compiler_config import CompilerConfig\n"
         "assert torchair is msdump.torchair is sys.modules['msdump.frontends.torchair']\n"

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from msdump.frontends.torchair.eager_graph import EagerGraph, plan_nodes  # noqa: E402
-from msdump.records import AFTER, BEFORE  # noqa: E402
+from msdump.tensors.records import AFTER, BEFORE  # noqa: E402
 from tests.contracts.run_contract import Witness  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
 

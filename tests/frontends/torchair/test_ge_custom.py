@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msdump import dtypes, sessions
 from msdump.errors import ConfigError, GraphError
+from msdump.process import sessions
+from msdump.tensors import dtypes
 
 torch = pytest.importorskip("torch")
 

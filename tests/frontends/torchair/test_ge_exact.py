@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from msdump import sessions  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair import graph_mode_dumps as dumps  # noqa: E402
 from tests.frontends.torchair.test_resize import ge_dump, graph_dump  # noqa: E402
 

@@ -18,10 +18,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.frontends.torchair.ge.convert import convert  # noqa: E402
 from msdump.frontends.torchair.ge.graph import GeGraph  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair.ge_exact import types  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import files, values  # noqa: E402
 from tests.frontends.torchair.test_ge_core import compiled  # noqa: E402

@@ -14,12 +14,12 @@ torch = pytest.importorskip("torch")
 from torch import fx  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.frontends.torchair.ge.convert import convert  # noqa: E402
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph  # noqa: E402
 from msdump.frontends.torchair.ge.program import runnable  # noqa: E402
 from msdump.frontends.torchair.ge.registry import NoConverterError, converter  # noqa: E402
 from msdump.frontends.torchair.ge.whole_call import ge_type  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair.ge_calls import graph_of, results_of, spelling  # noqa: E402
 from tests.frontends.torchair.ge_exact import check_exactly, check_traced, equal, types  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import backend, files, tree, values  # noqa: E402

@@ -15,13 +15,13 @@ torch = pytest.importorskip("torch")
 import msdump.torchair as torchair  # noqa: E402
 
 import msdump  # noqa: E402
-from msdump import sessions  # noqa: E402
 from msdump.analysis.compare.dumps import compare_dumps  # noqa: E402
 from msdump.analysis.compare.result import Comparison  # noqa: E402
 from msdump.analysis.find.look_up import find_operator  # noqa: E402
 from msdump.cli.main import main  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from msdump.graph.ge import read_ge_originals  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair.dumps import backend_for  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import Net, backend, files, steps  # noqa: E402
 from tests.frontends.torchair.test_ge_zoo import step  # noqa: E402

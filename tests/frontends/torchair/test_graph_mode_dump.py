@@ -17,11 +17,11 @@ torch = pytest.importorskip("torch")
 
 import msdump.torchair as torchair  # noqa: E402
 
-from msdump import sessions  # noqa: E402
 from msdump.config.acl_file import AclConfigError  # noqa: E402
 from msdump.formats.bin import read_bin  # noqa: E402
 from msdump.frontends.torchair import graph_mode_dump  # noqa: E402
 from msdump.frontends.torchair.ge.graph import GeGraph  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import (  # noqa: E402
     RANK,
     Net,

@@ -14,10 +14,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.config.acl_file import AclConfigError  # noqa: E402
 from msdump.errors import ConfigError  # noqa: E402
 from msdump.formats.bin import read_bin  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torchair.graph_mode_dumps import (  # noqa: E402
     RANK,
     Net,

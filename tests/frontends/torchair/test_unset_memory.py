@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from msdump import sessions  # noqa: E402
 from msdump.analysis import compare_dumps, find_non_finite  # noqa: E402
 from msdump.frontends.torch import backend as msdump_backend  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.frontends.torch import dumping  # noqa: E402
 from tests.frontends.torchair.test_resize import eager_dump, ge_dump  # noqa: E402
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msdump import opening, sessions
-from msdump.arrays import Array
-from msdump.dtypes import dtype_from_numpy
+from msdump.engine import opening
 from msdump.graph.graph import Graph, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.graph.types import TensorType
+from msdump.process import sessions
+from msdump.tensors.arrays import Array
+from msdump.tensors.dtypes import dtype_from_numpy
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import msdump
-from msdump import sessions
-from msdump.arrays import Array
 from msdump.errors import DumpError
 from msdump.graph.run import Observer
-from msdump.report import Report
+from msdump.process import sessions
+from msdump.process.report import Report
+from msdump.tensors.arrays import Array
 from tests.contracts.run_contract import Play, RunContract
 from tests.frontends.toy.interpreter import Program, Step
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import DtypeError
+from msdump.tensors import dtypes
 
 __all__ = [
     "DType",

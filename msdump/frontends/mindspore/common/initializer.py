@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name, float32
 from msdump.frontends.mindspore.common.seed import random_generator
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.located import located
 from msdump.frontends.mindspore.releases import LAYER_INITIALIZERS
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 class Initializer:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
@@ -23,6 +21,8 @@ from msdump.frontends.mindspore.common.tensor import (
 from msdump.frontends.mindspore.located import located
 from msdump.graph import graph as graphs
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 DEFAULT_NAME = "Parameter"
 # Data of a kind fits a parameter of the same or a later kind.

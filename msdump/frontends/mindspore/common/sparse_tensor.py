@@ -6,10 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.dtype import DType
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
+from msdump.tensors.arrays import Array
 
 
 class _Sparse:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import GraphError, TracedValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.hook_handle import HookHandle, check_hook
@@ -20,7 +18,9 @@ from msdump.frontends.mindspore.reference import advice
 from msdump.frontends.mindspore.sources import user_line
 from msdump.graph.graph import Value
 from msdump.graph.types import TensorType
-from msdump.tensor_text import scalar_text, values_text
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.text import scalar_text, values_text
 
 # What operators of this thread go to: a Tracer, or None when they run at once.
 active_tracer: ContextVar[Any] = ContextVar("msdump_mindspore_tracer", default=None)

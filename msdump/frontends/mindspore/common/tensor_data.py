@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import DtypeError
 from msdump.frontends.mindspore.common.dtype import dtype_name
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:

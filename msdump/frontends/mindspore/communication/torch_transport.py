@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import distributed
 
-from msdump.arrays import Array
 from msdump.errors import ExecutionError
-from msdump.torch_arrays import array_like, tensor_of
+from msdump.tensors.arrays import Array
+from msdump.tensors.torch_arrays import array_like, tensor_of
 
 _OPERATIONS = {
     "sum": distributed.ReduceOp.SUM,

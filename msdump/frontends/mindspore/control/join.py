@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import BranchShapeError, BranchTypeError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.control.exits import PREFIX, RESULT
 from msdump.frontends.mindspore.sources import user_line
+from msdump.tensors import dtypes
 
 
 class _Unbound:

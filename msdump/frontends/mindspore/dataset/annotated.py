@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, existing_file, images_in, parameters
 from msdump.frontends.mindspore.dataset.text_files import lines_of
+from msdump.tensors.arrays import Array
 
 _LARGEST_XML = 2**20  # bytes; a description of one picture
 _CELEBA_PARTS = {"train": "0", "valid": "1", "test": "2"}

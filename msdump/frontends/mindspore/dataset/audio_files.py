@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import (
@@ -21,6 +20,7 @@ from msdump.frontends.mindspore.dataset.file_lists import (
 )
 from msdump.frontends.mindspore.dataset.rows import Row
 from msdump.frontends.mindspore.dataset.text_files import lines_of
+from msdump.tensors.arrays import Array
 
 _TAIL = "sampler num_shards shard_id cache"
 _LARGEST_SAMPLE = np.float32(32767.0)

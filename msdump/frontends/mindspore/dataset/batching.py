@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import ColumnNames, Dataset, step
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values, as_value, constant, holds_objects
 from msdump.frontends.mindspore.dataset.steps import ENDLESS, OneChild
+from msdump.tensors.arrays import Array
 
 # column -> (shape, where None means "as large as the largest of the batch"; value)
 PadInfo = Mapping[str, tuple[Sequence[int | None] | None, Any]]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, WriteError
 from msdump.formats.atomic import scratch_folder
 from msdump.frontends.mindspore.dataset.image_files import CIFAR_CHANNELS, CIFAR_RECORD_BYTES, CIFAR_SIDE
+from msdump.tensors.arrays import Array
 
 TRAIN_FILES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST_FILE, META_FILE = "test_batch.bin", "batches.meta.txt"

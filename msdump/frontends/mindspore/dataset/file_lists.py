@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import Row
 from msdump.frontends.mindspore.dataset.samplers import sampler_of
 from msdump.frontends.mindspore.dataset.sources import MappableDataset
 from msdump.frontends.mindspore.dataset.vision.pixels import Decode
+from msdump.tensors.arrays import Array
 
 # One row: a Path stands for the image in that file, anything else for itself.
 Entry = tuple[Any, ...]

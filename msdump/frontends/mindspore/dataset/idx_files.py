@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, parameters
+from msdump.tensors.arrays import Array
 
 _TAIL = "num_samples num_parallel_workers shuffle sampler num_shards shard_id cache"
 _IDX_TYPES: dict[bytes, np.dtype[Any]] = {b"\x00\x00\x08": np.dtype(np.uint8), b"\x00\x00\x0c": np.dtype(">i4")}

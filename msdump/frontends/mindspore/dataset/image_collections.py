@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import (
@@ -23,6 +22,7 @@ from msdump.frontends.mindspore.dataset.file_lists import (
     parameters,
 )
 from msdump.frontends.mindspore.dataset.text_files import lines_of
+from msdump.tensors.arrays import Array
 
 _TAIL = "sampler num_shards shard_id cache"
 _STL_SIDE = 96

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError, TruncatedFileError, did_you_mean
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, existing_file, parameters
 from msdump.frontends.mindspore.dataset.rows import Row, constant
+from msdump.tensors.arrays import Array
 
 # A CIFAR-10 record: one byte of label, then the red, green and blue planes of 32 x 32 pixels.
 CIFAR_SIDE, CIFAR_CHANNELS, CIFAR_CLASSES = 32, 3, 10

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dataset import checks, config
 from msdump.frontends.mindspore.dataset.rows import Pass, Row, Values
+from msdump.tensors.arrays import Array
 
 # Finished rows that may wait: bytes, so that the rule is the same for pixels and for batches of 227 x 227 images.
 BYTE_BUDGET = 64 * 2**20

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
@@ -19,6 +18,7 @@ from msdump.frontends.mindspore.dataset.sources import MappableDataset
 from msdump.frontends.mindspore.dataset.text_files import Shuffle
 from msdump.frontends.mindspore.mindrecord.reader import record_files
 from msdump.frontends.mindspore.mindrecord.writer import FileWriter
+from msdump.tensors.arrays import Array
 
 SAVE_BATCH = 1024  # rows that are written at a time
 # What MindRecord stores for a numpy dtype.

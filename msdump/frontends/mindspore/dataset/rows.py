@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.dataset import config
+from msdump.tensors.arrays import Array
 
 Values = tuple[Array, ...]
 Row = Callable[[], Values]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks, config
 from msdump.frontends.mindspore.dataset.rows import Pass
+from msdump.tensors.arrays import Array
 
 SOURCE_HEIGHT = 0  # samplers belong to sources, see rows.Pass.generator
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.file_lists import Entry, FileList, chosen_parts, parameters
@@ -23,6 +22,7 @@ from msdump.frontends.mindspore.dataset.text_files import (
     lines_of,
     matching_files,
 )
+from msdump.tensors.arrays import Array
 
 Files = Mapping[str, Sequence[str]]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.frontends.mindspore.mindir.forms import Like
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # Source: DataType of mind_ir.proto: ONNX's numbers up to that of bfloat16.
 _DATA_TYPES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msdump import __version__
+from msdump._version import __version__
 from msdump.errors import did_you_mean
 from msdump.frontends.mindspore.mindir.forms import FORMS, TUPLES, Field, Form
 from msdump.frontends.mindspore.mindir.messages import write_abstract, write_tensor, write_type, write_value

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.mindrecord.exceptions import MRMFetchDataError, MRMInvalidSchemaError, MRMOpenError
+from msdump.tensors.arrays import Array
 
 VERSION = "3.0"
 HEADER_SIZE, PAGE_SIZE = 1 << 24, 1 << 25

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as _np
 
-from msdump import dtypes as _dtypes
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, float32, int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops import function as F
+from msdump.tensors import dtypes as _dtypes
 
 _NARROW = {_np.dtype(_np.int64): _np.int32, _np.dtype(_np.float64): _np.float32}
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.numpy.creation import asarray
 from msdump.frontends.mindspore.ops import function as F
+from msdump.tensors import dtypes
 
 # Modes that repeat elements of the axis itself.
 _BY_INDEX = ("edge", "reflect", "symmetric", "wrap")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call, promoted
 from msdump.frontends.mindspore.dispatch import cast as _cast
@@ -15,6 +14,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.array import broadcast_to, reshape
 from msdump.frontends.mindspore.ops.primitive import operator_class
 from msdump.frontends.mindspore.releases import DIVISION
+from msdump.tensors import dtypes
 
 
 def _binary(op_type: str, doc: str, *aliases: str) -> Callable[[Any, Any], Tensor]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import OperandTypeError, OperandValueError
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.frontends.mindspore.common.dtype import int64 as int64_
@@ -19,6 +18,7 @@ from msdump.frontends.mindspore.dispatch import cast as _cast
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.primitive import operator_class
 from msdump.frontends.mindspore.precision import current_precision
+from msdump.tensors import dtypes
 
 
 @operator_class("Zeros")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.arithmetic import floor_mod, less
 from msdump.frontends.mindspore.ops.declaration import COMMON, COMMON_FLOAT, FLOAT, operator
+from msdump.tensors import dtypes
 
 # -- comparison --------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.dtype import float32 as _float32
 from msdump.frontends.mindspore.common.dtype import int32 as _int32
@@ -20,6 +19,7 @@ from msdump.frontends.mindspore.ops.array import concat, full, split, stack, uns
 from msdump.frontends.mindspore.ops.declaration import FLOAT, operator, plain
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes, operator_class
 from msdump.frontends.mindspore.ops.reductions import sum as _sum
+from msdump.tensors import dtypes
 
 # -- sequences and constants -------------------------------------------------------------------------------------------
 

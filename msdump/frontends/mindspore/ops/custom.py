@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import OperandValueError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dispatch import as_tensor, execute
@@ -19,6 +17,8 @@ from msdump.frontends.mindspore.own_gradient import with_bprop
 from msdump.frontends.mindspore.tracer import current_tracer
 from msdump.graph.primitive import Attrs, PrimitiveDef
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 _TYPES = ("hybrid", "akg", "tbe", "aicpu", "aot", "pyfunc", "julia")
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, cast, common_dtype, execute, scalar_dtype
 from msdump.frontends.mindspore.ops.primitive import Primitive, bound_arguments, functional_classes
 from msdump.kernels.torch_operator import def_torch_operator, torch_of
+from msdump.tensors import dtypes
 
 # Annotations of a parameter that is an operand, that may be absent, that is a sequence of operands, that is a dtype.
 _OPERAND, _OPTIONAL, _SEQUENCE, _DTYPE = (
@@ -165,7 +165,7 @@ def plain(value: Any, name: str) -> Any:
 def _dtype_of(library: Any, name: str) -> Any:
     if library is np:
         return dtypes.dtype(name).numpy
-    from msdump.torch_arrays import torch_dtype
+    from msdump.tensors.torch_arrays import torch_dtype
 
     return torch_dtype(name)
 

@@ -181,7 +181,7 @@ def _nms_with_mask(torch: Any, bboxes: Tensor, iou_threshold: float = 0.5) -> tu
     """Boxes (x0, y0, x1, y1, score) by falling score, their numbers in that order, and which of them are kept."""
     import numpy as np
 
-    from msdump.torch_arrays import array_like, tensor_of
+    from msdump.tensors.torch_arrays import array_like, tensor_of
 
     if bboxes.device.type == "meta":  # type: ignore[attr-defined]
         rows = bboxes.shape[0]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import cast
 from msdump.frontends.mindspore.ops import draws, own_methods, scatter, triangles
@@ -20,6 +19,7 @@ from msdump.frontends.mindspore.ops.arithmetic import add, div, exp, log, mul, n
 from msdump.frontends.mindspore.ops.array import broadcast_to, full, reshape, zeros
 from msdump.frontends.mindspore.ops.elementary import tan
 from msdump.frontends.mindspore.ops.products import addmm
+from msdump.tensors import dtypes
 
 # Method -> function of `mindspore.ops` whose result it writes.
 SAME = {

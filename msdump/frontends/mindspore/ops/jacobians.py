@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.differentiate import first_of
@@ -19,6 +18,7 @@ from msdump.frontends.mindspore.ops.arithmetic import addn, mul
 from msdump.frontends.mindspore.ops.array import cast, reshape, stack
 from msdump.frontends.mindspore.ops.composite import GradOperation, checked_positions
 from msdump.frontends.mindspore.ops.reductions import sum
+from msdump.tensors import dtypes
 
 Function = Callable[..., Any]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, int32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.common.tensor_data import as_shape
@@ -52,6 +51,7 @@ from msdump.frontends.mindspore.ops.scatter import (
     tensor_scatter_sub,
     tensor_scatter_update,
 )
+from msdump.tensors import dtypes
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
 

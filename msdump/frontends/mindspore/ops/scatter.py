@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.errors import ExecutionError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.dispatch import as_tensor, call
@@ -15,6 +14,7 @@ from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.blending import dtype_kind, whole_quotient
 from msdump.frontends.mindspore.ops.declaration import operator, plain
 from msdump.frontends.mindspore.ops.primitive import operator_class
+from msdump.tensors import dtypes
 
 _UPDATE, _ADD, _SUB, _MUL, _DIV, _MAX, _MIN = "update", "add", "sub", "mul", "div", "max", "min"
 _OF_NUMPY = {_ADD: np.add, _SUB: np.subtract, _MUL: np.multiply, _MAX: np.maximum, _MIN: np.minimum}

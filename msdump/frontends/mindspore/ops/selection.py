@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
 from msdump.frontends.mindspore.common.dtype import Type
 from msdump.frontends.mindspore.common.dtype import int32 as _int32
 from msdump.frontends.mindspore.common.dtype import int64 as _int64
@@ -20,6 +19,7 @@ from msdump.frontends.mindspore.ops.declaration import operator, plain
 from msdump.frontends.mindspore.ops.elementary import invert
 from msdump.frontends.mindspore.ops.primitive import operator_class
 from msdump.frontends.mindspore.ops.reductions import sum as _sum
+from msdump.tensors import dtypes
 
 # -- picking -----------------------------------------------------------------------------------------------------------
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.dtype import Type, dtype_name, float32
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.ops.declaration import operator, plain
 from msdump.frontends.mindspore.ops.primitive import Primitive, functional_classes
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 
 def _cosines(*factors: float) -> Any:

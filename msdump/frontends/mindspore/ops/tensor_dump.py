@@ -11,8 +11,6 @@ import os
 import threading
 from collections.abc import Sequence
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import WriteError
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.communication import get_rank
@@ -25,6 +23,8 @@ from msdump.graph.autodiff import GradBuilder, Grads
 from msdump.graph.graph import Node
 from msdump.graph.primitive import Attrs, PrimitiveDef
 from msdump.graph.types import TensorType
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 _SUFFIX = ".npy"
 # A file of this name is none: it ends a step.

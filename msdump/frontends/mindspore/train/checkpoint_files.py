@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.errors import FormatError
 from msdump.frontends.mindspore.protobuf import parsed
-from msdump.plain_files import plain_opener
+from msdump.storage.plain import plain_opener
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
 
 # A bigger tensor is cut into several entries of one tag, as protobuf messages must stay below 2 GiB.
 _SLICE_BYTES = 512 * 1024 * 1024

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import FormatError, did_you_mean
 from msdump.formats.atomic import make_dirs, write_file
 from msdump.frontends.mindspore.common.parameter import Parameter
@@ -22,6 +21,7 @@ from msdump.frontends.mindspore.mindir.writer import to_mindir
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
 from msdump.frontends.mindspore.train import checkpoint_files as files
+from msdump.tensors.arrays import Array
 
 _FORMATS = ("ckpt", "safetensors")
 _MODEL_MODE = 0o600

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import torch
 from torch._dynamo.variables import nn_module
 
-from msdump import sessions
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.operators import results_in
+from msdump.process import sessions
 
 # Source: PyTorch, `torch.optim.Optimizer.profile_hook_step`, which names each step after the class.
 _STEP = "Optimizer.step#"

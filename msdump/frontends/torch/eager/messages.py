@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from msdump.arrays import Array
 from msdump.formats.layout_messages import Message
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
@@ -22,6 +21,7 @@ from msdump.frontends.torch.eager.stage import Call, Stage
 from msdump.frontends.torch.eager.tensors import local
 from msdump.frontends.torch.layouts import process_group
 from msdump.graph.types import SourceLine
+from msdump.tensors.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses import FakeTensor
 
-from msdump import sessions
-from msdump.arrays import Array
 from msdump.formats.layout_messages import MessageOperand
 from msdump.frontends.torch.convert import why_unreadable
 from msdump.frontends.torch.eager.listening import is_compiled_node, listening
@@ -36,13 +34,15 @@ from msdump.frontends.torch.steps import Steps
 from msdump.frontends.torch.tensor_map import TensorMap
 from msdump.graph.graph import Graph
 from msdump.graph.types import SourceLine
-from msdump.records import INPUT, OUTPUT, TensorInfo, TensorKey
-from msdump.stats import MeasuredArray
-from msdump.torch_arrays import dtype_name
+from msdump.process import sessions
+from msdump.statistics.stats import MeasuredArray
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import INPUT, OUTPUT, TensorInfo, TensorKey
+from msdump.tensors.torch_arrays import dtype_name
 
 if TYPE_CHECKING:
     from msdump.config.plan import Plan
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
     from msdump.formats.layout_json import TensorLayout
     from msdump.formats.layout_messages import Message
 

@@ -14,12 +14,12 @@ import torch
 from torch._dynamo import eval_frame, external_utils
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from msdump import sessions
 from msdump.frontends.torch.eager.signatures import Tensor, tensors_in
 from msdump.graph.types import SourceLine
+from msdump.process import sessions
 
 if TYPE_CHECKING:
-    from msdump.engine import GraphSession
+    from msdump.engine.graphs import GraphSession
 
 _MAX_LINES = 20
 # Names of the code that Dynamo makes where it goes on after a graph break.

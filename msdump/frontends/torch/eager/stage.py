@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array
 from msdump.frontends.torch.eager.regions import Region
 from msdump.frontends.torch.eager.signatures import Signature, Tensor
 from msdump.frontends.torch.operators import plain
@@ -18,8 +16,10 @@ from msdump.graph.graph import PARAMETER, Graph, Node, Value
 from msdump.graph.primitive import Primitive, PrimitiveDef
 from msdump.graph.run import Calls, ObservedGraph, Observer, WatchedRun
 from msdump.graph.types import SourceLine, TensorType
-from msdump.records import OpInfo, TensorInfo, TensorKey
-from msdump.sessions import lock
+from msdump.process.sessions import lock
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OpInfo, TensorInfo, TensorKey
 
 
 @dataclass(slots=True)

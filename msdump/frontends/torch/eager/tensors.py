@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from msdump.records import TensorKey
+from msdump.tensors.records import TensorKey
 
 
 class _Memory:

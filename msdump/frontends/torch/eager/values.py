@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump import dtypes
-from msdump.arrays import Array, filled_memory
-from msdump.c_order import c_copy
 from msdump.frontends.torch.convert import array_of
 from msdump.frontends.torch.eager.tensors import TensorTable, local
-from msdump.records import TensorInfo
-from msdump.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
+from msdump.statistics.stats import MeasuredArray, Statistics, is_large_and_real, measured_now, statistics
+from msdump.tensors import dtypes
+from msdump.tensors.arrays import Array, filled_memory
+from msdump.tensors.c_order import c_copy
+from msdump.tensors.records import TensorInfo
 
 
 class Values:

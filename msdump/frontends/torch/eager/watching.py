@@ -20,11 +20,12 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
-from msdump import opening, sessions
+from msdump.engine import opening
 from msdump.errors import ConfigError
 from msdump.frontends.torch.eager.program import EagerProgram
 from msdump.frontends.torch.session import open_session, steps_of
-from msdump.report import Report
+from msdump.process import sessions
+from msdump.process.report import Report
 
 log = logging.getLogger("msdump")
 

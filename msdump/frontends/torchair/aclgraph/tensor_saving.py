@@ -14,8 +14,6 @@ import numpy as np
 import torch
 from torch.fx import GraphModule, Node
 
-from msdump import measuring
-from msdump.arrays import Array
 from msdump.dumpers.limits import Footprint
 from msdump.errors import WriteError
 from msdump.formats.npy import NpyWriter
@@ -23,7 +21,9 @@ from msdump.formats.paths.torchair import rank_dir
 from msdump.frontends.torchair.configs.compiler_config import CompilerConfig
 from msdump.frontends.torchair.file_dump import FileDump, captured
 from msdump.frontends.torchair.ranks import process_rank
-from msdump.records import OUTPUT, TensorRecord
+from msdump.process import dry_run
+from msdump.tensors.arrays import Array
+from msdump.tensors.records import OUTPUT, TensorRecord
 
 ORIGINAL = "original"
 _CLASH = ", in place of those with equal names"
@@ -45,7 +45,7 @@ def save_npugraph_tensor(tensor: torch.Tensor, save_path: str) -> None:
             that folder, is said once, and leaves the model alone.
     Source: TorchAir, torch.ops.npu.save_npugraph_tensor.
     """
-    measuring.note_run(save_path, captured)
+    dry_run.note_run(save_path, captured)
     path = Path(save_path)
     folder = os.fspath(path.parent)
     dump = _dump(folder)
@@ -103,7 +103,7 @@ def with_saved_tensors(module: GraphModule, config: CompilerConfig) -> GraphModu
 
     Edges: not behind operators of several results, whose parts are saved instead, nor where the script saves itself.
     """
-    root = measuring.redirected(Path(os.path.realpath(config.dump_config.dump_path.value)))
+    root = dry_run.redirected(Path(os.path.realpath(config.dump_config.dump_path.value)))
     folder = rank_dir(root, *process_rank())
     captured.begin(_dump(os.fspath(folder)))
     graph = module.graph

@@ -12,11 +12,11 @@ from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from msdump import dtypes
 from msdump.errors import DtypeError, GraphError
 from msdump.frontends.torchair.ge.graph import CONST, GeGraph, GeOp, GeTensor, Path, WholeCall
 from msdump.frontends.torchair.ge.registry import host_inputs, kernel_for
-from msdump.torch_arrays import dtype_name, torch_dtype
+from msdump.tensors import dtypes
+from msdump.tensors.torch_arrays import dtype_name, torch_dtype
 
 # What may be given for an input: plain values become a Const.
 Feed = Any

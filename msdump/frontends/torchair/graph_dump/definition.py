@@ -15,14 +15,14 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from msdump import dtypes
 from msdump._proto import ge_ir_pb2
 from msdump.errors import DtypeError
 from msdump.frontends.torch.convert import bytes_of
 from msdump.frontends.torchair.ge.builder import ge_number
 from msdump.frontends.torchair.ge.graph import CONST, DATA, NET_OUTPUT, GeGraph, GeOp, GeTensor
 from msdump.frontends.torchair.ge.numbers import DataType
-from msdump.torch_arrays import dtype_name
+from msdump.tensors import dtypes
+from msdump.tensors.torch_arrays import dtype_name
 
 
 def _without_maps() -> Any:

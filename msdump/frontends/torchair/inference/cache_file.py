@@ -11,7 +11,7 @@ from typing import Any
 from msdump.errors import ConfigError, FormatError
 from msdump.formats.atomic import write_file
 from msdump.frontends.torchair.debug_save.safe_files import make_safe_dirs, refuse_link
-from msdump.plain_files import read_plain
+from msdump.storage.plain import read_plain
 
 FILE = "compiled_module"
 VERSION = "msdump 1"

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch.fx.node import has_side_effect
 
-from msdump.arrays import Array
 from msdump.frontends.torch.convert import NoArrayError, array_from_value
+from msdump.tensors.arrays import Array
 
 # Source: TorchAir, names and arguments of its operators; `tensor_detail` is an argument of its own here.
 _SCHEMAS = {

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from msdump.mindspore import nn, ops
 
 import msdump
-from msdump import opening, sessions
+from msdump.engine import opening
 from msdump.formats.npy_reader import read_npy
 from msdump.formats.paths.sync import parse_data_file_name
 from msdump.formats.statistic_csv import read_statistic_csv
 from msdump.frontends.mindspore import compiler
+from msdump.process import sessions
 from tests.frontends.mindspore.control.programs import load, programs
 
 Config = Callable[..., Path]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 F = torch.nn.functional
 _RNG = np.random.default_rng(31)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
+from msdump.tensors.arrays import Array
 
 Rule = Callable[[Array, Array, dict[str, Any], int, float, float], Array]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore import Parameter, Tensor, mint, nn
 from msdump.frontends.mindspore.experimental import optim
+from msdump.tensors.arrays import Array
 from tests.frontends.mindspore.nn.optimizer_rows import EXPERIMENTAL, REFUSED, ROWS, STEPS, Row
 
 pytest.importorskip("torch")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msdump import opening
+from msdump.engine import opening
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 import msdump  # noqa: E402
-from msdump import sessions  # noqa: E402
 from msdump.graph.run import Observer  # noqa: E402
+from msdump.process import sessions  # noqa: E402
 from tests.contracts.run_contract import Play, RunContract  # noqa: E402
 from tests.sessions import open_session  # noqa: E402
 

@@ -16,8 +16,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import msdump  # noqa: E402
-from msdump.arrays import Array  # noqa: E402
 from msdump.formats.layout_json import Placement, TensorLayout  # noqa: E402
+from msdump.tensors.arrays import Array  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[4]
 RANKS = 2

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.text.tokenizers import compiled, normalized
 from msdump.frontends.mindspore.dataset.text.utils import NormalizeForm, text_array
+from msdump.tensors.arrays import Array
 
 
 class _EachString:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.text.utils import NormalizeForm, single_text, text_array
 from msdump.frontends.mindspore.dataset.text.vocab import Vocab
+from msdump.tensors.arrays import Array
 
 Span = tuple[int, int]  # of characters
 _UNUSED_TOKEN = re.compile(r"\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\]")

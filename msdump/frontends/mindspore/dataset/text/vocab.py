@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, ExecutionError, FormatError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.pipeline import Dataset
 from msdump.frontends.mindspore.dataset.text.utils import text_array
+from msdump.tensors.arrays import Array
 
 
 class Vocab:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.batching import pad_end
 from msdump.frontends.mindspore.dataset.rows import RandomTransform, apply_operation
 from msdump.frontends.mindspore.names import explain_missing, publish
+from msdump.tensors.arrays import Array
 
 Transforms = Sequence[Callable[..., Any]]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform, apply_operation
 from msdump.frontends.mindspore.dataset.vision.utils import image_array, is_pillow
 from msdump.frontends.mindspore.located import located_class
+from msdump.tensors.arrays import Array
 
 
 class ImageTransform(ABC):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform, apply_operation
@@ -21,6 +20,7 @@ from msdump.frontends.mindspore.dataset.vision.geometry import (
 from msdump.frontends.mindspore.dataset.vision.patches import RandomResize
 from msdump.frontends.mindspore.dataset.vision.resample import resize
 from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter, image_array
+from msdump.tensors.arrays import Array
 
 
 class _WithBoxes(RandomTransform):

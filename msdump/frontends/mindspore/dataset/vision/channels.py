@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset.vision.base import ImageTransform, Sometimes
 from msdump.frontends.mindspore.dataset.vision.color import gray_of
 from msdump.frontends.mindspore.dataset.vision.utils import ConvertMode, is_pillow
+from msdump.tensors.arrays import Array
 
 # mode -> (channels that are read, or 1 for the gray one; whether alpha is added)
 _ORDERS: dict[ConvertMode, tuple[tuple[int, ...], bool]] = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.vision.base import ImageTransform, byte_array, color_array, number
 from msdump.frontends.mindspore.dataset.vision.resample import from_float
 from msdump.frontends.mindspore.dataset.vision.utils import pillow
+from msdump.tensors.arrays import Array
 
 # Source: OpenCV's conversion to gray, fixed point of 15 bits for bytes; ITU-R 601.
 _GRAY_WEIGHTS, _GRAY_BITS = (9798, 19235, 3735), 15

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.vision.utils import ImageReadMode, image_array, is_pillow, pillow
+from msdump.tensors.arrays import Array
 
 _COLOR_MODES = {ImageReadMode.GRAYSCALE: "L", ImageReadMode.COLOR: "RGB"}
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, did_you_mean
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform
@@ -23,6 +22,7 @@ from msdump.frontends.mindspore.dataset.vision.utils import (
     pillow,
     pillow_filter,
 )
+from msdump.tensors.arrays import Array
 
 
 class Resize(ImageTransform):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform
 from msdump.frontends.mindspore.dataset.vision.base import number
 from msdump.frontends.mindspore.dataset.vision.resample import from_float
 from msdump.frontends.mindspore.dataset.vision.utils import ImageBatchFormat
+from msdump.tensors.arrays import Array
 
 
 class MixUpBatch(RandomTransform):

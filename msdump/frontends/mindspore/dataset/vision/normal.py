@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset.vision.pixels import Normalize
 from msdump.frontends.mindspore.dataset.vision.utils import image_array
+from msdump.tensors.arrays import Array
 
 
 class NormalizePad:

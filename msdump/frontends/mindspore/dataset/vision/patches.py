@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.rows import RandomTransform
@@ -29,6 +28,7 @@ from msdump.frontends.mindspore.dataset.vision.geometry import (
 )
 from msdump.frontends.mindspore.dataset.vision.resample import from_float
 from msdump.frontends.mindspore.dataset.vision.utils import Border, Inter, SliceMode, is_pillow
+from msdump.tensors.arrays import Array
 
 
 class ResizedCrop(ImageTransform):

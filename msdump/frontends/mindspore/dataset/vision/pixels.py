@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError, FormatError
 from msdump.frontends.mindspore.common.dtype import DType, dtype_name
 from msdump.frontends.mindspore.dataset.vision.utils import image_array, is_pillow, pillow
+from msdump.tensors.arrays import Array
 
 
 class Rescale:

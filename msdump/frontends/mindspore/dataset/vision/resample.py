@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.dataset.vision.utils import Inter
+from msdump.tensors.arrays import Array
 
 
 def resize(image: Array, height: int, width: int, inter: Inter) -> Array:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.names import explain_missing
+from msdump.tensors.arrays import Array
 
 __all__ = [
     "AutoAugmentPolicy",

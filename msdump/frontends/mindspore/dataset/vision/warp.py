@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.errors import ConfigError
 from msdump.frontends.mindspore.dataset import checks
 from msdump.frontends.mindspore.dataset.vision.base import (
@@ -21,6 +20,7 @@ from msdump.frontends.mindspore.dataset.vision.base import (
 from msdump.frontends.mindspore.dataset.vision.geometry import fill_values, inter_of
 from msdump.frontends.mindspore.dataset.vision.resample import from_float
 from msdump.frontends.mindspore.dataset.vision.utils import Inter, is_pillow, pillow, pillow_filter
+from msdump.tensors.arrays import Array
 
 # Source: OpenCV, imgwarp.cpp: coordinates in steps of 1/1024, interpolation in steps of 1/32 of a pixel.
 _COORDINATE_BITS, _STEP_BITS = 10, 5

@@ -8,11 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.parameter import Parameter
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.callback.base import Callback, RunContext, loss_of
+from msdump.tensors.arrays import Array
 
 log = logging.getLogger("msdump")
 

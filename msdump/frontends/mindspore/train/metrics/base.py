@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
+from msdump.tensors.arrays import Array
 
 
 class Metric(ABC):

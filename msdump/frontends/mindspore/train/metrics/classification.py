@@ -11,7 +11,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
     BatchMetric,
@@ -25,6 +24,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     rearrange_inputs,
     reversed_order,
 )
+from msdump.tensors.arrays import Array
 
 _PAIR = "predicted value, true value"
 _TYPES = ("classification", "multilabel")

@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
     BatchMetric,
@@ -17,6 +16,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_type,
     expect_update,
 )
+from msdump.tensors.arrays import Array
 
 _PAIR = "predicted value, true value"
 _SUM_AXES = {"no_norm": None, "target": (1,), "prediction": (0,), "all": (0, 1)}

@@ -6,7 +6,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
     BatchMetric,
@@ -15,6 +14,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_update,
     reversed_order,
 )
+from msdump.tensors.arrays import Array
 
 Curve = tuple[Array, Array, Array]
 

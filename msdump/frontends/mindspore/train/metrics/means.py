@@ -8,7 +8,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
     MeanMetric,
@@ -16,6 +15,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_samples,
     expect_type,
 )
+from msdump.tensors.arrays import Array
 
 
 @final

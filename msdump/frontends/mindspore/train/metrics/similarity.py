@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.common.tensor import Tensor
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.nn.cell import Cell
@@ -19,6 +18,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_type,
     expect_update,
 )
+from msdump.tensors.arrays import Array
 
 
 @final

@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 
-from msdump.arrays import Array
 from msdump.frontends.mindspore.names import publish
 from msdump.frontends.mindspore.train.metrics.base import (
     BatchMetric,
@@ -16,6 +15,7 @@ from msdump.frontends.mindspore.train.metrics.base import (
     expect_type,
     expect_update,
 )
+from msdump.tensors.arrays import Array
 
 _DISTANCES = ("euclidean", "chessboard", "taxicab")
 # Points of one side that are compared with the other side at a time: a bound on memory.

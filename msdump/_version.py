@@ -1,0 +1,3 @@
+"""The version of msdump, which every module may read."""
+
+__version__ = "0.1.0"

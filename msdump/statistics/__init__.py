@@ -1,0 +1,1 @@
+"""Maximum, minimum, mean, norm, counts and MD5 of tensors."""

@@ -1,0 +1,1 @@
+"""Tables for people: by columns, as HTML, with untrusted text made harmless."""

@@ -1,0 +1,1 @@
+"""Arrays, dtypes and device layouts of tensors, and fast copies of them."""
